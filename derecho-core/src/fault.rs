@@ -97,6 +97,10 @@ pub enum Fault {
     OpeningUnfenced,
     /// Who is not waited for takes what has the stamp of its entry for that entry, however late it is (I-221).
     StampBelieved,
+    /// A member that was a reader tells nobody where its first stream goes on after a cut (I-52).
+    ReaderTellsNoStart,
+    /// The memory of a stream is forgotten with the next one, although epochs of it are still to come (I-78).
+    MemoryReplaced,
 }
 
 #[cfg(any(model, loom))]

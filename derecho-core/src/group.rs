@@ -14,6 +14,7 @@
 //!   view change      all stop, report, come to the cut, and go on with the layouts of the new view
 //! ```
 
+mod awaited;
 pub mod book;
 pub mod chronicle;
 mod control;
@@ -31,6 +32,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use self::awaited::Awaited;
 use self::book::Book;
 use self::chronicle::{Chronicle, Gate};
 use self::control::{Control, Topic, Word};
@@ -38,6 +40,7 @@ use self::council::{Council, Deed, Entrance, Host};
 use self::direct::Early;
 use self::registry::{Epoch, Layout, Registry};
 use self::report::{Progress, StreamId};
+use self::share::{StreamMemory, stream_memory};
 use self::walk::Walk;
 use self::watch::Patience;
 use crate::bytes::Wire;
@@ -52,6 +55,7 @@ use crate::multicast::stream::Beginning;
 use crate::node::{Node, NodeEvent, SubgroupId};
 use crate::storage::journal::Journal;
 
+pub use awaited::Wait;
 pub use control::{CONTROL_LINES, CONTROL_STREAM, control_geometry};
 pub use share::Share;
 
@@ -172,6 +176,8 @@ pub struct Group<S: State> {
     ablation: Ablation,
     /// By subgroup and the region of the lines.
     shares: BTreeMap<(u64, RegionId), Share>,
+    /// Memory for this node's streams, by subgroup and region: as long as an epoch of that stream may be told (I-78).
+    memories: BTreeMap<(u64, RegionId), StreamMemory>,
     walks: BTreeMap<u64, Walk>,
     /// The keys of the walks, by what the node calls their subgroups.
     keys: BTreeMap<SubgroupId, u64>,
@@ -200,6 +206,9 @@ pub struct Group<S: State> {
     owing: BTreeSet<u64>,
     /// When it looks next although nothing has happened.
     next_look: Time,
+    awaited: Awaited,
+    /// Who tells this node the state, if it has none.
+    sponsor: Option<NodeId>,
     now: Time,
 }
 
@@ -223,6 +232,7 @@ impl<S: State> Group<S> {
             leans: None,
             control: Control::new(&control),
             ablation,
+            memories: stream_memory(CONTROL, &control).into_iter().collect(),
             shares: BTreeMap::from([((CONTROL, CONTROL_LINES), control)]),
             walks: BTreeMap::new(),
             keys: BTreeMap::new(),
@@ -240,6 +250,8 @@ impl<S: State> Group<S> {
             unsettled: false,
             owing: BTreeSet::new(),
             next_look: Time(0),
+            awaited: Awaited::new(&patience),
+            sponsor: None,
             now: Time(0),
             node,
         }
@@ -337,6 +349,12 @@ impl<S: State> Group<S> {
             }
         }
         let _ = write!(text, "\n heard {:?}", self.heard);
+        for (Wait { key, node, condition }, since) in self.waits() {
+            let _ = write!(
+                text,
+                "\n awaits {node:?} since {since:?}, subgroup {key:?}: it {condition}"
+            );
+        }
         text
     }
 
@@ -359,23 +377,6 @@ impl<S: State> Group<S> {
         let epochs = self.registry.epochs(key).chain(self.expected.get(&key)).chain(told);
         let mut streams = epochs.flat_map(|epoch| epoch.layout.streams());
         streams.any(|stream| stream == own)
-    }
-
-    /// Brings what this node needs in a subgroup; to be done before the state says that it is a member.
-    /// Its regions are used for no other one, and for this one until it is [left](GroupEvent::Left).
-    pub fn bring(&mut self, key: u64, share: Share) {
-        self.shares.insert((key, share.lines.0), share);
-        self.unsettled = true;
-    }
-
-    /// Takes back what was brought for a subgroup in which this node has got no seat. `None` if it is, or is
-    /// about to be, at work.
-    pub fn withdraw(&mut self, key: u64, lines: RegionId) -> Option<Share> {
-        let me = self.node.id();
-        let is_at_work = self.walks.get(&key).is_some_and(|walk| walk.lines() == lines);
-        let mut epochs = self.registry.epochs(key).chain(self.expected.get(&key));
-        let seat = |epoch: &Epoch| epoch.layout.seat_of(me).is_some_and(|seat| seat.lines == lines);
-        if is_at_work || epochs.any(seat) { None } else { self.shares.remove(&(key, lines)) }
     }
 
     /// Tells all members something that changes the state. It is applied everywhere, this node included, in one
@@ -510,24 +511,6 @@ impl<S: State> Group<S> {
             }
         }
     }
-
-    /// Members for whom a stream waits.
-    fn lagging(&mut self) -> Vec<NodeId> {
-        let mut lagging = self.unheard();
-        let mut peers: Vec<Peer> = self.node.lagging_readers().collect();
-        if self.node.awaits_others() {
-            peers.extend(self.node.lagging());
-        }
-        for peer in peers {
-            let node =
-                self.nodes.get(&peer).filter(|node| self.installed.rank_of(**node).is_some());
-            match node {
-                Some(node) if !lagging.contains(node) => lagging.push(*node),
-                _ => {}
-            }
-        }
-        lagging
-    }
 }
 
 impl<S: State> Machine for Group<S> {
@@ -561,7 +544,8 @@ impl<S: State> Machine for Group<S> {
     fn wants_turn_at(&self) -> Option<Time> {
         let council = self.council.wants_turn_at();
         // Somebody for whom the streams wait has to be watched.
-        let waits = self.node.awaits_others() || self.node.awaits_readers();
+        let streams = self.node.awaits_others() || self.node.awaits_readers();
+        let waits = streams || self.node.awaits_room() || self.awaited.is_anybody();
         let look = waits.then_some(self.next_look);
         let logs = self.is_chronicling().then(|| self.now.after(chronicle::LOOK));
         let look = look.into_iter().chain(logs);
@@ -603,8 +587,8 @@ impl<S: State> Group<S> {
         }
         done += self.attend_control();
         loop {
-            let lagging = self.lagging();
-            let deeds = self.council.turn(&lagging, now);
+            let awaited = self.look_for_awaited(now);
+            let deeds = self.council.turn(&awaited, now);
             if deeds.is_empty() {
                 break;
             }
@@ -615,8 +599,9 @@ impl<S: State> Group<S> {
             self.tell_late(effects);
         }
         done += self.walk(effects) + self.chronicle();
+        self.note_new_waits();
         let council = self.council.wants_turn_at().unwrap_or(Time(u64::MAX));
-        self.next_look = now.after(LOOK_INTERVAL).min(council);
+        self.next_look = now.after(self.awaited.interval()).min(council);
         done
     }
 }

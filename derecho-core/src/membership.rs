@@ -16,6 +16,7 @@
 
 mod arbitration;
 mod change;
+mod condition;
 mod message;
 mod set;
 mod view;
@@ -23,6 +24,7 @@ mod wire;
 
 pub use arbitration::{Arbitration, Verdict};
 pub use change::{Action, Decision, Fate, Membership, Stage, Standing};
+pub use condition::Condition;
 pub use message::Message;
 pub use set::RankSet;
 pub use view::{Member, View};

@@ -24,7 +24,7 @@ use super::roster::Roster;
 use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::listener::Slot;
 use crate::infrastructure::{
-    DdsError, DdsResult, DomainParticipantListener, Driver, InstanceHandle, StatusMask,
+    DdsError, DdsResult, DomainParticipantListener, Driver, InstanceHandle, Standstill, StatusMask,
     StorageStatus, Timeout,
 };
 use crate::mapping::standing::Standing;
@@ -333,6 +333,13 @@ impl DomainParticipant {
             Waited::TimedOut => Ok(false),
             Waited::Stopped => Err(DdsError::AlreadyDeleted("the participant has left".to_owned())),
         }
+    }
+
+    /// Topics whose order stands still by now, and the domain itself if it does: for how long, and which participants are awaited
+    /// for what. An order that goes on is not among them, nor one that has stood still for less than a tenth of a second.
+    /// Each is also said in the log while it lasts.
+    pub fn standstills(&self) -> Vec<Standstill> {
+        self.inner.engine.act(|machine, _, _| machine.standstills())
     }
 
     /// What the engine of this participant has done so far.

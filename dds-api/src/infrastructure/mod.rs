@@ -7,6 +7,7 @@ mod error;
 mod handle;
 pub(crate) mod lifecycle;
 pub(crate) mod listener;
+mod standstill;
 pub(crate) mod status;
 mod status_condition;
 mod storage;
@@ -22,6 +23,7 @@ pub use listener::{
     AnyDataReader, AnyDataWriter, DataReaderListener, DataWriterListener,
     DomainParticipantListener, PublisherListener, SubscriberListener, TopicListener,
 };
+pub use standstill::Standstill;
 pub use status::{
     IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
     OfferedDeadlineMissedStatus, PublicationMatchedStatus, QosPolicyCount,

@@ -66,12 +66,21 @@ enum Exit {
     Leaves(u64, bool),
 }
 
+/// A memory without writers. An epoch may still have its stream.
+struct OldMemory {
+    region: RegionId,
+    /// The writer that was deleted last, and whether all members have heard that it is gone: no epoch with this stream
+    /// follows after that.
+    last: u64,
+    is_retracted: bool,
+}
+
 /// One stay in a topic.
 struct Stay {
     lines: (RegionId, OwnRegion),
     memory: Option<(RegionId, SenderMemory)>,
-    /// Memories whose last writer is gone, as long as they belong to an epoch.
-    old_memories: Vec<RegionId>,
+    /// Memories whose last writer is gone, as long as an epoch may have their streams.
+    old_memories: Vec<OldMemory>,
     /// Its endpoints, as they are announced.
     endpoints: BTreeMap<u64, Endpoint>,
     readers: BTreeMap<u64, Reading>,
@@ -276,13 +285,14 @@ impl AtomicTopics {
         };
         stay.tell_writers(domain, key, &self.ignored);
         let ended = std::mem::take(&mut stay.old_memories).into_iter();
-        let (needed, over) = ended.partition(|region| {
+        let (needed, over) = ended.partition(|old| {
+            let region = old.region;
             let announced = domain.state().of(me).any(|(_, endpoint)| endpoint.stream == region.0);
-            announced || domain.sends(key, *region)
+            !old.is_retracted || announced || domain.sends(key, region)
         });
         stay.old_memories = needed;
-        let over: Vec<RegionId> = over;
-        over.into_iter().for_each(|region| effects.close(region));
+        let over: Vec<OldMemory> = over;
+        over.into_iter().for_each(|old| effects.close(old.region));
         self.connect(domain, key);
     }
 
@@ -340,6 +350,9 @@ impl AtomicTopics {
         for stay in self.stays.values_mut().filter_map(VecDeque::front_mut) {
             if let Exit::Leaves(last, heard) = &mut stay.exit {
                 *heard |= *last == id;
+            }
+            for old in stay.old_memories.iter_mut().filter(|old| old.last == id) {
+                old.is_retracted = true;
             }
         }
     }
@@ -472,7 +485,8 @@ impl Stay {
         }
         if self.writers.is_empty() {
             // Its stream ends with its last writer; another one begins another.
-            self.old_memories.extend(self.memory.take().map(|(region, _)| region));
+            let old = |(region, _)| OldMemory { region, last: id, is_retracted: false };
+            self.old_memories.extend(self.memory.take().map(old));
         }
         retract(domain, id);
     }
@@ -560,7 +574,8 @@ impl Stay {
     fn close(self, effects: &mut Effects) {
         effects.close(self.lines.0);
         let memory = self.memory.map(|(region, _)| region);
-        self.old_memories.into_iter().chain(memory).for_each(|region| effects.close(region));
+        let old = self.old_memories.into_iter().map(|old| old.region);
+        old.chain(memory).for_each(|region| effects.close(region));
     }
 }
 

@@ -38,6 +38,7 @@ mod matching;
 mod past;
 mod policies;
 mod rejoin;
+mod standstills;
 mod urgency;
 
 pub(crate) use introductions::FoundTopic;
@@ -77,6 +78,7 @@ pub(crate) struct ParticipantMachine {
     inconsistent: BTreeSet<(NodeId, u64)>,
     urgency: urgency::Urgency,
     atomic: AtomicTopics,
+    standstills: standstills::Standstills,
     /// Readers of builtin topics.
     listeners: BTreeMap<u64, Listener>,
     ignored: Arc<Ignored>,
@@ -129,6 +131,7 @@ impl ParticipantMachine {
             inconsistent: BTreeSet::new(),
             urgency: urgency::Urgency::default(),
             atomic: AtomicTopics::default(),
+            standstills: standstills::Standstills::default(),
             listeners: BTreeMap::new(),
             ignored: Arc::default(),
             has_doubts: false,
@@ -550,6 +553,7 @@ impl Machine for ParticipantMachine {
             done += self.atomic.leave(&mut self.group, effects);
         }
         done += self.look_at_vigils(now);
+        self.look_for_standstills(now);
         done + usize::from(self.alarm.take_if(|at| now >= *at).is_some())
     }
 

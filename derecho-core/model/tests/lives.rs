@@ -63,6 +63,26 @@ fn planted_errors_are_found() {
             missed.push(format!("{fault:?} {seeds:?}"));
         }
     }
+    // Readers that become writers: every fifth life or so.
+    for fault in [Fault::ReaderTellsNoStart, Fault::MemoryReplaced] {
+        let life = |seed| {
+            let plan = Plan { toggles: true, faults: crashes, ..Plan::new(seed, local) };
+            live(plan, false)
+        };
+        let found = |from: u64| {
+            (from..from + SEEDS).find(|seed| {
+                plant(Some(fault));
+                let with = life(*seed);
+                plant(None);
+                broke(&with, LIVENESS) && life(*seed).violations.is_empty()
+            })
+        };
+        let seeds = RANGES.map(found);
+        println!("{fault:?}: {LIVENESS} in lives with toggles {seeds:?}");
+        if seeds.iter().any(Option::is_none) {
+            missed.push(format!("{fault:?} {seeds:?}"));
+        }
+    }
     // What such lives have found in the protocol is found again by the life that found it.
     let lives = [
         (Fault::BeyondTheEnd, 302, crashes, STATE),

@@ -110,6 +110,9 @@ pub(super) struct Control {
     senders: BTreeMap<usize, NodeId>,
     /// Messages that had no room yet.
     outbox: VecDeque<Vec<u8>>,
+    /// Messages of this node that were submitted, and those of them that came back in the order of all.
+    submitted: u64,
+    heard_own: u64,
     /// Delivered messages of this view that wait for the state which they change.
     kept: Vec<(NodeId, Vec<u8>)>,
     /// The state at the beginning of a view that has not begun here yet.
@@ -123,12 +126,25 @@ impl Control {
             inbox: None,
             senders: BTreeMap::new(),
             outbox: VecDeque::new(),
+            submitted: 0,
+            heard_own: 0,
             kept: Vec::new(),
             early: None,
         }
     }
 
+    /// Messages that this node has submitted by now.
+    pub(super) fn submitted(&self) -> u64 {
+        self.submitted
+    }
+
+    /// Messages of this node that all members apply before what comes next.
+    pub(super) fn heard_own(&self) -> u64 {
+        self.heard_own
+    }
+
     pub(super) fn submit(&mut self, topic: Topic, message: &[u8]) {
+        self.submitted += 1;
         self.outbox.push_back([&[topic as u8], message].concat());
     }
 
@@ -190,6 +206,7 @@ impl<S: State> Group<S> {
     }
 
     fn apply(&mut self, from: NodeId, message: &[u8]) {
+        self.control.heard_own += u64::from(from == self.node.id());
         let changed = match message.split_first() {
             Some((topic, message)) if *topic == Topic::State as u8 => {
                 self.state.apply(from, message)

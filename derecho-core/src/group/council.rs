@@ -229,8 +229,9 @@ where
         self.act();
     }
 
-    /// What has to be done now. `lagging`: members for whom the streams wait.
-    pub fn turn(&mut self, lagging: &[NodeId], now: Time) -> Vec<Deed<R>> {
+    /// What has to be done now. `awaited`: the members that this node awaits, of the membership, of
+    /// [those that it has not met](Council::unlinked), and of the streams (I-79).
+    pub fn turn(&mut self, awaited: &[NodeId], now: Time) -> Vec<Deed<R>> {
         match self.membership.standing() {
             Standing::Joining => self.knock(now),
             Standing::Member => {
@@ -238,7 +239,7 @@ where
                     // The others may have founded the group already.
                     self.knock(now);
                 }
-                self.attend(lagging, now);
+                self.attend(awaited, now);
             }
             Standing::Out(_) => {}
         }
@@ -311,20 +312,20 @@ where
         self.installed(decision)
     }
 
-    fn attend(&mut self, lagging: &[NodeId], now: Time) {
+    /// Members of the view that this node has not met. One that died before is never seen to be gone (I-57).
+    pub fn unlinked(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let view = self.membership.view();
+        let members = view.ranks().without(self.membership.suspects()).iter();
+        let nodes = members.map(|rank| view.member(rank).node).filter(|_| view.number > 0);
+        nodes.filter(|node| *node != self.me && !self.linked.contains(node))
+    }
+
+    fn attend(&mut self, awaited: &[NodeId], now: Time) {
         let view = self.membership.view();
         let node = |rank| view.member(rank).node;
-        let mut awaited: Vec<NodeId> = self.membership.awaited().iter().map(node).collect();
-        awaited.extend(lagging);
-        // Who died before this node has met it is never seen to be gone (I-57).
-        if view.number > 0 {
-            let suspects = self.membership.suspects();
-            let members = view.ranks().without(suspects).iter().map(node);
-            awaited.extend(members.filter(|node| *node != self.me && !self.linked.contains(node)));
-        }
         let hostile: Vec<NodeId> = self.membership.suspected_by().iter().map(node).collect();
         hostile.into_iter().for_each(|node| self.watch.doubts(node, now));
-        let due = self.watch.look(&awaited, now);
+        let due = self.watch.look(awaited, now);
         due.ask.into_iter().for_each(|node| self.tell(node, &Word::Ask));
         let halted = |node: &NodeId| self.host.as_ref().is_some_and(|host| (host.is_halted)(*node));
         let (halted, silent): (Vec<_>, Vec<_>) = due.suspect.into_iter().partition(halted);

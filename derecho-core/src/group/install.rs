@@ -25,6 +25,7 @@ use crate::membership::{Decision, View};
 use crate::multicast::stream::Beginning;
 use crate::multicast::subgroup::Level;
 use crate::multicast::subgroup::epoch::Phase;
+use crate::node::SubgroupId;
 
 impl<S: State> Group<S> {
     /// How far this node has come.
@@ -49,6 +50,7 @@ impl<S: State> Group<S> {
             // Nobody is left who knew anything: all begin with the same nothing.
             (self.informed, self.registry) = (true, Registry::anew(next.number));
         }
+        self.sponsor = sponsor;
         let gone = before.members.iter().map(|member| member.node).filter(|node| !stays(node));
         gone.for_each(|node| {
             self.state.forget(node);
@@ -162,8 +164,14 @@ impl<S: State> Group<S> {
         let ends = &cut.of(key)?.last.ends;
         let (_, entry) = *ends.iter().find(|(stream, _)| *stream == own)?;
         let id = self.walks.get(&key).and_then(Walk::id);
-        let begun = id.filter(|id| self.node.phase(*id).is_some());
-        // Others may have seen what was committed before this node has begun: messages alone.
+        let has_begun = |id: &SubgroupId| match planted(Fault::ReaderTellsNoStart) {
+            true => self.node.phase(*id).is_some(),
+            false => self.node.sends_in(*id, own.region),
+        };
+        let begun = id.filter(has_begun);
+        // Other members may have seen commits of a stream that has not begun at this node: messages alone, for nulls and
+        // ends are committed by turns of an epoch. This node may have begun earlier epochs, as a reader or with
+        // another stream (I-52).
         let early = Beginning { entry, message: entry };
         let start = begun.map_or(Some(early), |id| self.node.own_beginning(id, entry))?;
         // One that was left behind is told where its own stream goes on as the others are.

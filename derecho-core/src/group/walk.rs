@@ -89,6 +89,7 @@ impl<S: State> Group<S> {
             self.control_begun();
         } else {
             self.registry.forget_before(key, number);
+            self.forget_memories(key);
             self.events.push_back(GroupEvent::Begun { key, subgroup: id, epoch, layout, first });
         }
     }
@@ -99,13 +100,14 @@ impl<S: State> Group<S> {
         self.open.insert(key);
         self.owing.remove(&key);
         if let Some(walk) = self.walks.remove(&key) {
-            self.shares.remove(&(key, walk.lines));
+            let lines = walk.lines;
             // It may be a member again later, but not of what it has left.
             self.registry.forget_before(key, walk.told.number);
             // A subgroup of which nobody is a member any more is forgotten, numbers and all.
             if self.registry.epochs(key).any(|epoch| epoch.number == walk.told.number) {
                 self.behind.insert(key, walk.told);
             }
+            self.forget_share(key, lines);
         }
         self.unsettled = true;
         self.events.push_back(GroupEvent::Left { key });
@@ -171,11 +173,10 @@ impl<S: State> Group<S> {
         let me = self.node.id();
         let seat = next.layout.seat_of(me).copied();
         let share = seat.and_then(|seat| self.shares.get(&(key, seat.lines))).cloned();
+        let sends = seat.and_then(|seat| seat.sends);
+        let memory = sends.and_then(|region| self.memories.get(&(key, region)));
+        let memory = memory.map(|known| known.memory.clone());
         if let Some(id) = self.walks.get(&key).and_then(Walk::id) {
-            let sends = seat.and_then(|seat| seat.sends);
-            let memory = share.and_then(|share| share.memory);
-            let memory =
-                memory.filter(|(region, _)| sends == Some(*region)).map(|(_, memory)| memory);
             let told = match ended {
                 true => self.node.next_epoch(id, epoch, memory, effects),
                 false => self.node.change_layout(id, epoch, memory, effects),
@@ -198,8 +199,7 @@ impl<S: State> Group<S> {
             return told;
         }
         let Some((seat, share)) = seat.zip(share) else { return false };
-        let memory = share.memory.filter(|(region, _)| seat.sends == Some(*region));
-        let share = node::Share { lines: share.lines.1, memory: memory.map(|(_, memory)| memory) };
+        let share = node::Share { lines: share.lines.1, memory };
         // Members of the group have nothing to say most of the time: without nulls nothing would ever be agreed on.
         let nulls = self.ablation.nulls && key != CONTROL;
         let terms = next.layout.terms(Ablation { nulls, ..self.ablation });
@@ -252,20 +252,23 @@ impl<S: State> Group<S> {
         Some(node::Epoch { number: epoch.number, name: epoch.name, seats })
     }
 
-    /// Members that have not said yet where an epoch which a view has brought begins in their streams. One of them may
-    /// have fallen out before it knew that this node is a member: it says so when it is asked (I-64).
-    pub(super) fn unheard(&self) -> Vec<NodeId> {
+    /// Senders that have not said yet where an epoch begins in their streams which this node cannot be told before, by
+    /// subgroup. One of them may have fallen out before it knew that this node is a member: it says so when it is asked (I-64).
+    pub(super) fn unheard(&self) -> Vec<(u64, NodeId)> {
         let me = self.node.id();
+        let expected = self.expected.iter().map(|(key, epoch)| (*key, epoch));
+        // A newcomer waits for senders that go on without a change of view.
+        let open = self.open.iter().filter_map(|key| Some((*key, self.next_of(*key)?)));
         let mut unheard = Vec::new();
-        for (key, epoch) in &self.expected {
-            let knows = self.walks.get(key).is_some_and(|walk| !walk.left_behind);
+        for (key, epoch) in expected.chain(open) {
+            let knows = self.walks.get(&key).is_some_and(|walk| !walk.left_behind);
             if knows || epoch.layout.seat_of(me).is_none() {
                 continue;
             }
-            let heard = self.heard.get(&(*key, epoch.number));
+            let heard = self.heard.get(&(key, epoch.number));
             let told = |stream: &StreamId| heard.is_some_and(|heard| heard.contains_key(stream));
             let silent = epoch.old.iter().filter(|stream| stream.node != me && !told(stream));
-            unheard.extend(silent.map(|stream| stream.node));
+            unheard.extend(silent.map(|stream| (key, stream.node)));
         }
         unheard.sort_unstable();
         unheard.dedup();

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::arbitration::{Arbitration, Known};
-use super::{Message, RankSet, Report, View};
+use super::{Condition, Message, RankSet, Report, View};
 use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Rank};
 
@@ -215,23 +215,37 @@ impl<R: Report> Membership<R> {
         ranks.iter().filter(|&rank| self.row(rank).suspects.has(self.rank)).collect()
     }
 
-    /// Those for whom this node waits in a view change, and who are to be suspected if they take too long.
-    pub fn awaited(&self) -> RankSet {
-        if !self.wedged || self.standing != Standing::Member {
-            return RankSet::EMPTY;
+    /// Members whom this node awaits, each with the condition that it can make true (I-79).
+    pub fn waits(&self) -> Vec<(Condition, Rank)> {
+        if self.standing != Standing::Member {
+            return Vec::new();
+        }
+        let leader = self.leader().map_or(RankSet::EMPTY, RankSet::one);
+        let mut waits: Vec<(Condition, RankSet)> = Vec::new();
+        if self.wedged {
+            waits.push((Condition::Report, self.lacked_to_propose()));
+            waits.push((Condition::Proposal, leader));
+            if self.own().accepted.is_some() {
+                waits.push((Condition::Acceptance, self.lacked_to_settle()));
+            }
+        } else {
+            if !self.joiners.is_empty() {
+                waits.push((Condition::Admission, leader));
+            }
+            if self.wants_promotion() {
+                waits.push((Condition::Promotion, leader));
+            }
         }
         let others = self.unsuspected().without(RankSet::one(self.rank).or(self.held_back));
-        let all_said = |rank: &Rank| {
-            let row = self.row(*rank);
-            let leader = self.leader() == Some(*rank);
-            let ballot = self.leader().filter(|_| self.accepted_by_me());
-            row.report.is_some() && !leader && ballot.is_none_or(|b| row.has_accepted(b))
+        let of_others = |(what, ranks): (Condition, RankSet)| {
+            ranks.and(others).iter().map(move |rank| (what, rank)).collect::<Vec<_>>()
         };
-        others.iter().filter(|rank| !all_said(rank)).collect()
+        waits.into_iter().flat_map(of_others).collect()
     }
 
-    fn accepted_by_me(&self) -> bool {
-        self.row(self.rank).accepted.is_some()
+    /// Members whom this node awaits, and who are to be suspected if they are silent for too long.
+    pub fn awaited(&self) -> RankSet {
+        self.waits().into_iter().map(|(_, rank)| rank).collect()
     }
 
     /// What is to be done. Whoever drives takes it after each call.

@@ -20,6 +20,7 @@ mod end;
 pub mod epoch;
 mod member;
 mod rest;
+mod waits;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -28,6 +29,7 @@ use alloc::vec::Vec;
 use self::epoch::{Opening, Phase};
 use self::member::Member;
 pub use self::member::{Founder, LINE_SLOTS, OwnLines, SUBGROUP_LINES, Sends};
+use self::waits::Looked;
 use super::Fault;
 use super::ablation::Ablation;
 use super::budget::Bells;
@@ -83,6 +85,8 @@ struct Source {
     origin: (Option<Peer>, RegionId),
     /// Where the epoch that was finished ended.
     end: u64,
+    /// Slots that the order needed of it when this member last looked whom it awaits.
+    wanted: u64,
 }
 
 impl Source {
@@ -142,8 +146,8 @@ pub struct Subgroup {
     slice: usize,
     /// The bit in which it is noticed when what is held for long is let go of.
     notice: Option<(Arc<AtomicU64>, u32)>,
-    /// How far it was when it was last asked who lags.
-    looked: (u64, u64, u64),
+    /// How far it was when it was last asked whom it awaits.
+    looked: Looked,
 }
 
 /// Who was a member.
@@ -181,7 +185,7 @@ impl Subgroup {
             always,
             stalled: false,
             untold: true,
-            looked: (0, 0, 0),
+            looked: Looked::default(),
             slice: SLICE_GRAINS,
             notice: None,
         };
@@ -299,30 +303,6 @@ impl Subgroup {
                 let last = source.incoming.message_slots().checked_sub(1);
                 last.is_some_and(|last| last * senders + rank >= self.received)
             })
-    }
-
-    /// Whether the sender of this rank owes a null for a message that was received here.
-    fn owes(&self, rank: usize) -> bool {
-        let others = self.sources.iter().enumerate().filter(|(other, _)| *other != rank);
-        let wanted =
-            owed(rank, others.map(|(other, source)| (other, source.incoming.message_slots())));
-        self.terms.level == Level::Atomic && wanted > self.sources[rank].incoming.slots()
-    }
-
-    /// Members for whom this one waits: they have not received what it has, or what it sends, or have not
-    /// sent what the order waits for. Nobody, if anything was received or delivered since this was asked last.
-    pub fn lagging(&mut self) -> impl Iterator<Item = Peer> + '_ {
-        let now = (self.epoch, self.received, self.next.count);
-        let stands = core::mem::replace(&mut self.looked, now) == now;
-        let waits = stands && self.awaits_others();
-        let (received, closing) = (self.received, self.phase == Phase::Closing);
-        let ranks = 0..if waits { self.sources.len() } else { 0 };
-        let owing: Vec<usize> = ranks.filter(|rank| self.owes(*rank)).collect();
-        self.members.iter_mut().filter_map(move |member| {
-            let owes = member.source.is_some_and(|rank| owing.contains(&rank));
-            let behind = closing || owes || !member.has_received(received).unwrap_or(true);
-            (waits && behind).then(|| member.peer()).flatten()
-        })
     }
 
     /// Promises that this member sends no message in so many rounds. `false` if it does not send,

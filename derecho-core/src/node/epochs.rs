@@ -10,9 +10,11 @@
 
 use alloc::vec::Vec;
 
+use super::subgroups::Founded;
 use super::{Membership, Node, NodeEvent, Origin, SubgroupId};
 use crate::ids::{Peer, RegionId};
 use crate::machine::Effects;
+use crate::membership::Condition;
 use crate::memory::{LINE_WORDS, OwnRegion};
 use crate::multicast::Fault;
 use crate::multicast::claim::SenderMemory;
@@ -263,15 +265,24 @@ impl Node {
         told
     }
 
-    /// Members for whom some subgroup waits at this node: one that is at rest waits for nobody.
-    pub fn lagging(&mut self) -> Vec<Peer> {
+    /// Members that some subgroup awaits at this node, why, and how far each has come with that (I-79): a subgroup that is at rest
+    /// awaits nobody.
+    pub fn waits(&mut self) -> Vec<(SubgroupId, Condition, Peer, u64)> {
         let Node { subgroups, activity, .. } = self;
-        let active = activity.active().iter();
-        let mut lagging = Vec::new();
-        for &number in active {
-            lagging.extend(subgroups[number].subgroup.lagging());
+        let mut waits = Vec::new();
+        for &number in activity.active() {
+            let Founded { id, subgroup, .. } = &mut subgroups[number];
+            subgroup.waits(&mut |condition, peer, progress| {
+                waits.push((*id, condition, peer, progress));
+            });
         }
-        lagging
+        waits
+    }
+
+    /// Whether some subgroup awaits a member, although no news of that member wakes this node.
+    pub fn awaits_room(&self) -> bool {
+        let mut active = self.activity.active().iter();
+        active.any(|&number| self.subgroups[number].subgroup.awaits_room())
     }
 
     /// Where the next epoch begins in this node's own stream, once a change of layout has ended this
@@ -283,6 +294,11 @@ impl Node {
     /// Where this epoch begins in this node's own stream.
     pub fn own_start(&self, id: SubgroupId) -> Option<Beginning> {
         self.subgroup(id)?.own_start()
+    }
+
+    /// Whether this node sends that stream in the epoch of a subgroup that it has begun.
+    pub fn sends_in(&self, id: SubgroupId, stream: RegionId) -> bool {
+        self.subgroup(id).is_some_and(|subgroup| subgroup.region() == Some(stream))
     }
 
     /// This entry of this node's own stream in a subgroup, and the messages before it.

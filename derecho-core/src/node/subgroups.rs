@@ -12,7 +12,7 @@ use crate::ids::{Peer, RegionId, Time};
 use crate::machine::{Effects, Target};
 #[cfg(doc)]
 use crate::memory::LINE_WORDS;
-use crate::memory::{OwnRegion, Replica};
+use crate::memory::OwnRegion;
 use crate::multicast::Fault;
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::geometry::Geometry;
@@ -346,52 +346,77 @@ impl Node {
         lines: &OwnRegion,
     ) -> Option<Opening> {
         let own_stream = epoch.stream();
-        let own_lines = epoch.own()?.member.lines;
         let mut members = Vec::new();
-        for Seat { slot, member, start } in &epoch.seats {
-            let sends = |replica: Replica, geometry| {
-                let stream = member.sends?;
-                Some(Sends { stream, replica, geometry, start: *start })
-            };
-            let (slot, reads) = (*slot, member.reads);
+        for seat in &epoch.seats {
+            let Seat { slot, member, start } = seat;
             members.push(match member.origin {
                 Origin::Own => Founder {
                     target: None,
                     place: None,
-                    slot,
-                    reads,
-                    sends: memory.and_then(|m| sends(m.region().replica(), m.geometry())),
+                    slot: *slot,
+                    reads: member.reads,
+                    sends: memory.and_then(|memory| {
+                        let (stream, geometry) = (member.sends?, memory.geometry());
+                        let replica = memory.region().replica();
+                        Some(Sends { stream, replica, geometry, start: *start })
+                    }),
                     ready: true,
                     lines: lines.replica(),
                 },
-                Origin::Peer(peer) => {
-                    // The first turn already tells it something in this node's lines.
-                    let state = self.peers.get(&peer).filter(|s| s.ready.contains(&own_lines))?;
-                    if state.faulty {
-                        return None;
-                    }
-                    let stream = match member.sends {
-                        Some(stream) => {
-                            let replica = state.replicas.get(&stream)?.clone();
-                            let geometry = Geometry::read(&replica).ok().flatten()?;
-                            sends(replica, geometry)
-                        }
-                        None => None,
-                    };
-                    Founder {
-                        target: Some(Target { peer, sharing: state.sharing }),
-                        place: state.place,
-                        slot,
-                        reads,
-                        sends: stream,
-                        ready: own_stream.is_none_or(|stream| state.ready.contains(&stream)),
-                        lines: state.replicas.get(&member.lines)?.clone(),
-                    }
-                }
+                Origin::Peer(peer) => self.founder(epoch, seat, peer)?,
             });
         }
         let memory = memory.cloned().zip(own_stream);
         Some(Opening { epoch: epoch.number, name: epoch.name, members, memory })
+    }
+
+    /// A peer as a member of an epoch, if it has shown all that has to be known of it.
+    fn founder(&self, epoch: &Epoch, seat: &Seat, peer: Peer) -> Option<Founder> {
+        let Seat { slot, member, start } = seat;
+        let (own_stream, own_lines) = (epoch.stream(), epoch.own()?.member.lines);
+        // The first turn already tells it something in this node's lines.
+        let state = self.peers.get(&peer).filter(|s| s.ready.contains(&own_lines))?;
+        if state.faulty {
+            return None;
+        }
+        let sends = match member.sends {
+            Some(stream) => {
+                let replica = state.replicas.get(&stream)?.clone();
+                let geometry = Geometry::read(&replica).ok().flatten()?;
+                Some(Sends { stream, replica, geometry, start: *start })
+            }
+            None => None,
+        };
+        Some(Founder {
+            target: Some(Target { peer, sharing: state.sharing }),
+            place: state.place,
+            slot: *slot,
+            reads: member.reads,
+            sends,
+            ready: own_stream.is_none_or(|stream| state.ready.contains(&stream)),
+            lines: state.replicas.get(&member.lines)?.clone(),
+        })
+    }
+
+    /// Peers that have not shown yet what an epoch needs of them that this node was told, by subgroup (I-79).
+    pub fn unshown(&self) -> Vec<(SubgroupId, Peer)> {
+        let pending = self.pending.iter().map(|pending| (pending.id, &pending.epoch));
+        let astir = self.astir.iter().map(|number| &self.subgroups[*number]);
+        let is_over = |founded: &&Founded| founded.subgroup.is_over();
+        let next = astir.filter(is_over).filter_map(|founded| {
+            let next = founded.next.as_ref()?;
+            Some((founded.id, &next.epoch))
+        });
+        let mut unshown = Vec::new();
+        for (id, epoch) in pending.chain(next) {
+            for seat in &epoch.seats {
+                let Origin::Peer(peer) = seat.member.origin else { continue };
+                if self.founder(epoch, seat, peer).is_none() {
+                    unshown.push((id, peer));
+                }
+            }
+        }
+        unshown
     }
 
     /// Nothing that a peer publishes in a subgroup is read any more.

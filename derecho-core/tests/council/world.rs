@@ -282,9 +282,9 @@ impl World {
     }
 
     fn turn(&mut self, index: usize) {
-        let lagging: Vec<NodeId> = self.lagging(index);
+        let awaited: Vec<NodeId> = self.awaited(index);
         loop {
-            let deeds = self.nodes[index].council.turn(&lagging, Time(self.now));
+            let deeds = self.nodes[index].council.turn(&awaited, Time(self.now));
             if deeds.is_empty() {
                 break;
             }
@@ -294,7 +294,7 @@ impl World {
 
     /// A stream waits for whoever does not turn, so that a node that is stopped is noticed; and who
     /// hears nothing waits for all.
-    fn lagging(&self, index: usize) -> Vec<NodeId> {
+    fn awaited(&self, index: usize) -> Vec<NodeId> {
         let view = self.view(index);
         let stuck = |node: &NodeId| {
             let other = World::index(*node);
@@ -304,7 +304,11 @@ impl World {
             let deaf = |index| self.deaf.contains(&index);
             other != index && (self.nodes[other].stopped || deaf(other) || deaf(index))
         };
-        view.members.iter().map(|member| member.node).filter(stuck).collect()
+        let stuck = view.members.iter().map(|member| member.node).filter(stuck);
+        let council = &self.nodes[index].council;
+        let awaited = council.membership().awaited();
+        let awaited = awaited.iter().map(|rank| view.member(rank).node);
+        stuck.chain(awaited).chain(council.unlinked()).collect()
     }
 
     fn act(&mut self, index: usize, deed: Deed<Progress>) {

@@ -62,6 +62,9 @@ struct LifeArgs {
     /// View change follows view change, and faults are aimed at their steps.
     #[arg(long)]
     aimed: bool,
+    /// Readers become writers, and writers become readers only, all the time.
+    #[arg(long)]
+    toggles: bool,
 }
 
 /// Which groups.
@@ -104,9 +107,9 @@ fn minutes(text: &str) -> Result<f64, String> {
 
 impl LifeArgs {
     fn plans(&self, seed: u64) -> impl Iterator<Item = Plan> {
-        let LifeArgs { nodes, faults, aimed, .. } = *self;
+        let LifeArgs { nodes, faults, aimed, toggles, .. } = *self;
         let kinds = self.group.kinds().iter();
-        kinds.map(move |kind| Plan { nodes, faults, aimed, ..Plan::new(seed, *kind) })
+        kinds.map(move |kind| Plan { nodes, faults, aimed, toggles, ..Plan::new(seed, *kind) })
     }
 }
 

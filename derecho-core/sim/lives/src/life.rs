@@ -30,24 +30,27 @@ pub struct Plan {
     pub rounds: usize,
     /// View change follows view change, and faults are aimed at their steps.
     pub aimed: bool,
+    /// Readers become writers, and writers become readers only, between any two rounds.
+    pub toggles: bool,
 }
 
 impl Plan {
     /// The usual life of this seed.
     pub fn new(seed: u64, kind: Kind) -> Plan {
-        Plan { seed, kind, nodes: 3, faults: Faults::ALL, rounds: 60, aimed: false }
+        Plan { seed, kind, nodes: 3, faults: Faults::ALL, rounds: 60, aimed: false, toggles: false }
     }
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { seed, kind, nodes, faults, aimed, .. } = self;
+        let Plan { seed, kind, nodes, faults, aimed, toggles, .. } = self;
         let kind = match kind {
             Kind::Local => "local",
             Kind::Network => "network",
         };
         let aimed = if *aimed { " --aimed" } else { "" };
-        write!(f, "--seed {seed} --group {kind} --nodes {nodes} --faults {faults}{aimed}")
+        let toggles = if *toggles { " --toggles" } else { "" };
+        write!(f, "--seed {seed} --group {kind} --nodes {nodes} --faults {faults}{aimed}{toggles}")
     }
 }
 
@@ -74,6 +77,9 @@ pub fn live(plan: Plan, read: bool) -> Account {
             world.settle();
         }
         for _ in 0..plan.rounds {
+            if plan.toggles {
+                world.random_toggle();
+            }
             match plan.aimed {
                 true => world.aimed_round(plan.nodes),
                 false => world.round(plan.nodes),

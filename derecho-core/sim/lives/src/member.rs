@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use derecho_core::group::council::{Entrance, Host};
 use derecho_core::group::watch::Patience;
 use derecho_core::group::{
-    CONTROL_LINES, CONTROL_STREAM, Group, GroupEvent, Share, Terms, control_geometry,
+    CONTROL_LINES, CONTROL_STREAM, Group, GroupEvent, Share, Terms, Wait, control_geometry,
 };
 use derecho_core::ids::{NodeId, RegionId, Time};
 use derecho_core::link::{Generation, Interest, Link, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::{Fate, Stage, Standing};
-use derecho_core::memory::LINE_WORDS;
+use derecho_core::memory::{LINE_WORDS, OwnRegion};
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
@@ -40,8 +40,9 @@ pub(crate) type Halted = Arc<Mutex<BTreeSet<NodeId>>>;
 
 /// A part in a topic.
 struct Taken {
-    lines: RegionId,
+    lines: (RegionId, OwnRegion),
     stream: Option<(RegionId, SenderMemory)>,
+    reads: bool,
     inbox: Option<Arc<Inbox>>,
     /// Epochs of the inbox's deliveries: a new one begins with the first that is put in after it.
     epoch: Epoch,
@@ -141,6 +142,34 @@ impl Member {
         self.group.as_ref().expect("it has begun")
     }
 
+    /// Its name.
+    pub fn id(&self) -> NodeId {
+        self.me
+    }
+
+    /// Takes no part in a topic any more, without a word, as by an error in the protocol; it lives, and answers.
+    pub fn freeze(&mut self, topic: u64) {
+        let subgroup = self.group().subgroup(topic);
+        if let Some(id) = subgroup {
+            self.group_mut().node_mut().wedge_subgroup(id);
+        }
+    }
+
+    /// What it waits for, and whom it awaits.
+    pub fn waits(&self) -> impl Iterator<Item = Wait> + '_ {
+        self.group().waits().map(|(wait, _)| wait)
+    }
+
+    /// The members of the view that it has installed.
+    pub fn members(&self) -> Vec<NodeId> {
+        self.group().view().members.iter().map(|member| member.node).collect()
+    }
+
+    /// Messages that it has written to its stream in a topic.
+    pub fn count_written(&self, topic: u64) -> u64 {
+        self.written(topic).1
+    }
+
     fn group_mut(&mut self) -> &mut Group<Topics> {
         self.group.as_mut().expect("it has begun")
     }
@@ -155,28 +184,54 @@ impl Member {
             .link
             .open(lines_id, SUBGROUP_LINES * LINE_WORDS)
             .expect("a node that runs opens regions");
-        let stream = sends.then(|| {
-            let id = self.group_mut().node_mut().fresh_region();
-            let geometry = Geometry::fitting(4096, 16, 64).expect("a small shape");
-            let region =
-                self.link.open(id, geometry.words()).expect("a node that runs opens regions");
-            (id, SenderMemory::with_nulls(region, geometry))
-        });
-        let share = Share { lines: (lines_id, lines), memory: stream.clone() };
-        self.group_mut().bring(topic, share);
-        let sends = stream.as_ref().map(|(id, _)| *id);
-        self.group_mut().submit(&Part { topic, reads, sends, lines: lines_id }.encode());
+        let stream = sends.then(|| self.open_stream());
         let epoch = (Generation::NONE, topic, 0);
-        let taken =
-            Taken { lines: lines_id, stream, inbox: None, epoch, written: 0, leaves: false };
+        let (lines, written, leaves) = ((lines_id, lines), 0, false);
+        let taken = Taken { lines, stream, reads, inbox: None, epoch, written, leaves };
         self.parts.insert(topic, taken);
+        self.announce(topic, true);
+    }
+
+    fn open_stream(&mut self) -> (RegionId, SenderMemory) {
+        let id = self.group_mut().node_mut().fresh_region();
+        let geometry = Geometry::fitting(4096, 16, 64).expect("a small shape");
+        let region = self.link.open(id, geometry.words()).expect("a node that runs opens regions");
+        (id, SenderMemory::with_nulls(region, geometry))
+    }
+
+    /// Brings what this member has in a topic into the group, and tells all members of its part.
+    fn announce(&mut self, topic: u64, is_new: bool) {
+        let Some(taken) = self.parts.get(&topic) else { return };
+        let share = Share { lines: taken.lines.clone(), memory: taken.stream.clone() };
+        let sends = taken.stream.as_ref().map(|(id, _)| *id);
+        let part = Part { topic, reads: taken.reads, sends, lines: taken.lines.0 };
+        // Whoever stops writing has nothing new to bring: an epoch that still has its stream may be to come.
+        if is_new || sends.is_some() {
+            self.group_mut().bring(topic, share);
+        }
+        self.group_mut().submit(&part.encode());
+    }
+
+    /// Begins to write a topic that this member reads, with a stream of its own; or stops writing, and goes
+    /// on reading.
+    pub fn toggle_writer(&mut self, topic: u64) {
+        let may_toggle = self.parts.get(&topic).is_some_and(|part| part.reads && !part.leaves);
+        if self.out.is_some() || !may_toggle {
+            return;
+        }
+        let sends = self.writes(topic);
+        let stream = (!sends).then(|| self.open_stream());
+        if let Some(part) = self.parts.get_mut(&topic) {
+            (part.stream, part.written) = (stream, 0);
+        }
+        self.announce(topic, false);
     }
 
     /// Wants no more of a topic.
     pub fn exit(&mut self, topic: u64) {
         if let Some(part) = self.parts.get_mut(&topic).filter(|part| !part.leaves) {
             (part.stream, part.leaves) = (None, true);
-            let gone = Part { topic, reads: false, sends: None, lines: part.lines };
+            let gone = Part { topic, reads: false, sends: None, lines: part.lines.0 };
             self.group_mut().submit(&gone.encode());
         }
     }
@@ -281,7 +336,7 @@ impl Member {
                 court.charge("origin", &what);
             }
             let what = Delivered { writer: (writer, stream), number };
-            court.delivers(self.me, (topic, part.lines), part.epoch, what);
+            court.delivers(self.me, (topic, part.lines.0), part.epoch, what);
         }
     }
 
@@ -298,13 +353,13 @@ impl Member {
                     let node = group.as_mut().expect("it has begun").node_mut();
                     part.inbox = node.add_subgroup_reader(subgroup);
                 }
-                let who = (self.me, (key, part.lines));
+                let who = (self.me, (key, part.lines.0));
                 self.court.borrow_mut().begins(who, part.epoch, view, &layout);
             }
             GroupEvent::Left { key } => {
                 self.drain(key);
                 if let Some(part) = self.parts.remove(&key) {
-                    self.court.borrow_mut().left(self.me, (key, part.lines));
+                    self.court.borrow_mut().left(self.me, (key, part.lines.0));
                 }
             }
             GroupEvent::Installed(view) => {

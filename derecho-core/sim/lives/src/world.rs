@@ -229,6 +229,16 @@ impl World {
         }
     }
 
+    /// Some readers begin to write, and some members that read and write stop writing.
+    pub fn random_toggle(&mut self) {
+        let living = self.living();
+        for _ in 0..self.random.between(1, 3) {
+            let Some(node) = self.one_of(&living) else { return };
+            let topic = self.random.between(5, 8);
+            self.act(node, move |member| member.toggle_writer(topic));
+        }
+    }
+
     /// What has been written by now: by whom, where, how much.
     pub(crate) fn writers(&self) -> Vec<(Writer, u64, u64)> {
         let mut written = Vec::new();

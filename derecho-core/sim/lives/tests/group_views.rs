@@ -195,6 +195,25 @@ fn the_same_seed_is_the_same_life() {
     }
 }
 
+/// Without I-52 for members that were readers, and without I-78, every tenth of these lives stands still.
+#[test]
+fn readers_become_writers_across_view_changes() {
+    for (kind, nodes, faults) in [
+        (Kind::Local, 3, Faults::NONE.and(Fault::Crash)),
+        (Kind::Local, 4, Faults::ALL),
+        (Kind::Network, 4, Faults::NONE.and(Fault::Crash)),
+    ] {
+        let mut deliveries = 0;
+        for seed in 0..60 {
+            let plan = Plan { toggles: true, nodes, faults, ..Plan::new(seed, kind) };
+            let account = live(plan, false);
+            assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
+            deliveries += account.deliveries;
+        }
+        assert!(deliveries > 2_000, "{kind:?}: {deliveries} deliveries show nothing");
+    }
+}
+
 /// Found by such lives, and kept: each was broken by one of them.
 #[test]
 fn lives_that_broke_a_rule() {

@@ -38,7 +38,7 @@ impl<R: Report> Membership<R> {
         self.view.number == 0
             || self.wants_to_leave
             || !self.suspects().or(self.held_back).is_empty()
-            || (led && (!self.joiners.is_empty() || (self.promotes && self.lacks_votes())))
+            || (led && (!self.joiners.is_empty() || self.wants_promotion()))
             || others.iter().any(|rank| self.row(rank).report.is_some())
     }
 
@@ -48,6 +48,31 @@ impl<R: Report> Membership<R> {
         network && self.view.members.iter().any(|member| member.votes != member.weight)
     }
 
+    /// Whether the leader is to make a view in which all members have their votes.
+    pub(super) fn wants_promotion(&self) -> bool {
+        self.promotes && self.lacks_votes()
+    }
+
+    /// Members from whom the leader lacks something before it can propose (I-41): a report, or the suspicion of a member
+    /// before the leader. One that suspects the leader itself is suspected in return (I-46).
+    pub(super) fn lacked_to_propose(&self) -> RankSet {
+        let Some(leader) = self.leader() else { return RankSet::EMPTY };
+        let before = RankSet::below(leader);
+        let is_ready = |rank: &Rank| {
+            let row = self.row(*rank);
+            let agrees = row.suspects.covers(before) || planted(Fault::Hasty);
+            let follows = !row.suspects.has(leader) || planted(Fault::SuspectedLeads);
+            row.report.is_some() && agrees && follows
+        };
+        self.unsuspected().iter().filter(|rank| !is_ready(rank)).collect()
+    }
+
+    /// Members that have not accepted what the leader proposes.
+    pub(super) fn lacked_to_settle(&self) -> RankSet {
+        let Some(leader) = self.leader() else { return RankSet::EMPTY };
+        self.unsuspected().iter().filter(|rank| !self.row(*rank).has_accepted(leader)).collect()
+    }
+
     /// I-41: one ballot a member, its rank. It proposes once it knows the reports of all whom it does not
     /// suspect, all of them suspect all before it and none of them suspects it, and they could decide.
     fn propose(&mut self) {
@@ -55,15 +80,7 @@ impl<R: Report> Membership<R> {
             return;
         }
         let heard = self.unsuspected();
-        let before = RankSet::below(self.rank);
-        let ready = |rank: Rank| {
-            let row = self.row(rank);
-            let agrees = row.suspects.covers(before) || planted(Fault::Hasty);
-            row.report.is_some()
-                && agrees
-                && (!row.suspects.has(self.rank) || planted(Fault::SuspectedLeads))
-        };
-        let ready = heard.iter().all(ready)
+        let ready = self.lacked_to_propose().is_empty()
             && self.arbitration.may_propose(&self.view, heard, self.known());
         if !ready {
             return;
@@ -280,5 +297,57 @@ impl<R: Report> Membership<R> {
             self.standing = Standing::Out(fate);
         }
         self.actions.push(Action::Out(fate));
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::ids::{NodeId, Rank};
+    use crate::membership::{Arbitration, Condition, Membership, Message, RankSet, Report, View};
+
+    impl Report for u64 {
+        type Cut = u64;
+
+        fn cut<'a>(reports: impl Iterator<Item = (NodeId, &'a u64)>) -> u64 {
+            reports.map(|(_, report)| *report).min().unwrap_or(0)
+        }
+    }
+
+    /// The second of five members, in a view of all five.
+    fn second_of_five() -> Membership<u64> {
+        let nodes: [NodeId; 5] = core::array::from_fn(|rank| NodeId(rank as u128 + 1));
+        let mut view = View::of_founders(nodes.map(|node| (node, 1)));
+        view.number = 1;
+        Membership::founder(nodes[1], Arbitration::Network, view).expect("it is a member")
+    }
+
+    fn reports(suspects: RankSet) -> Message<u64> {
+        Message::Wedged { view: 1, suspects, leaves: false, report: 0 }
+    }
+
+    #[test]
+    fn a_leader_awaits_a_member_that_has_reported_and_does_not_suspect_those_before_it() {
+        let mut leader = second_of_five();
+        // The fourth member has reported before the first one failed, and says nothing more.
+        leader.hear(NodeId(4), reports(RankSet::EMPTY));
+        leader.report(0);
+        for other in [NodeId(3), NodeId(5)] {
+            leader.hear(other, reports(RankSet::one(Rank(0))));
+        }
+        assert_eq!(leader.leader(), Some(Rank(1)));
+        assert_eq!(leader.waits(), [(Condition::Report, Rank(3))]);
+        leader.suspect([NodeId(4)], false);
+        let accepts = [(Condition::Acceptance, Rank(2)), (Condition::Acceptance, Rank(4))];
+        assert_eq!(leader.waits(), accepts, "it has proposed");
+    }
+
+    #[test]
+    fn who_knows_of_a_joiner_awaits_the_leader() {
+        let mut member = second_of_five();
+        assert_eq!(member.waits(), []);
+        member.hear(NodeId(9), Message::Join { node: NodeId(9), weight: 1 });
+        assert_eq!(member.waits(), [(Condition::Admission, Rank(0))]);
+        member.forget_joiner(NodeId(9));
+        assert_eq!(member.waits(), []);
     }
 }

@@ -114,7 +114,7 @@ impl Subgroup {
     /// Where this epoch has ended in each sender's stream, whether that is received here or not: when it is
     /// complete or finished.
     pub fn ends(&self) -> impl Iterator<Item = ((Option<Peer>, RegionId), u64)> + '_ {
-        let known = matches!(self.phase, Phase::Complete | Phase::Finished);
+        let known = self.is_over();
         self.sources.iter().filter(move |_| known).map(|source| (source.origin, source.end))
     }
 
@@ -130,7 +130,7 @@ impl Subgroup {
     pub fn starts(
         &self,
     ) -> impl Iterator<Item = ((Option<Peer>, RegionId), Option<Beginning>)> + '_ {
-        let known = matches!(self.phase, Phase::Complete | Phase::Finished);
+        let known = self.is_over();
         self.sources.iter().map(move |source| {
             let start = known.then(|| source.incoming.beginning_of(source.end)).flatten();
             (source.origin, start)

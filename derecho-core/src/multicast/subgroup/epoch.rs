@@ -89,6 +89,11 @@ impl Subgroup {
         self.phase
     }
 
+    /// Whether the epoch is over here, so that the next one may begin.
+    pub fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Complete | Phase::Finished)
+    }
+
     /// Whether this node refers to anything of the senders.
     pub fn holds(&self) -> bool {
         self.sources.iter().any(|source| source.incoming.is_held())
@@ -180,7 +185,7 @@ impl Subgroup {
     /// Begins the next epoch, when this one is complete or finished. `false` if what it is told makes no
     /// sense; then nothing has changed.
     pub fn next_epoch(&mut self, opening: Opening) -> bool {
-        let over = matches!(self.phase, Phase::Complete | Phase::Finished);
+        let over = self.is_over();
         let other = opening.epoch > self.epoch && epoch_mark(opening.name) != self.mark;
         over && other && self.begin(opening)
     }
@@ -318,7 +323,7 @@ impl Subgroup {
                     } else {
                         source.incoming.go_on(start.entry, mark);
                     }
-                    Source { nulls: 0, ..source }
+                    Source { nulls: 0, wanted: 0, ..source }
                 }
                 None => {
                     let Sends { replica, geometry, .. } = sends;
@@ -332,7 +337,8 @@ impl Subgroup {
                     if let Some((word, bit)) = &self.notice {
                         incoming.notice_in(word, *bit);
                     }
-                    Source { incoming, nulls: 0, broken: false, origin, end: start.entry }
+                    let end = start.entry;
+                    Source { incoming, nulls: 0, broken: false, origin, end, wanted: 0 }
                 }
             };
             sources.push(source);

@@ -1,0 +1,105 @@
+//! Orders that stand still: said while they do, to the log and to whoever asks.
+//!
+//! Owns: since when each one stands still, and what was said of it. Never does: decide who is awaited, or leave anybody out;
+//! the group does.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use derecho_core::group::Wait;
+use derecho_core::ids::Time;
+
+use super::ParticipantMachine;
+use crate::infrastructure::{InstanceHandle, Standstill};
+
+/// A member that keeps up makes every condition true much sooner.
+const SAID_AFTER: u64 = 100_000_000;
+/// While a standstill lasts it is said again at this interval.
+const SAID_AGAIN: u64 = 1_000_000_000;
+
+/// One order that stands still.
+struct Still {
+    since: Time,
+    /// When it was said last, if it was.
+    said: Option<Time>,
+}
+
+/// Everything that stands still, by subgroup; under no key what is the group's own.
+#[derive(Default)]
+pub(super) struct Standstills {
+    known: BTreeMap<Option<u64>, Still>,
+    now: Time,
+}
+
+impl ParticipantMachine {
+    /// Looks what stands still, and says so in the log: after a tenth of a second, and again while it lasts.
+    pub(super) fn look_for_standstills(&mut self, now: Time) {
+        self.standstills.now = now;
+        let mut since: BTreeMap<Option<u64>, Time> = BTreeMap::new();
+        for (wait, at) in self.group.waits() {
+            let first = since.entry(self.subject_of(wait)).or_insert(at);
+            *first = (*first).min(at);
+        }
+        if since.is_empty() && self.standstills.known.is_empty() {
+            return;
+        }
+        // In a view change all orders stand still, and the members of the view are awaited.
+        let changes = self.group.agreement().is_wedged();
+        let known = std::mem::take(&mut self.standstills.known);
+        for (key, still) in known {
+            if since.contains_key(&key) || changes {
+                self.standstills.known.insert(key, still);
+            } else if still.said.is_some() {
+                let topic = self.name_of(key).unwrap_or_default();
+                let lasted = now.since(still.since) / 1_000_000;
+                tracing::info!(%topic, lasted_ms = lasted, "an order goes on that stood still");
+            }
+        }
+        for (key, at) in since {
+            let still =
+                self.standstills.known.entry(key).or_insert(Still { since: at, said: None });
+            let is_due = match still.said {
+                None => now.since(still.since) >= SAID_AFTER,
+                Some(said) => now.since(said) >= SAID_AGAIN,
+            };
+            if is_due {
+                still.said = Some(now);
+                if let Some(standstill) = self.standstill(key) {
+                    tracing::warn!(
+                        topic = standstill.topic.as_deref().unwrap_or_default(),
+                        "{standstill}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// What has stood still for a tenth of a second or longer.
+    pub(crate) fn standstills(&self) -> Vec<Standstill> {
+        let known = self.standstills.known.iter();
+        let long = known.filter(|(_, still)| self.standstills.now.since(still.since) >= SAID_AFTER);
+        long.filter_map(|(key, _)| self.standstill(*key)).collect()
+    }
+
+    /// The topic that waits, if it is one; its control stream is the group's own.
+    fn subject_of(&self, wait: Wait) -> Option<u64> {
+        wait.key.filter(|key| self.name_of(Some(*key)).is_some())
+    }
+
+    fn name_of(&self, key: Option<u64>) -> Option<String> {
+        let state = self.group.state();
+        let mut endpoints = state.writers_of(key?).chain(state.readers_of(key?));
+        endpoints.next().map(|(_, _, endpoint)| endpoint.topic.clone())
+    }
+
+    fn standstill(&self, key: Option<u64>) -> Option<Standstill> {
+        let still = self.standstills.known.get(&key)?;
+        let lasts = Duration::from_nanos(self.standstills.now.since(still.since));
+        let waits = self.group.waits().filter(|(wait, _)| self.subject_of(*wait) == key);
+        let awaited = waits.map(|(wait, _)| {
+            let participant = InstanceHandle { node: wait.node, entity: 0 };
+            (participant, wait.condition.to_string())
+        });
+        Some(Standstill { topic: self.name_of(key), lasts, awaited: awaited.collect() })
+    }
+}

@@ -1,0 +1,220 @@
+//! A process that is stopped holds up nobody for longer than the member timeout: at any rate, whoever writes and reads,
+//! and in a domain in which nothing is sent.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use rustix::process::Signal;
+use support::{Actor, Mark, Meeting, SOON, listen, role, say, seed, until};
+
+const MEMBER_TIMEOUT: Duration = Duration::from_millis(500);
+/// On a quiet machine the others go on 100 ms after the member timeout. The machine of a test may be busy.
+const ALLOWANCE: Duration = Duration::from_secs(3);
+
+/// What a participant has in the topic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    Writes,
+    Reads,
+    WritesAndReads,
+}
+
+impl Part {
+    const ALL: [Part; 3] = [Part::Writes, Part::Reads, Part::WritesAndReads];
+
+    fn writes(self) -> bool {
+        self != Part::Reads
+    }
+
+    fn reads(self) -> bool {
+        self != Part::Writes
+    }
+}
+
+/// A participant with its part in the topic.
+struct Member {
+    participant: DomainParticipant,
+    writer: Option<DataWriter<Mark>>,
+    reader: Option<DataReader<Mark>>,
+}
+
+impl Member {
+    fn new(folder: &Path, part: Part) -> Member {
+        let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(MEMBER_TIMEOUT);
+        let participant = DomainParticipant::with_config(0, config).unwrap();
+        let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+        let reader = part.reads().then(|| participant.reader(&topic).create().unwrap());
+        let writer = part.writes().then(|| {
+            let writer = participant.writer(&topic).memory(32 << 10).in_flight(64);
+            writer.max_blocking_time(Timeout::millis(1)).create().unwrap()
+        });
+        Member { participant, writer, reader }
+    }
+
+    /// Writes one sample, if there is room for it.
+    fn write(&self, number: u64) -> bool {
+        match self.writer.as_ref().unwrap().write(&Mark::new(number)) {
+            Ok(()) => true,
+            Err(DdsError::Timeout(_)) => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Takes what has come. Returns the number of the last sample.
+    fn take(&self) -> Option<u64> {
+        let reader = self.reader.as_ref()?;
+        let samples = reader.take(.., Timeout::millis(0)).ok()?;
+        samples.into_iter().map(|sample| sample.number).last()
+    }
+}
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((_, folder)) = role() else { return };
+    let member = Member::new(&folder, Part::ALL[seed() as usize]);
+    until("it is a member", || member.participant.view().1 >= 1);
+    say("ready");
+    while listen().is_some() {}
+}
+
+fn start(meeting: &Meeting, part: Part) -> Actor {
+    let index = Part::ALL.iter().position(|known| *known == part).unwrap();
+    let mut actor = Actor::start("member", meeting, index as u64);
+    assert_eq!(actor.hear(), "ready");
+    actor
+}
+
+/// The time from the stop of one participant to the first sample that another one reads of those that were written after it.
+fn time_to_next_sample(rate: u32, writer: Part, stopped: Part) -> Duration {
+    let meeting = Meeting::new();
+    let writing = Member::new(&meeting.runtime_dir(), writer);
+    let reading = Member::new(&meeting.runtime_dir(), Part::Reads);
+    let mut child = start(&meeting, stopped);
+    let readers = 1 + u32::from(writer.reads()) + u32::from(stopped.reads());
+    writing.writer.as_ref().unwrap().wait_for_readers(readers as usize, SOON).unwrap();
+    let (interval, mut number) = (Duration::from_secs(1) / rate, 0);
+    let mut write = || {
+        let written = writing.write(number);
+        number += u64::from(written);
+        writing.take();
+        (written, number)
+    };
+    until("a sample comes", || {
+        write();
+        reading.take().is_some()
+    });
+    child.signal(Signal::STOP);
+    let begin = Instant::now();
+    let first = write().1;
+    let mut next = begin + interval;
+    let took = loop {
+        if reading.take().is_some_and(|last| last >= first) {
+            break begin.elapsed();
+        }
+        assert!(begin.elapsed() < Duration::from_secs(20), "{}", writing.participant.describe());
+        if Instant::now() >= next {
+            write();
+            next += interval;
+        }
+        std::thread::sleep(Duration::from_micros(500));
+    };
+    child.signal(Signal::CONT);
+    child.kill();
+    took
+}
+
+#[test]
+fn the_next_sample_comes_after_the_member_timeout_at_every_rate() {
+    for rate in [5, 100, 1000] {
+        for writer in [Part::Writes, Part::WritesAndReads] {
+            for stopped in Part::ALL {
+                let took = time_to_next_sample(rate, writer, stopped);
+                println!("{rate} Hz, the writer {writer:?}, who stops {stopped:?}: {took:?}");
+                let most = Duration::from_secs(1) / rate + MEMBER_TIMEOUT + ALLOWANCE;
+                assert!(took < most, "{rate} Hz, {writer:?}, {stopped:?} stops: {took:?}");
+            }
+        }
+    }
+}
+
+/// Of two participants one writes only, so that nothing is delivered where the writer is.
+#[test]
+fn a_writer_alone_has_room_again_after_the_member_timeout() {
+    let meeting = Meeting::new();
+    let writing = Member::new(&meeting.runtime_dir(), Part::Writes);
+    let mut child = start(&meeting, Part::Reads);
+    writing.writer.as_ref().unwrap().wait_for_readers(1, SOON).unwrap();
+    child.signal(Signal::STOP);
+    let begin = Instant::now();
+    let mut number = 0;
+    while writing.write(number) {
+        number += 1;
+    }
+    until("there is room again", || writing.write(number));
+    let took = begin.elapsed();
+    println!("room again after {took:?}");
+    assert!(took < MEMBER_TIMEOUT + ALLOWANCE, "{took:?}");
+    child.signal(Signal::CONT);
+    child.kill();
+}
+
+/// A participant that is stopped for less than the member timeout is named while the order stands still.
+#[test]
+fn a_standstill_names_the_topic_and_who_is_awaited_while_it_lasts() {
+    let meeting = Meeting::new();
+    let writing = Member::new(&meeting.runtime_dir(), Part::WritesAndReads);
+    let mut child = start(&meeting, Part::Reads);
+    writing.writer.as_ref().unwrap().wait_for_readers(2, SOON).unwrap();
+    assert_eq!(writing.participant.standstills(), []);
+    child.signal(Signal::STOP);
+    writing.write(0);
+    let mut seen = Vec::new();
+    until("the standstill is told", || {
+        seen = writing.participant.standstills();
+        seen.iter().any(|still| still.topic.is_some())
+    });
+    child.signal(Signal::CONT);
+    let still = seen.iter().find(|still| still.topic.is_some()).unwrap();
+    println!("{still}");
+    assert_eq!(still.topic.as_deref(), Some("Marks"));
+    assert!(still.lasts >= Duration::from_millis(100), "{still}");
+    assert_ne!(still.awaited[0].0, writing.participant.instance_handle());
+    assert_eq!(still.awaited[0].1, "has not received what was sent");
+    until("the order goes on", || writing.participant.standstills().is_empty());
+    child.kill();
+}
+
+/// Nothing is sent in the domain, and the member that founded it is stopped: another member awaits it for the newcomer.
+#[test]
+fn a_participant_joins_an_idle_domain_whose_first_member_is_stopped() {
+    let meeting = Meeting::new();
+    let mut child = start(&meeting, Part::Writes);
+    let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
+    let config = config.member_timeout(MEMBER_TIMEOUT);
+    let second = DomainParticipant::with_config(0, config.clone()).unwrap();
+    until("the two are in one view", || second.view().1 == 2);
+    let topic = second.topic::<Mark>("Other").atomic().create().unwrap();
+    let reader = second.reader(&topic).create().unwrap();
+    // Nothing is under way any more: what the participants had to tell each other has been said.
+    std::thread::sleep(MEMBER_TIMEOUT);
+    child.signal(Signal::STOP);
+    let begin = Instant::now();
+    let third = DomainParticipant::with_config(0, config).unwrap();
+    let topic = third.topic::<Mark>("Other").atomic().create().unwrap();
+    let writer = third.writer(&topic).create().unwrap();
+    writer.wait_for_readers(1, Timeout::secs(20)).unwrap();
+    writer.write(&Mark::new(7)).unwrap();
+    let sample = reader.take_next(Timeout::secs(20)).unwrap().expect("it was written");
+    assert_eq!(sample.number, 7);
+    let took = begin.elapsed();
+    println!("the third participant is heard after {took:?}");
+    assert!(took < MEMBER_TIMEOUT + ALLOWANCE, "{took:?}");
+    child.signal(Signal::CONT);
+    child.kill();
+}

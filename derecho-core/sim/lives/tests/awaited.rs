@@ -1,0 +1,246 @@
+//! Every condition that a member waits for names who can make it true (I-79): when exactly that member stops for good, the
+//! others go on.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use derecho_core::membership::Condition;
+use derecho_lives::{Kind, World};
+use derecho_sim::{Config, NodeIndex};
+
+/// The others go on within this time after one has stopped: ten times their patience.
+const PATIENCE: u64 = 20_000_000;
+
+/// Where a condition comes about in a simulated group, and how many seeds have to show it.
+enum Scene {
+    /// A group whose members come, write, and change their topics.
+    Life,
+    /// A group on a network in which a new member has no vote yet.
+    Voteless,
+    /// Streams outside of subgroups, which these groups do not have: `derecho-core/sim/tests/node_untethered.rs` and
+    /// `dds-api/tests/stopped.rs` show who is awaited there.
+    Elsewhere,
+}
+
+/// Has no other arm, so that a new condition needs a scene.
+fn scene(condition: Condition) -> Scene {
+    match condition {
+        Condition::Promotion => Scene::Voteless,
+        Condition::Admission
+        | Condition::Report
+        | Condition::Proposal
+        | Condition::Acceptance
+        | Condition::Introduction
+        | Condition::State
+        | Condition::Start
+        | Condition::Opening
+        | Condition::Receipt
+        | Condition::Slot
+        | Condition::End
+        | Condition::Room => Scene::Life,
+        Condition::Stream => Scene::Elsewhere,
+    }
+}
+
+/// The node that a running member awaits for this condition, if there is one.
+fn awaited_in(world: &World, condition: Condition) -> Option<NodeIndex> {
+    let nodes = world.living();
+    let waits = nodes.iter().flat_map(|node| world.member(*node).waits());
+    let named = waits.filter(|wait| wait.condition == condition).map(|wait| wait.node);
+    let running = world.living();
+    named
+        .filter_map(|named| running.iter().copied().find(|node| world.member(*node).id() == named))
+        .next()
+}
+
+/// Lets a group live until somebody is awaited for this condition.
+fn catch(world: &mut World, condition: Condition) -> Option<NodeIndex> {
+    for node in world.all() {
+        world.act(node, |member| member.enter(5, true, true));
+    }
+    let first = world.all()[0];
+    world.act(first, |member| member.enter(6, false, true));
+    for round in 0..60 {
+        if round % 20 == 5 {
+            world.add();
+        }
+        if round % 3 == 0 {
+            world.random_change();
+            world.random_toggle();
+        }
+        for node in world.living() {
+            for topic in world.member(node).topics() {
+                world.act(node, move |member| member.write(topic));
+            }
+        }
+        let until = world.now().after(60_000);
+        while world.now() < until {
+            world.run(500);
+            if let Some(node) = awaited_in(world, condition) {
+                return Some(node);
+            }
+        }
+    }
+    None
+}
+
+/// A member joins, and the leader stops before it gives that member its vote.
+fn leave_voteless(world: &mut World) -> Option<NodeIndex> {
+    let joins = world.add();
+    while !world.member(joins).is_settled() {
+        world.run(10_000);
+    }
+    let leader = world.living().into_iter().find(|node| world.rank_of(*node) == 0)?;
+    world.cluster.pause(leader);
+    for _ in 0..200 {
+        world.run(500_000);
+        if awaited_in(world, Condition::Promotion).is_some() {
+            return Some(leader);
+        }
+    }
+    None
+}
+
+/// Whether the others have come to rest without a member that has stopped, or have got from it what they waited for.
+fn goes_on(world: &World, stopped: NodeIndex) -> bool {
+    let others: Vec<NodeIndex> =
+        world.living().into_iter().filter(|node| *node != stopped).collect();
+    others.len() >= 2
+        && others.iter().all(|node| {
+            let member = world.member(*node);
+            member.is_settled() && member.waits().next().is_none()
+        })
+}
+
+#[test]
+fn whoever_can_make_a_condition_true_is_awaited_and_the_others_go_on_without_it() {
+    for condition in Condition::ALL {
+        let kind = match scene(condition) {
+            Scene::Life => Kind::Local,
+            Scene::Voteless => Kind::Network,
+            Scene::Elsewhere => continue,
+        };
+        let (mut met, mut left_out) = (0, 0);
+        for seed in 0..12 {
+            let mut world = World::new(Config::adversarial(seed), kind, 5);
+            assert!(world.settle(), "{condition:?}, seed {seed}");
+            let caught = match kind {
+                Kind::Local => catch(&mut world, condition),
+                Kind::Network => leave_voteless(&mut world),
+            };
+            let Some(stopped) = caught else { continue };
+            met += 1;
+            world.cluster.pause(stopped);
+            let end = world.now().after(PATIENCE);
+            while world.now() < end && !goes_on(&world, stopped) {
+                world.run(100_000);
+            }
+            let waits: Vec<_> = world
+                .living()
+                .into_iter()
+                .filter(|node| *node != stopped)
+                .flat_map(|node| world.member(node).waits().collect::<Vec<_>>())
+                .collect();
+            assert!(goes_on(&world, stopped), "{condition:?}, seed {seed}: {waits:?}");
+            let name = world.member(stopped).id();
+            let other = world.living().into_iter().find(|node| *node != stopped).unwrap();
+            left_out += u64::from(!world.member(other).members().contains(&name));
+        }
+        println!("{condition:?}: met in {met} lives, left out in {left_out}");
+        assert!(
+            met >= 3 && left_out >= 1,
+            "{condition:?}: met {met} times, left out {left_out} times"
+        );
+    }
+}
+
+/// An idle group: nothing is sent, and the leader alone can admit a node.
+#[test]
+fn a_node_joins_an_idle_group_whose_leader_has_stopped() {
+    for seed in 0..10 {
+        let mut world = World::local(Config::adversarial(seed), 3);
+        world.settle();
+        let leader = world.all().into_iter().find(|node| world.rank_of(*node) == 0).unwrap();
+        world.cluster.pause(leader);
+        let joins = world.add();
+        world.run(PATIENCE);
+        assert!(world.member(joins).is_settled(), "seed {seed}");
+        assert_eq!(world.member(joins).members().len(), 3, "seed {seed}: without the old leader");
+    }
+}
+
+/// A writer that does not read waits for readers too: else its memory would stay full for as long as one is stopped.
+#[test]
+fn a_writer_that_does_not_read_goes_on_without_a_reader_that_has_stopped() {
+    for seed in 0..10 {
+        let mut world = World::local(Config::adversarial(seed), 3);
+        world.settle();
+        let [writer, reader, other] = world.all()[..] else { panic!("three nodes") };
+        world.act(writer, |member| member.enter(7, false, true));
+        world.act(reader, |member| member.enter(7, true, false));
+        world.settle();
+        world.cluster.pause(reader);
+        let mut written = 0;
+        for _ in 0..200 {
+            world.act(writer, |member| member.write(7));
+            world.run(PATIENCE / 200);
+            written = world.member(writer).count_written(7);
+        }
+        let waits: Vec<_> = world.member(writer).waits().collect();
+        assert!(written > 150, "seed {seed}: {written} of 200 messages found room, {waits:?}");
+        assert_eq!(world.member(other).members().len(), 2, "seed {seed}");
+    }
+}
+
+/// A stream of messages hides a reader that has stopped no more than silence does.
+#[test]
+fn a_reader_that_has_stopped_is_left_out_at_every_rate() {
+    for pause in [20_000, 100_000, 400_000, 1_900_000] {
+        for reads in [true, false] {
+            let mut world = World::local(Config::adversarial(pause), 4);
+            world.settle();
+            let [writer, reader, stops, _] = world.all()[..] else { panic!("four nodes") };
+            world.act(writer, move |member| member.enter(7, reads, true));
+            world.act(reader, |member| member.enter(7, true, false));
+            world.act(stops, |member| member.enter(7, true, false));
+            world.settle();
+            world.cluster.pause(stops);
+            let begin = world.now();
+            let name = world.member(stops).id();
+            while world.member(reader).members().contains(&name) {
+                world.act(writer, |member| member.write(7));
+                world.run(pause);
+                let took = world.now().since(begin);
+                assert!(took < PATIENCE / 2, "one message in {pause} ns, writer reads {reads}");
+            }
+            let took = world.now().since(begin) as f64 / 1e6;
+            println!(
+                "one message in {pause} ns, the writer reads {reads}: left out after {took} ms"
+            );
+        }
+    }
+}
+
+/// A member that lives and answers, and makes no progress in one order, holds up that order for ten times the patience at most.
+#[test]
+fn a_member_that_makes_no_progress_in_an_order_is_left_out_although_it_answers() {
+    for seed in 0..10 {
+        let mut world = World::local(Config::adversarial(seed), 4);
+        world.settle();
+        for node in world.all() {
+            world.act(node, |member| member.enter(7, true, true));
+        }
+        world.run(200_000);
+        world.settle();
+        let frozen = world.all()[seed as usize % 4];
+        world.act(frozen, |member| member.freeze(7));
+        world.run(1_000);
+        let writer = world.all()[(seed as usize + 1) % 4];
+        world.act(writer, |member| member.write(7));
+        world.run(PATIENCE / 2);
+        assert_eq!(world.member(writer).members().len(), 4, "seed {seed}: it answers");
+        world.run(PATIENCE);
+        let name = world.member(frozen).id();
+        let waits: Vec<_> = world.member(writer).waits().collect();
+        assert!(!world.member(writer).members().contains(&name), "seed {seed}: {waits:?}");
+        assert_eq!(world.member(writer).members().len(), 3, "seed {seed}: nobody else");
+    }
+}

@@ -1,0 +1,178 @@
+//! Whom this node awaits, and for which condition (I-79).
+//!
+//! Owns: the list of all that is waited for at this node, from the functions of the conditions themselves, and since when; and the
+//! watchdog of the orders. Never does: suspect a silent member; the [council](super::council) asks those who are named, and
+//! suspects who does not answer.
+//!
+//! ```text
+//!   membership ── Admission, Promotion, Report, Proposal, Acceptance ─┐
+//!   council    ── Introduction ───────────────────────────────────────┤
+//!   group      ── State, Start ───────────────────────────────────────┼──> waits ──> asked, and suspected if silent
+//!   node       ── Opening, Stream ────────────────────────────────────┤
+//!   subgroups  ── Receipt, Slot, End, Room ───────────────────────────┘
+//! ```
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::watch::Patience;
+use super::{Group, LOOK_INTERVAL, State};
+use crate::ids::{NodeId, Time};
+use crate::membership::{Condition, Standing};
+
+/// A member that this node awaits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Wait {
+    /// The subgroup in which it is awaited, if it is in one.
+    pub key: Option<u64>,
+    /// Who can make the condition true.
+    pub node: NodeId,
+    /// The condition.
+    pub condition: Condition,
+}
+
+/// What is waited for, as it was found at the last look.
+pub(super) struct Awaited {
+    /// The least time between two looks at the streams: a member that keeps up has received within this time what another one had.
+    interval: u64,
+    next_scan: Time,
+    /// What was found in the streams at the last look, and how far each member had come.
+    streams: Vec<(Wait, u64)>,
+    /// All waits: since when each lasts, and how far the member that is awaited has come.
+    since: BTreeMap<Wait, (Time, u64)>,
+    /// A member that lives, and comes no further in an order for so long, is suspected; `None`: never.
+    most: Option<u64>,
+    looked: Time,
+    /// A condition has come about since the last look.
+    is_new: bool,
+}
+
+/// So many times the member timeout a member that answers may make no progress in an order.
+const STUCK: u64 = 10;
+
+impl Awaited {
+    pub(super) fn new(patience: &Patience) -> Awaited {
+        let interval = patience.member_timeout.map_or(LOOK_INTERVAL, |timeout| timeout / 8);
+        Awaited {
+            interval: interval.min(LOOK_INTERVAL),
+            next_scan: Time(0),
+            streams: Vec::new(),
+            since: BTreeMap::new(),
+            most: patience.member_timeout.map(|timeout| timeout.saturating_mul(STUCK)),
+            looked: Time(0),
+            is_new: false,
+        }
+    }
+
+    /// Time between two looks.
+    pub(super) fn interval(&self) -> u64 {
+        self.interval
+    }
+
+    /// Whether anybody is awaited.
+    pub(super) fn is_anybody(&self) -> bool {
+        self.is_new || !self.since.is_empty()
+    }
+}
+
+impl<S: State> Group<S> {
+    /// What this node waits for: which member can make which condition true, and since when it is awaited.
+    pub fn waits(&self) -> impl Iterator<Item = (Wait, Time)> + '_ {
+        self.awaited.since.iter().map(|(wait, (since, _))| (*wait, *since))
+    }
+
+    /// Looks whom this node awaits.
+    pub(super) fn look_for_awaited(&mut self, now: Time) -> Vec<NodeId> {
+        if now >= self.awaited.next_scan {
+            self.awaited.next_scan = now.after(self.awaited.interval);
+            self.awaited.streams = self.waits_of_streams();
+        }
+        let mut waits: Vec<(Wait, u64)> =
+            self.waits_of_group().into_iter().map(|wait| (wait, 0)).collect();
+        waits.extend(&self.awaited.streams);
+        let view = &self.installed;
+        // The agreement may be of a later view than the streams.
+        let newest = self.council.membership().view();
+        let is_member =
+            |node: NodeId| view.rank_of(node).is_some() || newest.rank_of(node).is_some();
+        waits.retain(|(wait, _)| is_member(wait.node));
+        let Awaited { since, looked, most, interval, .. } = &mut self.awaited;
+        // Whoever was stopped itself has not waited all that time.
+        let patient =
+            most.is_none_or(|most| now.since(*looked) <= (most / STUCK / 2).max(*interval));
+        *looked = now;
+        let known = core::mem::take(since);
+        *since = waits
+            .into_iter()
+            .map(|(wait, progress)| {
+                let same = known.get(&wait).filter(|(_, before)| patient && *before == progress);
+                (wait, (same.map_or(now, |(since, _)| *since), progress))
+            })
+            .collect();
+        let most = most.unwrap_or(u64::MAX);
+        let of_order = |wait: &Wait| {
+            let conditions = [Condition::Receipt, Condition::Slot, Condition::End];
+            conditions.contains(&wait.condition)
+        };
+        let stuck = self.awaited.since.iter().filter(|(wait, _)| of_order(wait));
+        let stuck = stuck.filter(|(_, (since, _))| now.since(*since) >= most);
+        let stuck: Vec<NodeId> = stuck.map(|(wait, _)| wait.node).collect();
+        stuck.into_iter().for_each(|node| self.council.faulty(node, now));
+        let waits = self.awaited.since.keys();
+        let mut nodes: Vec<NodeId> = waits.map(|wait| wait.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
+    /// What was done since the last look may have to wait for somebody: then there is another look.
+    pub(super) fn note_new_waits(&mut self) {
+        self.awaited.is_new = !self.waits_of_group().is_empty();
+    }
+
+    /// The waits of the agreement on views, and of what begins in a view.
+    fn waits_of_group(&self) -> Vec<Wait> {
+        let agreement = self.council.membership();
+        if agreement.standing() != Standing::Member {
+            return Vec::new();
+        }
+        let of_group = |condition, node| Wait { key: None, node, condition };
+        let view = agreement.view();
+        let mut waits: Vec<Wait> = agreement
+            .waits()
+            .into_iter()
+            .map(|(condition, rank)| of_group(condition, view.member(rank).node))
+            .collect();
+        waits.extend(self.council.unlinked().map(|node| of_group(Condition::Introduction, node)));
+        if agreement.is_wedged() {
+            return waits;
+        }
+        let sponsor = self.sponsor.filter(|_| !self.informed);
+        waits.extend(sponsor.map(|node| of_group(Condition::State, node)));
+        let starts = self.unheard().into_iter();
+        waits.extend(starts.map(|(key, node)| Wait {
+            key: Some(key),
+            node,
+            condition: Condition::Start,
+        }));
+        for (id, peer) in self.node.unshown() {
+            let key = self.key_of(id);
+            let node = self.node_of(peer);
+            waits.extend(node.map(|node| Wait { key, node, condition: Condition::Opening }));
+        }
+        waits
+    }
+
+    fn waits_of_streams(&mut self) -> Vec<(Wait, u64)> {
+        let readers: Vec<_> = self.node.lagging_readers().collect();
+        let readers = readers.into_iter().map(|peer| (None, Condition::Stream, peer, 0));
+        let subgroups = self.node.waits().into_iter();
+        let subgroups =
+            subgroups.map(|(id, condition, peer, far)| (self.key_of(id), condition, peer, far));
+        let all = readers.chain(subgroups);
+        all.filter_map(|(key, condition, peer, progress)| {
+            Some((Wait { key, node: *self.nodes.get(&peer)?, condition }, progress))
+        })
+        .collect()
+    }
+}

@@ -1,0 +1,80 @@
+//! What a node can wait for another one for (I-79).
+//!
+//! Owns: the names of the conditions. Never does: find out whether one holds; whoever waits for a condition provides a
+//! function that names the members that can make it true.
+
+use core::fmt;
+
+/// A condition that only another member can make true. Whoever waits for it awaits that member.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Condition {
+    /// A node that wants to join is admitted, which the leader does.
+    Admission,
+    /// Members without a vote get theirs, which the leader does.
+    Promotion,
+    /// A member reports in a view change, and suspects all before the leader.
+    Report,
+    /// The leader proposes a decision.
+    Proposal,
+    /// A member accepts the decision that the leader proposes.
+    Acceptance,
+    /// A member of the view is linked to this node.
+    Introduction,
+    /// The sponsor tells a new member the state of the group.
+    State,
+    /// A sender says where an epoch begins in its stream.
+    Start,
+    /// A member shows its lines and its stream, without which an epoch cannot begin.
+    Opening,
+    /// A member has received what is next in the order of a subgroup, and everything before it.
+    Receipt,
+    /// A sender commits the slot for which the order of a subgroup waits.
+    Slot,
+    /// A member ends its part of an epoch, and shows that it has received all of it.
+    End,
+    /// A member takes entries of this node, whose memory is short of room.
+    Room,
+    /// A reader has received what this node sent in a stream outside of subgroups.
+    Stream,
+}
+
+impl Condition {
+    /// All of them.
+    pub const ALL: [Condition; 14] = [
+        Condition::Admission,
+        Condition::Promotion,
+        Condition::Report,
+        Condition::Proposal,
+        Condition::Acceptance,
+        Condition::Introduction,
+        Condition::State,
+        Condition::Start,
+        Condition::Opening,
+        Condition::Receipt,
+        Condition::Slot,
+        Condition::End,
+        Condition::Room,
+        Condition::Stream,
+    ];
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Condition::Admission => "has not admitted a node that wants to join",
+            Condition::Promotion => "has not given new members their votes",
+            Condition::Report => "has not reported in the view change",
+            Condition::Proposal => "has not proposed the next view",
+            Condition::Acceptance => "has not accepted the next view",
+            Condition::Introduction => "has no link to this participant",
+            Condition::State => "has not told the state of the domain",
+            Condition::Start => "has not told where its stream goes on",
+            Condition::Opening => "has not shown its part of the topic",
+            Condition::Receipt => "has not received what was sent",
+            Condition::Slot => "has not sent its next slot in the order",
+            Condition::End => "has not ended its part of the last layout",
+            Condition::Room => "has not taken what fills the memory",
+            Condition::Stream => "has not received what was sent in a stream",
+        })
+    }
+}

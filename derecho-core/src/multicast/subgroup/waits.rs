@@ -1,0 +1,101 @@
+//! Whom a member of a subgroup awaits, and for which condition (I-79).
+//!
+//! Owns: the conditions of a subgroup, each with the function that names the members that can make it true. Never does:
+//! suspect anybody; a member that is named is asked whether it is there.
+//!
+//! ```text
+//!   Receipt   a reader has not received what this member had received when it looked before
+//!   Slot      a sender has not committed the slot that the order needed when this member looked before
+//!   End       a member has not shown the end of an epoch that was closing when this member looked before
+//!   Room      a member has not taken entries that this member had sent when it looked before
+//! ```
+//! Each condition is measured against the look before. So a member that is stopped is named at every look, however much
+//! the others send meanwhile, and a member that keeps up is not named.
+
+use super::epoch::Phase;
+use super::{Level, Subgroup};
+use crate::ids::Peer;
+use crate::membership::Condition;
+use crate::multicast::order::owed;
+
+/// How far a member was when it looked whom it awaits.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Looked {
+    /// The mark of the epoch, which tells it from those before it.
+    mark: u32,
+    /// Positions of the order received without a gap.
+    received: u64,
+    /// Entries of its own that it had sent.
+    entries: u64,
+    /// The epoch was closing.
+    closing: bool,
+}
+
+impl Subgroup {
+    /// Slots that the order needs of the sender of this rank, for messages that were received here.
+    fn wanted_of(&self, rank: usize) -> u64 {
+        if self.terms.level != Level::Atomic || self.terms.ablation.nulls {
+            return 0;
+        }
+        let others = self.sources.iter().enumerate().filter(|(other, _)| *other != rank);
+        owed(rank, others.map(|(other, source)| (other, source.incoming.message_slots())))
+    }
+
+    /// Whether messages of this member wait until others have taken them, without news of that waking this node: this member
+    /// does not deliver them itself, or its memory is half full.
+    pub fn awaits_room(&self) -> bool {
+        let Some(own) = self.own.as_ref().filter(|_| self.phase.is_at_work()) else { return false };
+        let delivers = self.members[self.me].reads && self.terms.level == Level::Atomic;
+        let is_short = own.sender.memory().is_half_full() || own.sender.wants_place();
+        (!delivers || is_short) && !own.sender.is_acknowledged()
+    }
+
+    /// Tells `name` of each member that this one awaits, of the condition that it has not made true since this was asked
+    /// before, and of how far it has come with that: a number that changes whenever it makes progress.
+    pub fn waits(&mut self, name: &mut dyn FnMut(Condition, Peer, u64)) {
+        let is_at_work = self.phase.is_at_work();
+        let entries = self.own.as_ref().map_or(0, |own| own.sender.entries());
+        let closing = self.phase == Phase::Closing;
+        let now = Looked { mark: self.mark, received: self.received, entries, closing };
+        let before = core::mem::replace(&mut self.looked, now);
+        let is_same_epoch = before.mark == self.mark;
+        let mut late = 0_u64;
+        for rank in 0..self.sources.len() {
+            let wanted = if is_at_work { self.wanted_of(rank) } else { 0 };
+            let source = &mut self.sources[rank];
+            let wanted = core::mem::replace(&mut source.wanted, wanted);
+            let is_late = wanted > source.incoming.slots() && !source.incoming.is_ended();
+            late |= u64::from(is_late) << (rank % 64);
+        }
+        if !is_at_work || !is_same_epoch {
+            return;
+        }
+        let (length, awaits_room) = (self.length(), self.awaits_room());
+        let delivers = self.terms.level == Level::Atomic && self.members[self.me].reads;
+        let receipt = delivers && self.next.count < self.received;
+        let Subgroup { members, sources, own, .. } = self;
+        for member in members.iter_mut().filter(|member| !member.gone) {
+            let Some(peer) = member.peer() else { continue };
+            let slots = member.source.map_or(0, |rank| sources[rank].incoming.slots());
+            if member.source.is_some_and(|rank| late >> (rank % 64) & 1 == 1) {
+                name(Condition::Slot, peer, slots);
+            }
+            let received = member.received().ok().flatten().unwrap_or(0);
+            if receipt && member.reads && !member.has_received(before.received).unwrap_or(true) {
+                name(Condition::Receipt, peer, received);
+            }
+            if closing && before.closing {
+                let open = member.source.is_some_and(|rank| !sources[rank].incoming.is_ended());
+                if open || !member.has_received(length).unwrap_or(true) {
+                    name(Condition::End, peer, received.wrapping_add(slots));
+                }
+            }
+            if let Some(own) = own.as_ref().filter(|_| awaits_room) {
+                let taken = member.taken(&own.sender).ok().flatten().map(|seen| seen.taken);
+                if let Some(taken) = taken.filter(|taken| *taken < before.entries) {
+                    name(Condition::Room, peer, taken);
+                }
+            }
+        }
+    }
+}
