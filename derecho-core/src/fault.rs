@@ -97,6 +97,8 @@ pub enum Fault {
     OpeningUnfenced,
     /// Who is not waited for takes what has the stamp of its entry for that entry, however late it is (I-221).
     StampBelieved,
+    /// A sender keeps nothing for those who have left its subgroup (I-260).
+    LeaverForgotten,
 }
 
 #[cfg(any(model, loom))]
