@@ -101,6 +101,8 @@ pub enum Fault {
     ReaderTellsNoStart,
     /// The memory of a stream is forgotten with the next one, although epochs of it are still to come (I-78).
     MemoryReplaced,
+    /// A sender keeps nothing for those who have left its subgroup (I-260).
+    LeaverForgotten,
 }
 
 #[cfg(any(model, loom))]

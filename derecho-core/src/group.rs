@@ -20,6 +20,7 @@ pub mod chronicle;
 mod control;
 pub mod council;
 mod direct;
+mod evidence;
 mod install;
 pub mod registry;
 pub mod report;
@@ -421,6 +422,8 @@ impl<S: State> Group<S> {
                 self.nodes.remove(&peer);
                 self.council.parted(node, evidence, self.now);
             }
+            // It reads no more from that peer, and falls out as its host says.
+            NodeEvent::Faulty { fault, .. } if !self.is_proven(fault) => return,
             NodeEvent::Faulty { peer, .. } => {
                 if let Some(&node) = self.nodes.get(&peer) {
                     self.council.parted(node, Evidence::Uncertain, self.now);

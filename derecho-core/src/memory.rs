@@ -273,6 +273,11 @@ impl Replica {
         Replica(Words { base, count: words, _backing: backing })
     }
 
+    /// Whether the two are handles on the same words.
+    pub fn is_same(&self, other: &Replica) -> bool {
+        self.0.base == other.0.base
+    }
+
     /// Words in the replica.
     pub fn words(&self) -> usize {
         self.0.count

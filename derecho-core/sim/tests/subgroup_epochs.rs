@@ -9,7 +9,11 @@ use derecho_core::multicast::subgroup::Level;
 use epochs::{Shape, World};
 
 fn check(seed: u64, level: Level, shared: bool) -> World {
-    let mut world = World::new(seed, Shape::random(seed, level, shared));
+    check_shape(seed, Shape::random(seed, level, shared))
+}
+
+fn check_shape(seed: u64, shape: Shape) -> World {
+    let mut world = World::new(seed, shape);
     let complaints = world.run();
     let log = world.oracle.log.join("\n");
     assert!(complaints.is_empty(), "seed {seed}: {complaints:#?} {:#?}\n{log}", world.shape);
@@ -20,7 +24,8 @@ fn check(seed: u64, level: Level, shared: bool) -> World {
 fn check_all(seeds: u64, level: Level, shared: bool) {
     let (mut views, mut layouts, mut mixed, mut cut_off, mut crashes) = (0, 0, 0, 0, 0);
     for seed in 0..seeds {
-        let oracle = check(seed, level, shared).oracle;
+        let shape = Shape { late_leavers: true, ..Shape::random(seed, level, shared) };
+        let oracle = check_shape(seed, shape).oracle;
         views += oracle.views;
         layouts += oracle.layouts;
         mixed += oracle.mixed;

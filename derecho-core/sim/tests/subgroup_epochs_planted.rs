@@ -160,14 +160,36 @@ fn forgets_what_it_holds(member: &mut Member, when: Moment, effects: &mut Effect
     }
 }
 
+/// Once it has left, tells those who go on that it refers to nothing.
+fn forgets_what_it_holds_when_it_leaves(member: &mut Member, when: Moment, _: &mut Effects) {
+    let (Moment::After, None, Some((_, lines))) = (when, member.id, &member.lines) else { return };
+    for line in 0..2 * LINE_SLOTS {
+        for word in ACK_HELD..LINE_WORDS {
+            let word = lines.word(line * LINE_WORDS + word);
+            word.publish(word.peek() & !0xffff);
+        }
+    }
+}
+
 /// What is wrong with a run in which something is planted, if anything.
 fn trouble(
+    seed: u64,
+    kind: (Level, bool),
+    plant: Option<Plant>,
+    mischief: Option<Mischief>,
+) -> Vec<Checker> {
+    trouble_with_leavers(seed, kind, plant, mischief, false)
+}
+
+/// As [`trouble`], with members that read to the end of the epoch by which they leave, or not.
+fn trouble_with_leavers(
     seed: u64,
     (level, shared): (Level, bool),
     plant: Option<Plant>,
     mischief: Option<Mischief>,
+    late_leavers: bool,
 ) -> Vec<Checker> {
-    let mut shape = Shape::random(seed, level, shared);
+    let mut shape = Shape { late_leavers, ..Shape::random(seed, level, shared) };
     shape.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
     let mut world = World::new(seed, shape);
     world.oracle.plant = plant;
@@ -182,6 +204,8 @@ fn a_run_without_a_fault_is_no_trouble() {
     for seed in 0..RANGES * SEEDS {
         for kind in [COPIED, SHARED, UNORDERED] {
             assert_eq!(trouble(seed, kind, None, None), [], "seed {seed}, {kind:?}");
+            let late = trouble_with_leavers(seed, kind, None, None, true);
+            assert_eq!(late, [], "seed {seed}, {kind:?}, late leavers");
         }
     }
 }
@@ -274,4 +298,18 @@ fn telling_whoever_is_out_is_caught() {
 fn held_that_is_not_carried_over_is_caught() {
     let mischief = Some(forgets_what_it_holds as Mischief);
     caught("held that is not carried over", COPIED, None, mischief, Checker::Content);
+}
+
+/// What a leaver refers to is kept for it because it says so, and for no other reason (I-260).
+#[test]
+fn what_a_leaver_holds_and_does_not_tell_is_caught() {
+    let mischief = Some(forgets_what_it_holds_when_it_leaves as Mischief);
+    for range in 0..RANGES {
+        let seeds = range * SEEDS..(range + 1) * SEEDS;
+        let found: Vec<_> =
+            seeds.map(|seed| trouble_with_leavers(seed, SHARED, None, mischief, true)).collect();
+        let hits = found.iter().filter(|found| found.first() == Some(&Checker::Content)).count();
+        println!("what a leaver holds: {hits} of {SEEDS} seeds, by Content");
+        assert!(hits > 0, "not caught in {range}: {found:?}");
+    }
 }

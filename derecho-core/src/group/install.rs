@@ -53,6 +53,9 @@ impl<S: State> Group<S> {
         self.sponsor = sponsor;
         let gone = before.members.iter().map(|member| member.node).filter(|node| !stays(node));
         gone.for_each(|node| {
+            if let Some(&peer) = self.peers.get(&node) {
+                self.node.put_out(peer);
+            }
             self.state.forget(node);
             self.book.forget(node);
         });

@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 
 use super::control::{CONTROL_LINES, CONTROL_STREAM, control_geometry};
 use super::registry::Epoch;
-use super::walk::Walk;
 use super::{Group, State};
 use crate::fault::{Fault, planted};
 use crate::ids::RegionId;

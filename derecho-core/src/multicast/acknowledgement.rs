@@ -114,6 +114,15 @@ impl AckLine {
         }
     }
 
+    /// Says in all words that everything was received and nothing is referred to, for a node that never received
+    /// anything, and shows that.
+    pub(super) fn finish(&self, to: Target, effects: &mut Effects) {
+        (ACK_TAKEN..ACK_WORDS)
+            .for_each(|index| self.region.word(self.first + index).publish(self.name));
+        self.store_received(1);
+        effects.hint(to, self.id, WordRange::new(self.first, ACK_WORDS));
+    }
+
     /// Stores how far was received, for a node that sends nothing.
     #[inline]
     pub(super) fn store_received(&self, received: u64) {
@@ -133,6 +142,7 @@ impl AckLine {
 }
 
 /// A reader's line, as the sender sees it.
+#[derive(Clone)]
 pub(super) struct AckView {
     replica: Replica,
     first: usize,
@@ -162,6 +172,16 @@ impl AckView {
         let first = line.checked_mul(ACK_WORDS)?;
         replica.get(first.checked_add(ACK_WORDS - 1)?)?;
         Some(AckView { replica, first, name: name_of(reader), named: false, whole: false, seen })
+    }
+
+    /// Another line of the same region, of a subscription of whom this is known before its line shows.
+    pub(super) fn in_line(&self, line: usize, reader: u64, seen: Acknowledged) -> Option<AckView> {
+        AckView::going_on(self.replica.clone(), line, reader, seen)
+    }
+
+    /// Whether the two lie in one region.
+    pub(super) fn is_with(&self, other: &AckView) -> bool {
+        self.replica.is_same(&other.replica)
     }
 
     /// What was acknowledged when it was last looked at.

@@ -19,6 +19,7 @@ mod deliver;
 mod end;
 pub mod epoch;
 mod member;
+pub mod parting;
 mod rest;
 mod waits;
 
@@ -29,6 +30,7 @@ use alloc::vec::Vec;
 use self::epoch::{Opening, Phase};
 use self::member::Member;
 pub use self::member::{Founder, LINE_SLOTS, OwnLines, SUBGROUP_LINES, Sends};
+use self::parting::{Kept, Parted};
 use self::waits::Looked;
 use super::Fault;
 use super::ablation::Ablation;
@@ -121,6 +123,8 @@ pub struct Subgroup {
     members: Vec<Member>,
     /// Members of earlier epochs that are still there.
     former: Vec<Former>,
+    /// Once this node has left: senders whose memory it still refers to.
+    parted: Vec<Parted>,
     /// In the order of their ranks.
     sources: Vec<Source>,
     /// What the next new sender is called in the readers' queues.
@@ -155,6 +159,8 @@ struct Former {
     member: Member,
     /// It left when this much of the order was received, and has not said yet that it has finished.
     unfinished: Option<u64>,
+    /// What this node, as a sender, keeps until the member has shown that it does not need it (I-260).
+    kept: Option<Kept>,
 }
 
 impl Subgroup {
@@ -173,6 +179,7 @@ impl Subgroup {
             me: 0,
             members: Vec::new(),
             former: Vec::new(),
+            parted: Vec::new(),
             sources: Vec::new(),
             next_number: 0,
             own: None,
@@ -205,6 +212,11 @@ impl Subgroup {
     /// This node's lines.
     pub fn lines(&self) -> &OwnRegion {
         &self.lines.region
+    }
+
+    /// The name of their region.
+    pub fn lines_id(&self) -> RegionId {
+        self.lines.id
     }
 
     /// A queue for a reader at this node: it gets what is delivered from now on. `None` if this
@@ -290,7 +302,8 @@ impl Subgroup {
         let waits = short
             || self.next.count < self.received
             || self.phase == Phase::Closing
-            || self.awaits_senders();
+            || self.awaits_senders()
+            || self.awaits_former();
         waits && self.phase.is_at_work()
     }
 
@@ -332,6 +345,7 @@ impl Subgroup {
         }
         // Nothing more is to be heard of it, and nothing is posted to it again.
         self.former.retain(|former| former.member.peer() != Some(peer));
+        self.part_from(peer);
         self.tell_audience();
     }
 
@@ -357,8 +371,9 @@ impl Subgroup {
     /// subgroup in which nothing happens costs hardly more than not being there.
     #[inline(always)]
     pub fn has_news(&self) -> bool {
-        self.phase.is_at_work()
-            && self.may_find(|source| source.incoming.is_held() || source.has_next())
+        self.lingers()
+            || self.phase.is_at_work()
+                && self.may_find(|source| source.incoming.is_held() || source.has_next())
     }
 
     #[inline(always)]
@@ -388,7 +403,7 @@ impl Subgroup {
         faulty: &mut dyn FnMut(Peer, Fault),
     ) -> usize {
         if !self.phase.is_at_work() {
-            return 0;
+            return self.linger(effects);
         }
         let early = self.terms.ablation.post_at_end;
         self.call_up();
@@ -535,15 +550,19 @@ impl Subgroup {
     }
 
     fn reclaim(&mut self, effects: &mut Effects, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
-        let Some(own) = &mut self.own else { return 0 };
-        if own.sender.is_given_back() {
+        if self.own.as_ref().is_none_or(|own| own.sender.is_given_back()) {
+            // What a former member shows is read also while nothing is to be given back.
+            self.needed_by_former();
             return 0;
         }
         effects.work().predicates += 1;
         effects.work().cells += self.members.len() as u64;
+        let former = self.needed_by_former();
+        let Some(own) = &mut self.own else { return 0 };
         let incoming = &self.sources[own.rank].incoming;
         let what = incoming.acknowledged(self.received);
         let (mut taken, mut held) = (what.taken.min(own.sender.entries()), what.held);
+        (taken, held) = (taken.min(former.0), held | former.1);
         // What one takes that only sends matters to nobody once it is gone.
         for member in self.members.iter_mut().filter(|member| member.reads || !member.gone) {
             match member.taken(&own.sender) {

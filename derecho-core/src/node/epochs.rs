@@ -11,9 +11,9 @@
 use alloc::vec::Vec;
 
 use super::subgroups::Founded;
-use super::{Membership, Node, NodeEvent, Origin, SubgroupId};
+use super::{Membership, Node, NodeEvent, Origin, Peers, SubgroupId};
 use crate::ids::{Peer, RegionId};
-use crate::machine::Effects;
+use crate::machine::{Effects, Target};
 use crate::membership::Condition;
 use crate::memory::{LINE_WORDS, OwnRegion};
 use crate::multicast::Fault;
@@ -21,6 +21,7 @@ use crate::multicast::claim::SenderMemory;
 use crate::multicast::stream::Beginning;
 use crate::multicast::subgroup::LINE_SLOTS;
 use crate::multicast::subgroup::epoch::{Opening, Phase};
+use crate::multicast::subgroup::parting::Successor;
 
 /// One member's place in an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +51,21 @@ impl Epoch {
     /// This node's seat.
     pub(super) fn own(&self) -> Option<&Seat> {
         self.seats.iter().find(|seat| seat.member.origin == Origin::Own)
+    }
+
+    /// What has to be known of it by a member of the epoch before that is none of this one.
+    fn as_successor(&self, lines: RegionId, peers: &Peers) -> Successor {
+        let sender = |seat: &Seat| match seat.member.origin {
+            Origin::Own => None,
+            Origin::Peer(peer) => {
+                // Who cannot receive these lines yet has never been told anything in them.
+                let state = peers.get(&peer).filter(|state| state.ready.contains(&lines))?;
+                let target = Target { peer, sharing: state.sharing };
+                Some((target, seat.slot, seat.member.sends?))
+            }
+        };
+        let senders = self.seats.iter().filter_map(sender).collect();
+        Successor { epoch: self.number, name: self.name, senders }
     }
 
     /// What this node sends.
@@ -242,6 +258,12 @@ impl Node {
         if !sends || !fits || epoch.number <= known || founded.subgroup.phase() == Phase::Left {
             return false;
         }
+        if founded.next.as_ref().is_some_and(|next| next.epoch.own().is_none() && !next.wedged)
+            && epoch.own().is_none()
+        {
+            // It leaves by the first one: there it is expected to say so (I-260).
+            return true;
+        }
         let begins = stream.filter(|_| memory.is_some());
         founded.next = Some(Next { epoch, memory, wedged: false });
         self.introduce_to_all(begins, effects);
@@ -325,9 +347,10 @@ impl Node {
                 continue;
             }
             if next.epoch.own().is_none() {
+                let successor = next.epoch.as_successor(founded.subgroup.lines_id(), &self.peers);
                 let founded = self.told(index);
                 founded.next = None;
-                founded.subgroup.leave(effects);
+                founded.subgroup.leave(&successor, effects);
                 founded.begin_again();
                 let id = founded.id;
                 self.events.push_back(NodeEvent::Left(id));

@@ -427,6 +427,14 @@ impl Node {
         self.settle_all(peer);
     }
 
+    /// A peer is no member of the group any more, although it may still run: no subgroup keeps anything for it
+    /// in the epochs that begin from now on (I-260).
+    pub fn put_out(&mut self, peer: Peer) {
+        for number in 0..self.subgroups.len() {
+            self.told(number).subgroup.put_out(peer);
+        }
+    }
+
     pub(super) fn lose(&mut self, peer: Peer) {
         for founded in &mut self.subgroups {
             founded.subgroup.peer_down(peer);

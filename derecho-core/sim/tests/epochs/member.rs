@@ -309,6 +309,15 @@ impl Member {
         }
     }
 
+    /// These are no members of the group any more.
+    pub(crate) fn put_out(&mut self, nodes: &[usize]) {
+        for &node in nodes {
+            if let Some(Origin::Peer(peer)) = self.origin(node) {
+                self.node.put_out(peer);
+            }
+        }
+    }
+
     pub(crate) fn next_epoch(&mut self, plan: &Plan, effects: &mut Effects) {
         let epoch = self.epoch_of(plan, true);
         let memory = self.memory_for(plan);
@@ -450,6 +459,11 @@ impl Member {
         self.before = self.epoch.replace(epoch);
         if let Some(before) = self.before {
             self.court.borrow_mut().finishes(self.me, before);
+            // The end, the last word of the others and the beginning may come about in one turn.
+            if let Some((start, sending)) = self.node.own_start(id).zip(self.sending) {
+                let mut court = self.court.borrow_mut();
+                court.cuts.entry((before, sending.writer)).or_insert(start);
+            }
         }
         let reads = self.court.borrow().plans[&epoch].reads(self.me);
         if reads && !self.reading {

@@ -50,6 +50,9 @@ pub(crate) struct Shape {
     pub(crate) hosts: usize,
     /// Nodes are in so many subgroups that those in which nothing happens rest.
     pub(crate) many: bool,
+    /// A member that reads may leave: it reads to the end, and holds records afterwards. Otherwise only
+    /// a member that does not read and holds nothing leaves.
+    pub(crate) late_leavers: bool,
     /// Changes of the subgroup in a run.
     pub(crate) changes: usize,
 }
@@ -62,7 +65,16 @@ impl Shape {
         let geometry = Geometry::fitting(bytes, messages, LONGEST as usize).unwrap();
         let terms = Terms { level, ablation: Ablation::default() };
         let nodes = random.between(3, 7) as usize;
-        Shape { terms, geometry, nodes, shared, hosts: 1, many: false, changes: 6 }
+        Shape {
+            terms,
+            geometry,
+            nodes,
+            shared,
+            hosts: 1,
+            many: false,
+            late_leavers: false,
+            changes: 6,
+        }
     }
 }
 

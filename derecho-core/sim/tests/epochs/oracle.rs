@@ -122,9 +122,9 @@ impl World {
             if self.member(node).id.is_none() {
                 continue;
             }
-            // Who leaves has stopped reading, and refers to nothing.
-            let free =
-                !place.reads && self.member(node).epoch.is_some() && !self.member(node).holds();
+            let late = self.shape.late_leavers && node != anchor;
+            let done = !place.reads && !self.member(node).holds();
+            let free = (late || done) && self.member(node).epoch.is_some();
             let settled = self.member(node).epoch == Some(self.oracle.plan.number);
             if free && settled && self.random.one_in(2) {
                 continue;
@@ -144,6 +144,8 @@ impl World {
         for node in 0..self.shape.nodes {
             let member = self.member(node);
             let is_new = member.id.is_none() && self.is_running(node) && !out.contains(&node);
+            // A copy of what a former member holds is written anew once it is a member again.
+            let is_new = is_new && (self.shape.shared || !member.holds());
             let known = places.iter().any(|place| place.node == node);
             if is_new && !known && !member.evicted && self.random.one_in(3) {
                 let taken = |slot: usize| places.iter().any(|place: &Place| place.slot == slot);
@@ -272,7 +274,7 @@ impl World {
             return self.interrupt();
         }
         let early = self.oracle.plant == Some(Plant::BeginsBeforeAllHaveAll);
-        if !newcomers.is_empty() && !self.wait_for_starts(&plan, early) {
+        if !newcomers.is_empty() && !self.wait_for_starts(&plan, &next, early) {
             return;
         }
         let next = self.with_cuts(&plan, &next);
@@ -292,9 +294,10 @@ impl World {
     }
 
     /// Waits until somebody knows the epoch to be complete, and so where the next one begins.
-    fn wait_for_starts(&mut self, plan: &Rc<Plan>, early: bool) -> bool {
+    fn wait_for_starts(&mut self, plan: &Rc<Plan>, next: &Plan, early: bool) -> bool {
         let (number, court) = (plan.number, Rc::clone(&self.court));
-        let writers: Vec<usize> = plan.writers().collect();
+        let goes_on = |writer: &usize| next.writers().any(|other| other == *writer);
+        let writers: Vec<usize> = plan.writers().filter(goes_on).collect();
         let nodes = self.shape.nodes;
         self.wait("the next starts", move |cluster| {
             let cuts = &court.borrow().cuts;
@@ -514,7 +517,12 @@ impl World {
                     told.places.push(Place { writer: None, ..out });
                 }
             }
-            self.act(node, move |member, effects| member.next_epoch(&told, effects));
+            let out: Vec<usize> =
+                (0..self.shape.nodes).filter(|n| self.member(*n).evicted).collect();
+            self.act(node, move |member, effects| {
+                member.put_out(&out);
+                member.next_epoch(&told, effects);
+            });
             self.pass(10_000);
             if self.random.one_in(16) {
                 self.crash_one();

@@ -12,7 +12,8 @@
 
 use super::Subgroup;
 use super::epoch::Phase;
-use super::member::Member;
+use super::member::{FINISHED, Member};
+use super::parting::Successor;
 use crate::ids::{Peer, RegionId};
 use crate::machine::Effects;
 use crate::multicast::Fault;
@@ -86,14 +87,15 @@ impl Subgroup {
         1
     }
 
-    /// This node is no member of the next epoch. Those who go on are told that it has finished, if the
-    /// epoch is complete. What its readers have still to take they can take.
-    pub fn leave(&mut self, effects: &mut Effects) {
+    /// This node is no member of the next epoch. Those who go on are told that it has finished. What its
+    /// readers have still to take they can take, and what it refers to stays as it is (I-260).
+    pub fn leave(&mut self, successor: &Successor, effects: &mut Effects) {
         if self.phase == Phase::Complete {
-            self.received = self.length().saturating_add(1);
+            self.received = FINISHED;
             self.untold = true;
             self.acknowledge(effects);
         }
+        self.part(successor, effects);
         if let Some(own) = self.own.take() {
             own.sender.memory().set_audience(0, false);
         }

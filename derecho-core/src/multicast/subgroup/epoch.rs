@@ -14,7 +14,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::member::{Bank, Member};
-use super::{Former, Founder, LINE_SLOTS, Level, Own, Sends, Source, Subgroup};
+use super::{Former, Founder, Kept, LINE_SLOTS, Level, Own, Sends, Source, Subgroup};
 use crate::fault::{Fault as Planted, planted};
 use crate::ids::{Peer, RegionId};
 use crate::memory::LINE_WORDS;
@@ -212,7 +212,7 @@ impl Subgroup {
         let members = founders.iter().map(|founder| {
             let source = founder.sends.is_some().then(|| rank.next()).flatten();
             let peer = founder.target.map(|target| target.peer);
-            let former = self.former.iter().map(|former| &former.member);
+            let former = self.former.iter().rev().map(|former| &former.member);
             match self.members.iter().chain(former).find(|member| member.peer() == peer) {
                 Some(known) => known.go_on(founder, source, &self.lines, bank, own_start),
                 None => Member::new(founder, source, &self.lines, bank, from, own_start),
@@ -226,6 +226,11 @@ impl Subgroup {
         let own_rank = members[me].source;
         self.begin_sources(&founders, epoch_mark(name), founders[me].reads && !read_before);
         self.begin_own(own_rank.zip(memory).filter(|_| !goes_on), own_rank, own_start);
+        let goes_on_from = |member: &Member| before.iter().any(|other| other.goes_on_in(member));
+        for member in members.iter_mut().filter(|member| !goes_on_from(member)) {
+            // It begins in lines of its own, or does not begin at all.
+            member.unknown = true;
+        }
         if let Some(own) = &self.own {
             for (member, founder) in members.iter_mut().zip(&founders) {
                 match (goes_on, was_member(member.peer())) {
@@ -238,15 +243,7 @@ impl Subgroup {
                 }
             }
         }
-        let stays = |peer| members.iter().any(|member| member.peer() == peer);
-        self.former.retain(|former| !stays(former.member.peer()));
-        let leave = before.into_iter().filter(|member| !stays(member.peer()));
-        self.former.iter_mut().for_each(|former| former.unfinished = None);
-        let there = leave.filter(|member| member.peer().is_some() && !member.gone);
-        self.former.extend(there.map(|member| Former { member, unfinished }));
-        if !goes_on {
-            self.former.iter_mut().for_each(|former| former.member.begin_stream(false));
-        }
+        self.keep_former(before, &members, (unfinished, goes_on), bank);
         self.members = members;
         (self.epoch, self.mark, self.me) = (epoch, epoch_mark(name), me);
         (self.received, self.next) = (0, Position::default());
@@ -259,6 +256,50 @@ impl Subgroup {
         }
         self.tell_audience();
         true
+    }
+
+    /// Members of the epoch before that are none now are former ones.
+    fn keep_former(
+        &mut self,
+        before: Vec<Member>,
+        members: &[Member],
+        (unfinished, goes_on): (Option<u64>, bool),
+        bank: Bank,
+    ) {
+        let is_there = |peer| members.iter().any(|member| member.peer() == peer);
+        let is_cut = unfinished.is_none();
+        if !goes_on {
+            // I-36: of what was sent before nothing is used again.
+            self.former.iter_mut().for_each(|former| former.kept = None);
+        }
+        self.former.retain(|former| former.kept.is_some() || !is_there(former.member.peer()));
+        for Former { member, unfinished, kept } in &mut self.former {
+            *unfinished = None;
+            // It may have been told to leave by an epoch that it did not come to.
+            if let Some(kept) = kept.as_mut().filter(|kept| is_cut && !kept.has_finished()) {
+                kept.expect_in(member, bank);
+            }
+        }
+        // Who has left and come back, in epochs that this node did not come to, is a former member too.
+        let goes_on_as = |member: &Member| members.iter().any(|other| other.goes_on_in(member));
+        let leave = before.into_iter().filter(|member| !goes_on_as(member));
+        for mut member in leave.filter(|member| member.peer().is_some() && !member.gone) {
+            let sender = self.own.as_ref().filter(|_| goes_on && !member.put_out);
+            let sender = sender.map(|own| &own.sender);
+            // Who has not begun the epoch that is cut off has looked at nothing, and may hear of neither.
+            let sender = sender.filter(|sender| !is_cut || member.is_known(sender));
+            let mut kept = sender.map(|sender| Kept::new(&member, sender.returned()));
+            if let Some(kept) = kept.as_mut().filter(|_| is_cut) {
+                kept.expect_in(&member, bank);
+            }
+            let unfinished = unfinished.filter(|_| !member.put_out);
+            if kept.is_some() || !is_there(member.peer()) {
+                self.former.push(Former { member, unfinished, kept });
+            }
+        }
+        if !goes_on {
+            self.former.iter_mut().for_each(|former| former.member.begin_stream(false));
+        }
     }
 
     fn makes_sense(

@@ -6,7 +6,7 @@
 use crate::ids::{Peer, RegionId};
 use crate::link::{INLINE_WORDS, Sharing};
 use crate::machine::{Effects, Target};
-use crate::memory::{OwnRegion, Replica};
+use crate::memory::{LINE_WORDS, OwnRegion, Replica};
 use crate::multicast::Fault;
 use crate::multicast::acknowledgement::{AckLine, AckView, Acknowledged};
 use crate::multicast::budget::Bells;
@@ -77,6 +77,23 @@ impl Bank {
     pub(super) fn new(epoch: u64, name: u64, slot: usize) -> Bank {
         Bank { first: (epoch % 2) as usize * LINE_SLOTS, name, slot }
     }
+
+    /// The line of the slot.
+    pub(super) fn line(self) -> Option<usize> {
+        self.first.checked_add(self.slot)
+    }
+
+    /// What the epoch is called.
+    pub(super) fn name(self) -> u64 {
+        self.name
+    }
+
+    /// The line of the slot among these; `None` if there is none.
+    pub(super) fn own_line(self, lines: &OwnLines) -> Option<AckLine> {
+        let line = self.line()?;
+        let fits = line < lines.region.words() / LINE_WORDS;
+        fits.then(|| AckLine::new(lines.region.clone(), lines.id, line, self.name))
+    }
 }
 
 fn line_to(founder: &Founder, lines: &OwnLines, bank: Bank) -> AckLine {
@@ -86,9 +103,12 @@ fn line_to(founder: &Founder, lines: &OwnLines, bank: Bank) -> AckLine {
 }
 
 fn view_of(founder: &Founder, bank: Bank, seen: Acknowledged) -> Option<AckView> {
-    let line = bank.first.checked_add(bank.slot)?;
-    AckView::going_on(founder.lines.clone(), line, bank.name, seen)
+    AckView::going_on(founder.lines.clone(), bank.line()?, bank.name, seen)
 }
+
+/// More of an order than anybody receives: whoever leaves by a change of layout says with it, in its lines of the epoch
+/// that it leaves, that it has finished.
+pub(super) const FINISHED: u64 = 1 << 38;
 
 /// Entries in a write that is taken at the post.
 const SHORT: u64 = (INLINE_WORDS / ENTRY_WORDS) as u64;
@@ -105,6 +125,8 @@ pub(super) struct Member {
     view: AckView,
     ready: bool,
     pub(super) gone: bool,
+    /// Its node is no member of the group any more: nothing is kept for it once this epoch is over.
+    pub(super) put_out: bool,
     /// It broke the rules: what it tells is believed no more.
     pub(super) broken: bool,
     /// Entries of this node's that were posted or shown to it.
@@ -116,7 +138,7 @@ pub(super) struct Member {
     told: Option<Acknowledged>,
     /// This node knows nothing of it before its line shows: it may have seen, and may refer to, what was
     /// committed before this node began (I-35).
-    unknown: bool,
+    pub(super) unknown: bool,
 }
 
 impl Member {
@@ -140,6 +162,7 @@ impl Member {
             view: view_of(founder, bank, seen)?,
             ready: founder.ready,
             gone: false,
+            put_out: false,
             broken: false,
             shown: from,
             left: from,
@@ -171,6 +194,7 @@ impl Member {
             view: view_of(founder, bank, seen)?,
             ready: self.ready || founder.ready,
             gone: self.gone,
+            put_out: self.put_out,
             broken: self.broken,
             shown: self.shown,
             left: self.left,
@@ -178,6 +202,41 @@ impl Member {
             told: None,
             unknown: self.unknown && !self.view.is_whole(),
         })
+    }
+
+    /// The line of another epoch in which it says that it has finished.
+    pub(super) fn parting_view(&self, bank: Bank) -> Option<AckView> {
+        let nothing = Acknowledged { received: 0, taken: 0, held: 0 };
+        self.view.in_line(bank.line()?, bank.name(), nothing)
+    }
+
+    /// Its line of the epoch that it is in.
+    pub(super) fn view(&self) -> AckView {
+        self.view.clone()
+    }
+
+    /// What this node tells it.
+    pub(super) fn line(&self) -> AckLine {
+        self.line.clone()
+    }
+
+    /// Whether the other is this member in another epoch. If the lines of the two lie in different regions, it has left and
+    /// come back.
+    pub(super) fn goes_on_in(&self, other: &Member) -> bool {
+        self.peer() == other.peer() && self.view.is_with(&other.view)
+    }
+
+    /// What it has told so far.
+    pub(super) fn seen(&self) -> Acknowledged {
+        self.view.seen()
+    }
+
+    /// Whether it has told anything that a sender of this memory can use. If it has not when it stops, it has looked at
+    /// nothing.
+    pub(super) fn is_known(&mut self, sender: &Sender) -> bool {
+        // What is wrong with its line is found where its content matters.
+        let _ = self.taken(sender);
+        !self.unknown || self.view.is_whole()
     }
 
     /// It comes back: what this node has sent meanwhile is not for it.

@@ -62,7 +62,7 @@ impl Subgroup {
     pub fn may_rest(&self) -> bool {
         match self.phase {
             Phase::Open => !self.stalled,
-            phase => phase == Phase::Left,
+            phase => phase == Phase::Left && !self.lingers(),
         }
     }
 

@@ -6,7 +6,8 @@
 //! ```text
 //!   Receipt   a reader has not received what this member had received when it looked before
 //!   Slot      a sender has not committed the slot that the order needed when this member looked before
-//!   End       a member has not shown the end of an epoch that was closing when this member looked before
+//!   End       a member has not shown the end of an epoch that was closing when this member looked before, or a former
+//!             member has not shown that it has finished the epoch that it left
 //!   Room      a member has not taken entries that this member had sent when it looked before
 //! ```
 //! Each condition is measured against the look before. So a member that is stopped is named at every look, however much
@@ -73,6 +74,8 @@ impl Subgroup {
         let (length, awaits_room) = (self.length(), self.awaits_room());
         let delivers = self.terms.level == Level::Atomic && self.members[self.me].reads;
         let receipt = delivers && self.next.count < self.received;
+        self.needed_by_former();
+        self.lagging_former().for_each(|peer| name(Condition::End, peer, 0));
         let Subgroup { members, sources, own, .. } = self;
         for member in members.iter_mut().filter(|member| !member.gone) {
             let Some(peer) = member.peer() else { continue };

@@ -1,0 +1,134 @@
+//! What proves that a peer broke the rules (I-261).
+//!
+//! Owns: whether this node's own lateness explains what it found. Never does: read a peer's memory.
+
+use super::{Group, State};
+use crate::multicast::Fault;
+
+impl<S: State> Group<S> {
+    /// Whether a fault that was found is the peer's. A node without which the group has gone on is counted by no sender any
+    /// more: the memory that it reads may be in use again. The host is asked after the read, so an
+    /// answer by no means that the sender still counted this node then.
+    pub(super) fn is_proven(&self, fault: Fault) -> bool {
+        match fault {
+            Fault::Entry { .. } | Fault::Overrun => !self.is_overtaken(),
+            Fault::Geometry | Fault::Note | Fault::Acknowledgement { .. } => true,
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::sync::Arc;
+    use alloc::vec::Vec;
+
+    use super::super::council::{Entrance, Host};
+    use super::super::registry::Layout;
+    use super::super::share::Share;
+    use super::super::watch::Patience;
+    use super::super::{CONTROL_LINES, CONTROL_STREAM, GroupEvent, Terms, control_geometry};
+    use super::*;
+    use crate::atomic::{AtomicBool, Ordering};
+    use crate::ids::{NodeId, Peer, Rank, Time};
+    use crate::link::{Arbiter, Founding, Generation, LinkError, LinkEvent, Sharing};
+    use crate::machine::{Effects, Machine};
+    use crate::membership::View;
+    use crate::memory::{LINE_WORDS, OwnRegion};
+    use crate::multicast::ablation::Ablation;
+    use crate::multicast::claim::SenderMemory;
+    use crate::multicast::subgroup::{Level, SUBGROUP_LINES};
+    use crate::node::{ACKS_WORDS, Node, NodeEvent};
+
+    /// A host whose group was founded by the node that asks, and which says whether that is a member.
+    struct Knowing(AtomicBool);
+
+    impl Arbiter for Knowing {
+        fn found(&self) -> Result<Founding, LinkError> {
+            Ok(Founding::Founded(Generation(1)))
+        }
+
+        fn settle(&self, _: Generation, _: u64, _: Rank) -> Option<Rank> {
+            None
+        }
+
+        fn entered(&self, _: Generation, _: u64, _: u8) -> bool {
+            true
+        }
+
+        fn left(&self) {}
+
+        fn is_member(&self) -> bool {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        fn cleared(&self, _: Generation, _: u64, _: u64) {}
+    }
+
+    /// A group without topics.
+    struct Nothing;
+
+    impl State for Nothing {
+        fn apply(&mut self, _: NodeId, _: &[u8]) -> Vec<u64> {
+            Vec::new()
+        }
+
+        fn forget(&mut self, _: NodeId) {}
+
+        fn keys(&self) -> Vec<u64> {
+            Vec::new()
+        }
+
+        fn layout(&self, _: u64, _: &View) -> Layout {
+            Layout { level: Level::Atomic, seats: Vec::new() }
+        }
+
+        fn snapshot(&self) -> Vec<u8> {
+            Vec::new()
+        }
+
+        fn restore(&mut self, _: &[u8]) -> bool {
+            true
+        }
+    }
+
+    /// The peers that are called faulty for this, by a member whose host says that it is one or not.
+    fn accused(fault: Fault, is_member: bool) -> Vec<Peer> {
+        let host = Arc::new(Knowing(AtomicBool::new(true)));
+        let arbiter = Arc::clone(&host) as Arc<dyn Arbiter>;
+        let lines = (CONTROL_LINES, OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS));
+        let stream = OwnRegion::heap(control_geometry().words());
+        let memory = SenderMemory::with_nulls(stream, control_geometry());
+        let control = Share { lines, memory: Some((CONTROL_STREAM, memory)) };
+        let (patience, ablation) = (Patience::default(), Ablation::default());
+        let terms = Terms { entrance: Entrance::Local, weight: 1, patience, ablation };
+        let node = Node::new(NodeId(1), OwnRegion::heap(ACKS_WORDS), Arc::new(|| {}));
+        let host_of = Host { arbiter, is_halted: Arc::new(|_| false) };
+        let mut group = Group::new(node, terms, Nothing, control, Some(host_of));
+        let mut effects = Effects::new();
+        let (peer, node) = (Peer(1), NodeId(2));
+        let up = LinkEvent::PeerUp { peer, node, sharing: Sharing::Shared, place: None };
+        group.handle(up, &mut effects);
+        (0..4).for_each(|time| drop(group.turn(Time(time), &mut effects)));
+        assert!(group.is_settled(), "it has founded the group: {}", group.describe());
+        while group.next_event().is_some() {}
+        host.0.store(is_member, Ordering::Relaxed);
+        group.take_in(NodeEvent::Faulty { peer, fault });
+        let events = core::iter::from_fn(|| group.next_event());
+        let faulty = events.filter_map(|event| match event {
+            GroupEvent::Node(NodeEvent::Faulty { peer, .. }) => Some(peer),
+            _ => None,
+        });
+        faulty.collect()
+    }
+
+    #[test]
+    fn a_member_that_the_group_has_gone_on_without_accuses_nobody_of_what_it_read() {
+        let (entry, note) = (Fault::Entry { index: 16 }, Fault::Note);
+        for fault in [entry, Fault::Overrun, note] {
+            assert_eq!(accused(fault, true), [Peer(1)], "{fault}");
+        }
+        assert_eq!(accused(entry, false), []);
+        assert_eq!(accused(Fault::Overrun, false), []);
+        assert_eq!(accused(note, false), [Peer(1)], "no lateness explains a word");
+    }
+}

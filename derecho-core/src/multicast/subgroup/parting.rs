@@ -1,0 +1,216 @@
+//! What a sender and a former member of its subgroup still have to do with each other.
+//!
+//! Owns: the last lines that a leaver writes, and what a sender keeps because of them. Never does: make a
+//! member of anybody, or wait for one whose node is gone.
+//!
+//! ```text
+//!   leaver    a line for each sender that goes on: of the epoch that it leaves by a change of layout, or
+//!             under the name of the epoch that a change of view begins without it
+//!             [ it reads no entry any more | taken | chunks that it still refers to ]
+//!   sender    gives back nothing until that line shows, and no chunk that it names
+//! ```
+
+use alloc::vec::Vec;
+
+use super::epoch::Phase;
+use super::member::{Bank, FINISHED, Member};
+use super::{Former, Source, Subgroup};
+use crate::fault::{Fault as Planted, planted};
+use crate::ids::{Peer, RegionId};
+use crate::machine::{Effects, Target};
+use crate::multicast::acknowledgement::{AckLine, AckView, Acknowledged};
+use crate::multicast::claim::SenderMemory;
+use crate::multicast::incoming::Incoming;
+
+/// What a leaver has to know of the epoch that begins without it.
+#[derive(Clone, Debug, Default)]
+pub struct Successor {
+    /// Its number.
+    pub epoch: u64,
+    /// Its name.
+    pub name: u64,
+    /// Its senders: where each of them is, its line slot, and the region of its stream.
+    pub senders: Vec<(Target, usize, RegionId)>,
+}
+
+/// What a sender keeps for a former member.
+pub(super) struct Kept {
+    /// The lines in which that member says that it has finished, and the count with which it does so: which of them it
+    /// uses depends on the change that it heard of.
+    views: Vec<(AckView, u64)>,
+    /// What was given back when the member left, and the chunks that it referred to.
+    until: Acknowledged,
+}
+
+impl Kept {
+    /// For a member of the epoch that is over; so many entries were `returned`.
+    pub(super) fn new(member: &Member, returned: u64) -> Kept {
+        let until = Acknowledged { received: 0, taken: returned, held: member.seen().held };
+        Kept { views: alloc::vec![(member.view(), FINISHED)], until }
+    }
+
+    /// A change of view has begun another epoch, and the member may hear of that one alone.
+    pub(super) fn expect_in(&mut self, member: &Member, bank: Bank) {
+        self.views.extend(member.parting_view(bank).map(|view| (view, 1)));
+    }
+
+    /// Whether the member has shown that it reads no entry any more.
+    pub(super) fn has_finished(&self) -> bool {
+        self.until.taken == u64::MAX
+    }
+
+    /// What must not be used again because of that member: entries from `taken` on, and chunks that are
+    /// `held`. `None` once it has shown that it needs nothing.
+    pub(super) fn look(&mut self, committed: u64, memory: &SenderMemory) -> Option<Acknowledged> {
+        for (view, finished) in &mut self.views {
+            // What is wrong with the line of a former member harms its own records alone.
+            if view.look_received(|| u64::MAX).is_ok_and(|received| received < *finished) {
+                continue;
+            }
+            match view.look_taken(|| committed, memory.geometry()) {
+                Ok(seen) if view.is_whole() => {
+                    self.until = Acknowledged { taken: u64::MAX, ..seen };
+                }
+                Ok(_) => {}
+                Err(_) => return None,
+            }
+        }
+        (!self.has_finished() || self.until.held != 0).then_some(self.until)
+    }
+}
+
+/// A sender of the epoch that was left, whose memory this node may still refer to.
+pub(super) struct Parted {
+    incoming: Incoming,
+    line: AckLine,
+    target: Target,
+    /// What the line shows.
+    told: Acknowledged,
+}
+
+impl Parted {
+    fn tell(&mut self, effects: &mut Effects) {
+        let geometry = self.incoming.source().geometry();
+        // Also where memory is copied: what was posted before may be read late, and has to be as it was.
+        self.told.held = self.incoming.acknowledged(0).held;
+        self.line.store(self.told, geometry);
+        self.line.post(Some(self.target), geometry, effects);
+    }
+}
+
+impl Former {
+    /// Whether it has not shown, as far as was looked, that it has finished an epoch that it left by a change of
+    /// layout.
+    fn is_unfinished(&self) -> bool {
+        let shows = self.member.seen().received;
+        self.unfinished.is_some_and(|length| shows <= length)
+    }
+}
+
+impl Subgroup {
+    /// Says to all senders of the epoch that begins without this node that it reads no entry any more, and
+    /// what it still refers to.
+    pub(super) fn part(&mut self, successor: &Successor, effects: &mut Effects) {
+        let is_complete = self.phase == Phase::Complete;
+        for &(target, slot, stream) in &successor.senders {
+            let bank = Bank::new(successor.epoch, successor.name, slot);
+            let line = match is_complete {
+                true => {
+                    self.members.iter().find(|it| it.peer() == Some(target.peer)).map(Member::line)
+                }
+                false => bank.own_line(&self.lines).inspect(AckLine::clear),
+            };
+            let Some(line) = line else { continue };
+            let origin = (Some(target.peer), stream);
+            let source = self.sources.iter().position(|source| source.origin == origin);
+            let Some(Source { incoming, .. }) = source.map(|index| self.sources.swap_remove(index))
+            else {
+                // It began to send in an epoch that this node did not come to.
+                if !is_complete {
+                    line.finish(target, effects);
+                }
+                continue;
+            };
+            let received = if is_complete { FINISHED } else { 1 };
+            let told = Acknowledged { received, taken: incoming.taken(), held: 0 };
+            let mut parted = Parted { incoming, line, target, told };
+            parted.incoming.count();
+            parted.incoming.release(true);
+            parted.tell(effects);
+            if parted.incoming.is_held() {
+                self.parted.push(parted);
+            }
+        }
+    }
+
+    /// Whether this node has left, and still refers to memory of senders that have gone on.
+    pub(super) fn lingers(&self) -> bool {
+        self.phase == Phase::Left && !self.parted.is_empty()
+    }
+
+    /// Says what was let go of since. Returns how much that was.
+    pub(super) fn linger(&mut self, effects: &mut Effects) -> usize {
+        let mut done = 0;
+        self.parted.retain_mut(|parted| {
+            if parted.incoming.release(true) {
+                parted.tell(effects);
+                done += 1;
+            }
+            parted.incoming.is_held()
+        });
+        done
+    }
+
+    /// The node of a member is no member of the group any more: from the next epoch on nothing is kept for it,
+    /// although it may still run.
+    pub fn put_out(&mut self, peer: Peer) {
+        for member in self.members.iter_mut().filter(|member| member.peer() == Some(peer)) {
+            member.put_out = true;
+        }
+        for former in self.former.iter_mut().filter(|former| former.member.peer() == Some(peer)) {
+            (former.kept, former.unfinished) = (None, None);
+        }
+        self.part_from(peer);
+    }
+
+    /// A former sender is gone: nobody is to be told anything.
+    pub(super) fn part_from(&mut self, peer: Peer) {
+        self.parted.retain(|parted| parted.target.peer != peer);
+    }
+
+    /// What former members still need of what this node sends: entries from the first number on, and the
+    /// chunks of the second one.
+    pub(super) fn needed_by_former(&mut self) -> (u64, u64) {
+        let (mut taken, mut held) = (u64::MAX, 0);
+        let Some(own) = &self.own else { return (taken, held) };
+        let (committed, memory) = (own.sender.committed(), own.sender.memory());
+        for former in &mut self.former {
+            let Some(kept) = &mut former.kept else { continue };
+            match kept.look(committed, memory) {
+                Some(needed) if !planted(Planted::LeaverForgotten) => {
+                    taken = taken.min(needed.taken);
+                    held |= needed.held;
+                }
+                _ => former.kept = None,
+            }
+        }
+        (taken, held)
+    }
+
+    /// Whether a former member has not shown yet that it has finished the epoch that it left: the next change of
+    /// layout waits for that, and what this node sends finds no room in the end.
+    #[inline]
+    pub(super) fn awaits_former(&self) -> bool {
+        !self.former.is_empty() && self.lagging_former().next().is_some()
+    }
+
+    /// The former members that have not.
+    pub(super) fn lagging_former(&self) -> impl Iterator<Item = Peer> + '_ {
+        let closing = self.phase == Phase::Closing;
+        let lags = move |former: &&Former| {
+            let unfinished = closing && former.is_unfinished();
+            unfinished || former.kept.as_ref().is_some_and(|kept| !kept.has_finished())
+        };
+        self.former.iter().filter(lags).filter_map(|former| former.member.peer())
+    }
+}
