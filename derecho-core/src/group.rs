@@ -14,6 +14,7 @@
 //!   view change      all stop, report, come to the cut, and go on with the layouts of the new view
 //! ```
 
+mod ahead;
 mod awaited;
 pub mod book;
 pub mod chronicle;
@@ -33,12 +34,12 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use self::ahead::{Ahead, Held};
 use self::awaited::Awaited;
 use self::book::Book;
 use self::chronicle::{Chronicle, Gate};
 use self::control::{Control, Topic, Word};
 use self::council::{Council, Deed, Entrance, Host};
-use self::direct::Early;
 use self::registry::{Epoch, Layout, Registry};
 use self::report::{Progress, StreamId};
 use self::share::{StreamMemory, stream_memory};
@@ -196,8 +197,10 @@ pub struct Group<S: State> {
     met: BTreeMap<NodeId, Peer>,
     /// The view in which the streams are: the council's, once they have come to the cut.
     installed: View,
-    /// Direct messages that came before their view.
-    early: Vec<Early>,
+    /// What nodes have said of views that are not installed here.
+    ahead: BTreeMap<NodeId, Ahead>,
+    /// What this node has told members directly in its view, as far as they may not have installed that.
+    held: BTreeMap<NodeId, Held>,
     /// Epochs that a view has brought, and that could not be told yet.
     expected: BTreeMap<u64, Epoch>,
     events: VecDeque<GroupEvent>,
@@ -245,7 +248,8 @@ impl<S: State> Group<S> {
             untold: BTreeMap::new(),
             met: BTreeMap::new(),
             installed: View::of_founders([]),
-            early: Vec::new(),
+            ahead: BTreeMap::new(),
+            held: BTreeMap::new(),
             expected: BTreeMap::new(),
             events: VecDeque::new(),
             unsettled: false,
@@ -420,6 +424,7 @@ impl<S: State> Group<S> {
                     self.peers.remove(&node);
                 }
                 self.nodes.remove(&peer);
+                self.forget_words(node);
                 self.council.parted(node, evidence, self.now);
             }
             // It reads no more from that peer, and falls out as its host says.
@@ -453,16 +458,13 @@ impl<S: State> Group<S> {
     fn told(&mut self, node: NodeId, word: Word) -> bool {
         match word {
             Word::Council(bytes) => return self.council.hear(node, &bytes, self.now),
-            Word::Snapshot { view, registry, state } => self.inform(view, registry, state),
-            Word::Direct { view, bytes } => return self.direct(node, view, bytes),
-            Word::Starts(starts) => {
-                for (key, epoch, region, entry, message) in starts {
-                    let stream = StreamId { node, region };
-                    let known = self.heard.entry((key, epoch)).or_default();
-                    known.insert(stream, Beginning { entry, message });
-                }
-                self.unsettled = true;
+            Word::Snapshot { view, registry, state } => {
+                self.inform(node, (view, registry, state));
             }
+            Word::Direct { view, bytes } => return self.direct(node, view, bytes),
+            Word::Starts(starts) => return self.hear_starts(node, starts),
+            Word::Asks { view } => self.asked_for(node, view),
+            Word::Entered { view } => self.has_entered(node, view),
         }
         true
     }

@@ -40,6 +40,10 @@ pub(super) enum Word {
     Starts(Vec<Start>),
     /// From one application to another, in a view of the one who says so (I-70).
     Direct { view: u64, bytes: Vec<u8> },
+    /// The sender has direct messages for whoever has installed this view, and holds them back until it is told so (I-333).
+    Asks { view: u64 },
+    /// The sender has installed this view.
+    Entered { view: u64 },
 }
 
 /// See [`Word::Starts`].
@@ -68,6 +72,8 @@ impl Wire for Word {
                 view.encode(out);
                 bytes.encode(out);
             }
+            Word::Asks { view } => (4_u8, *view).encode(out),
+            Word::Entered { view } => (5_u8, *view).encode(out),
         }
     }
 
@@ -87,6 +93,8 @@ impl Wire for Word {
                 Word::Starts(nested.into_iter().map(flat).collect())
             }
             3 => Word::Direct { view: u64::decode(from)?, bytes: Vec::decode(from)? },
+            4 => Word::Asks { view: u64::decode(from)? },
+            5 => Word::Entered { view: u64::decode(from)? },
             _ => return None,
         })
     }
@@ -102,6 +110,9 @@ pub(super) enum Topic {
     Logs = 1,
 }
 
+/// The number of a view, and the registry and the state at its beginning.
+pub(super) type Snapshot = (u64, Registry, Vec<u8>);
+
 /// This node's part in the control stream.
 pub(super) struct Control {
     memory: Option<SenderMemory>,
@@ -115,8 +126,8 @@ pub(super) struct Control {
     heard_own: u64,
     /// Delivered messages of this view that wait for the state which they change.
     kept: Vec<(NodeId, Vec<u8>)>,
-    /// The state at the beginning of a view that has not begun here yet.
-    early: Option<(u64, Registry, Vec<u8>)>,
+    /// The state at the beginning of a view that has not begun here yet, one of each node that has told any (I-333).
+    early: BTreeMap<NodeId, Snapshot>,
 }
 
 impl Control {
@@ -129,7 +140,7 @@ impl Control {
             submitted: 0,
             heard_own: 0,
             kept: Vec::new(),
-            early: None,
+            early: BTreeMap::new(),
         }
     }
 
@@ -175,9 +186,14 @@ impl Control {
         Some((from, record.bytes().to_vec()))
     }
 
-    /// The state that came before its view.
-    pub(super) fn take_early(&mut self) -> Option<(u64, Registry, Vec<u8>)> {
-        self.early.take()
+    /// The states that came before their view, with the nodes that told them.
+    pub(super) fn take_early(&mut self) -> BTreeMap<NodeId, Snapshot> {
+        core::mem::take(&mut self.early)
+    }
+
+    /// Forgets the state that a node has told before its view.
+    pub(super) fn forget_early(&mut self, node: NodeId) {
+        self.early.remove(&node);
     }
 
     /// Forgets what was delivered before the state that is still to come.
@@ -263,8 +279,9 @@ impl<S: State> Group<S> {
         is_read
     }
 
-    /// The state of the group, as it was when a view began. It may come a moment before that view begins here.
-    pub(super) fn inform(&mut self, view: u64, registry: Registry, state: Vec<u8>) {
+    /// Takes over the state of the group, as it was when a view began, from a member of that view. The state may come a moment
+    /// before that view begins here.
+    pub(super) fn inform(&mut self, from: NodeId, (view, registry, state): Snapshot) {
         // I-55: who has reported that it has none has none in that view, whatever still comes.
         let agreement = self.council.membership();
         let (newest, stopped) = (agreement.view().number, agreement.is_wedged());
@@ -274,10 +291,11 @@ impl<S: State> Group<S> {
             return;
         }
         if view > self.installed.number {
-            self.control.early = Some((view, registry, state));
+            self.control.early.insert(from, (view, registry, state));
             return;
         }
-        if !self.restore(&state) {
+        // I-334.
+        if self.installed.rank_of(from).is_none() || !self.restore(&state) {
             return;
         }
         (self.informed, self.registry) = (true, registry);

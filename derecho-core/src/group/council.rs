@@ -203,6 +203,8 @@ where
     pub fn hear(&mut self, node: NodeId, bytes: &[u8], now: Time) -> bool {
         let Some(word) = Word::<R>::from_bytes(bytes) else { return false };
         match word {
+            // I-331: a node that nobody can meet would be waited for by all members of the view that lets it in.
+            Word::Rule(Message::Join { node: joiner, .. }) if !self.linked.contains(&joiner) => {}
             Word::Rule(message) => self.membership.hear(node, message),
             Word::Ask => match self.membership.standing() {
                 Standing::Out(_) => self.tell(node, &Word::Out),

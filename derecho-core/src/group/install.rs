@@ -69,6 +69,7 @@ impl<S: State> Group<S> {
         keys.iter().for_each(|key| self.finish_at(*key, cut));
         self.behind.clear();
         self.untold.retain(|node, _| stays(node));
+        self.forget_starts(stays);
         let me = self.node.id();
         if !stays(&me) {
             return;
@@ -98,9 +99,11 @@ impl<S: State> Group<S> {
         // Before anything of this view can be said to be durable (I-150).
         self.chronicle();
         self.events.push_back(GroupEvent::Installed(next.clone()));
-        self.take_early_directs();
-        if let Some((view, registry, state)) = self.control.take_early() {
-            self.inform(view, registry, state);
+        self.pass_ahead();
+        for (from, snapshot) in self.control.take_early() {
+            if stays(&from) {
+                self.inform(from, snapshot);
+            }
         }
     }
 

@@ -253,13 +253,18 @@ impl<R: Report> Membership<R> {
         mem::take(&mut self.actions)
     }
 
-    /// Somebody says that a node wants to be a member. Nothing happens if it is one.
+    /// Notes that a node wants to be a member, by its own word or by a member's (I-331). Nothing happens if it is one.
     fn wants_to_join(&mut self, from: NodeId, node: NodeId, weight: u16) {
         let known = self.view.rank_of(node).is_some() || self.former.contains(&node);
-        if self.standing != Standing::Member || known {
+        let may_say = from == node || self.view.rank_of(from).is_some();
+        if self.standing != Standing::Member || known || !may_say {
             return;
         }
-        self.joiners.insert(node, weight);
+        match from == node {
+            true => self.joiners.insert(node, weight),
+            // Its own word counts more.
+            false => Some(*self.joiners.entry(node).or_insert(weight)),
+        };
         // Not everybody may have heard of it; but what was told on is not told on again.
         if let Some(leader) = self.leader().filter(|leader| *leader != self.rank && from == node) {
             self.send(leader, Message::Join { node, weight });
@@ -401,7 +406,11 @@ impl<R: Report> Membership<R> {
     pub fn hear(&mut self, from: NodeId, message: Message<R>) {
         match message {
             Message::Join { node, weight } => self.wants_to_join(from, node, weight),
-            Message::Decided(decision) => self.decided(decision),
+            Message::Decided(decision) => {
+                if self.may_decide(from, &decision) {
+                    self.decided(decision);
+                }
+            }
             Message::Wedged { view, suspects, leaves, report } => {
                 if let Some(row) = self.row_of(from, view) {
                     row.leaves |= leaves;
@@ -424,6 +433,22 @@ impl<R: Report> Membership<R> {
             }
         }
         self.advance();
+    }
+
+    /// Whether a node may say that this is final (I-332). A member believes the others, and whoever repeats what one of them has
+    /// accepted. In a networked group a member also believes a node that the decision lets in, if that has asked to be let in:
+    /// all who have accepted the decision may be gone. A node without a view has nothing to compare the decision with.
+    fn may_decide(&self, from: NodeId, decision: &Decision<R>) -> bool {
+        let has_view = self.standing == Standing::Member && self.view.number > 0;
+        if !has_view || self.view.rank_of(from).is_some() {
+            return true;
+        }
+        let is_let_in = decision.next.rank_of(from).is_some() && self.joiners.contains_key(&from);
+        let is_known = || {
+            let mut accepted = self.rows.iter().filter_map(|row| row.accepted.as_ref());
+            accepted.any(|(_, known)| known == decision)
+        };
+        is_known() || (self.arbitration == Arbitration::Network && is_let_in)
     }
 
     fn row_of(&mut self, from: NodeId, view: u64) -> Option<&mut Row<R>> {

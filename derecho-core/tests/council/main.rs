@@ -2,6 +2,7 @@
 //! whoever lives and may go on goes on.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod strangers;
 mod world;
 
 use derecho_core::group::council::Entrance;

@@ -196,6 +196,16 @@ impl World {
         }
     }
 
+    /// A node can be told something, and speaks, that the world knows nothing of.
+    pub(crate) fn meet(&mut self, index: usize, stranger: NodeId) {
+        self.nodes[index].council.linked(stranger);
+    }
+
+    /// A node says something to another one.
+    pub(crate) fn hear(&mut self, index: usize, from: NodeId, bytes: &[u8]) {
+        assert!(self.nodes[index].council.hear(from, bytes, Time(self.now)));
+    }
+
     pub(crate) fn leave(&mut self, index: usize) {
         self.nodes[index].council.leave();
     }

@@ -1,0 +1,408 @@
+//! Words of other nodes about views that are not installed here, and what one node may say of them (I-333).
+//!
+//! Owns: the budgets, of each node its own, and what is kept within them. Never does: believe a node that can be no member of the
+//! view of which it speaks, or accuse one that keeps within its budget.
+//!
+//! ```text
+//!   sender     tells directly what fits into the budget, and holds the rest ──asks──> receiver
+//!              tells the rest                                              <─entered─ has installed the view
+//!   receiver   keeps what comes ahead of the view, by sender, until the view is installed or the sender is gone
+//! ```
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::control::{Start, Word};
+use super::report::StreamId;
+use super::{Group, GroupEvent, State};
+use crate::bytes::Wire;
+use crate::ids::NodeId;
+use crate::machine::Effects;
+use crate::multicast::stream::Beginning;
+
+/// So many direct messages of one node may wait for their view, and so many bytes of them. A sender holds more back.
+const MOST_EARLY: usize = 1024;
+const MOST_EARLY_BYTES: usize = 4 << 20;
+/// So many beginnings of epochs of one node's streams are remembered: one for each of its streams, as a rule.
+const MOST_STARTS: usize = 1 << 14;
+
+/// What one node has said of views that are not installed here.
+#[derive(Default)]
+pub(super) struct Ahead {
+    /// Direct messages, with the views in which they were sent.
+    early: VecDeque<(u64, Vec<u8>)>,
+    bytes: usize,
+    /// The view of which it wants to know when this node has installed it.
+    asks: Option<u64>,
+    /// At least as many of its beginnings are remembered.
+    starts: usize,
+}
+
+/// What this node has told one member directly since it has installed its view.
+#[derive(Default)]
+pub(super) struct Held {
+    told: usize,
+    bytes: usize,
+    /// The member has installed the view: nothing is held back.
+    entered: bool,
+    asked: bool,
+    waiting: VecDeque<Vec<u8>>,
+}
+
+impl Held {
+    /// Whether the member may be told this at once.
+    fn may_tell(&mut self, length: usize) -> bool {
+        if self.entered {
+            return true;
+        }
+        let fits = self.told < MOST_EARLY && self.bytes + length <= MOST_EARLY_BYTES;
+        let may = fits && self.waiting.is_empty();
+        if may {
+            (self.told, self.bytes) = (self.told + 1, self.bytes + length);
+        }
+        may
+    }
+}
+
+impl<S: State> Group<S> {
+    /// Tells another member something directly, as soon as it may be told.
+    pub(super) fn tell_directly(&mut self, node: NodeId, bytes: Vec<u8>, effects: &mut Effects) {
+        let view = self.installed.number;
+        let held = self.held.entry(node).or_default();
+        if held.may_tell(bytes.len()) {
+            return self.tell(node, &Word::Direct { view, bytes }, effects);
+        }
+        held.waiting.push_back(bytes);
+        if !core::mem::replace(&mut held.asked, true) {
+            self.tell(node, &Word::Asks { view }, effects);
+        }
+    }
+
+    /// A node has installed this view.
+    pub(super) fn has_entered(&mut self, node: NodeId, view: u64) {
+        if view == self.installed.number && self.installed.rank_of(node).is_some() {
+            let held = self.held.entry(node).or_default();
+            held.entered = true;
+            let waiting = core::mem::take(&mut held.waiting);
+            self.let_go_of(node, view, waiting);
+        }
+    }
+
+    /// Tells what was held back, in a view in which it was said.
+    fn let_go_of(&mut self, node: NodeId, view: u64, waiting: VecDeque<Vec<u8>>) {
+        let words = waiting.into_iter().map(|bytes| Word::Direct { view, bytes }.to_bytes());
+        let words: Vec<Vec<u8>> = words.collect();
+        if !words.is_empty() {
+            self.untold.entry(node).or_default().extend(words);
+        }
+    }
+
+    /// A node wants to know when this one has installed a view.
+    pub(super) fn asked_for(&mut self, node: NodeId, view: u64) {
+        if view <= self.installed.number {
+            let word = Word::Entered { view }.to_bytes();
+            self.untold.entry(node).or_default().push(word);
+        } else {
+            self.ahead.entry(node).or_default().asks = Some(view);
+        }
+    }
+
+    /// Whether a node may say something of a view after the one that is installed here. A member of that is at most one ahead of
+    /// the others: none goes further before all who go on with it have said that they stopped.
+    fn may_be_in(&self, view: u64) -> bool {
+        !self.is_member() || view == self.installed.number + 1
+    }
+
+    fn is_member(&self) -> bool {
+        self.installed.rank_of(self.node.id()).is_some()
+    }
+
+    /// Keeps a direct message that was sent in a view after the one that is installed here. `false` if no correct node sends so
+    /// many.
+    pub(super) fn keep_early(&mut self, from: NodeId, view: u64, bytes: Vec<u8>) -> bool {
+        if !self.may_be_in(view) {
+            return true;
+        }
+        let ahead = self.ahead.entry(from).or_default();
+        let length = ahead.bytes + bytes.len();
+        if ahead.early.len() == MOST_EARLY || length > MOST_EARLY_BYTES {
+            return false;
+        }
+        ahead.bytes = length;
+        ahead.early.push_back((view, bytes));
+        true
+    }
+
+    /// A view was installed: what waited for it is taken in, and what was held back in the one before is told. What comes of
+    /// nodes that are no members of it is forgotten.
+    pub(super) fn pass_ahead(&mut self) {
+        let view = self.installed.number;
+        for (node, held) in core::mem::take(&mut self.held) {
+            if self.installed.rank_of(node).is_some() {
+                // Whoever is in this view has installed the one before.
+                self.let_go_of(node, view.saturating_sub(1), held.waiting);
+            }
+        }
+        for (node, ahead) in core::mem::take(&mut self.ahead) {
+            if self.installed.rank_of(node).is_none() {
+                continue;
+            }
+            for (sent, bytes) in ahead.early {
+                if sent <= view {
+                    self.events.push_back(GroupEvent::Direct { from: node, view: sent, bytes });
+                }
+            }
+            ahead.asks.into_iter().for_each(|view| self.asked_for(node, view));
+            self.ahead.entry(node).or_default().starts = ahead.starts;
+        }
+    }
+
+    /// Takes in where epochs begin in a node's streams (I-334). `false` if no correct node says so many.
+    pub(super) fn hear_starts(&mut self, node: NodeId, starts: Vec<Start>) -> bool {
+        if self.is_member() && self.installed.rank_of(node).is_none() {
+            // It may have been one when it said so.
+            return true;
+        }
+        let ahead = self.ahead.entry(node).or_default();
+        ahead.starts += starts.len();
+        if ahead.starts > MOST_STARTS {
+            // Some were forgotten since they were counted.
+            let streams = self.heard.values().flat_map(|known| known.keys());
+            ahead.starts = streams.filter(|stream| stream.node == node).count() + starts.len();
+            if ahead.starts > MOST_STARTS {
+                return false;
+            }
+        }
+        for (key, epoch, region, entry, message) in starts {
+            let stream = StreamId { node, region };
+            let known = self.heard.entry((key, epoch)).or_default();
+            known.insert(stream, Beginning { entry, message });
+        }
+        self.unsettled = true;
+        true
+    }
+
+    /// Forgets where epochs begin in the streams of all but these nodes.
+    pub(super) fn forget_starts(&mut self, stays: impl Fn(&NodeId) -> bool) {
+        self.heard.retain(|_, known| {
+            known.retain(|stream, _| stays(&stream.node));
+            !known.is_empty()
+        });
+    }
+
+    /// A node is gone: gives its budget back. What a member has said of its streams stays until the next view, which a newcomer
+    /// may need to begin with the others.
+    pub(super) fn forget_words(&mut self, node: NodeId) {
+        self.ahead.remove(&node);
+        self.held.remove(&node);
+        self.control.forget_early(node);
+        if self.installed.rank_of(node).is_none() {
+            self.forget_starts(|known| *known != node);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::sync::Arc;
+
+    use super::super::book::Book;
+    use super::super::council::Entrance;
+    use super::super::registry::{Layout, Registry};
+    use super::super::watch::Patience;
+    use super::super::{CONTROL_LINES, CONTROL_STREAM, Share, Terms, control_geometry};
+    use super::*;
+    use crate::ids::{Peer, RegionId, Time};
+    use crate::link::Evidence;
+    use crate::machine::Machine;
+    use crate::membership::{Member, View};
+    use crate::memory::{LINE_WORDS, OwnRegion};
+    use crate::multicast::ablation::Ablation;
+    use crate::multicast::claim::SenderMemory;
+    use crate::multicast::subgroup::{Level, SUBGROUP_LINES};
+    use crate::node::{ACKS_WORDS, Node, NodeEvent};
+
+    const ME: NodeId = NodeId(1);
+    const OTHER: NodeId = NodeId(2);
+    const STRANGERS: [NodeId; 2] = [NodeId(8), NodeId(9)];
+
+    /// A state of which there is nothing to say but what it was restored from.
+    #[derive(Default)]
+    struct Told(Vec<u8>);
+
+    impl State for Told {
+        fn apply(&mut self, _: NodeId, _: &[u8]) -> Vec<u64> {
+            Vec::new()
+        }
+
+        fn forget(&mut self, _: NodeId) {}
+
+        fn keys(&self) -> Vec<u64> {
+            Vec::new()
+        }
+
+        fn layout(&self, _: u64, _: &View) -> Layout {
+            Layout { level: Level::Atomic, seats: Vec::new() }
+        }
+
+        fn snapshot(&self) -> Vec<u8> {
+            self.0.clone()
+        }
+
+        fn restore(&mut self, bytes: &[u8]) -> bool {
+            self.0 = bytes.to_vec();
+            true
+        }
+    }
+
+    /// A node whose networked group these nodes found, and that has met two strangers.
+    fn group_of(founders: &[NodeId]) -> Group<Told> {
+        let node = Node::new(ME, OwnRegion::heap(ACKS_WORDS), Arc::new(|| {}));
+        let lines = OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS);
+        let geometry = control_geometry();
+        let memory = SenderMemory::with_nulls(OwnRegion::heap(geometry.words()), geometry);
+        let control =
+            Share { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, memory)) };
+        let entrance = Entrance::Network(founders.iter().map(|node| (*node, 1)).collect());
+        let (patience, ablation) = (Patience::default(), Ablation::default());
+        let terms = Terms { entrance, weight: 1, patience, ablation };
+        let mut group = Group::new(node, terms, Told::default(), control, None);
+        let mut effects = Effects::new();
+        for now in 0..4 {
+            group.turn(Time(now), &mut effects);
+        }
+        for (node, peer) in STRANGERS.into_iter().zip(1..) {
+            group.take_in(NodeEvent::PeerUp { peer: Peer(peer), node });
+        }
+        group
+    }
+
+    fn goes(group: &mut Group<Told>, node: NodeId, peer: u32) {
+        let evidence = Evidence::Certain;
+        group.take_in(NodeEvent::PeerDown { peer: Peer(peer), node, evidence });
+    }
+
+    fn starts(from: u64, count: u64) -> Word {
+        Word::Starts((from..from + count).map(|key| (key, 0, RegionId(key), 0, 0)).collect())
+    }
+
+    fn direct(view: u64, length: usize) -> Word {
+        Word::Direct { view, bytes: alloc::vec![0; length] }
+    }
+
+    fn early_bytes(group: &Group<Told>) -> usize {
+        let early = group.ahead.values().flat_map(|ahead| &ahead.early);
+        early.map(|(_, bytes)| bytes.len()).sum()
+    }
+
+    #[test]
+    fn stranger_takes_no_more_than_its_budget_and_gives_it_back() {
+        let mut group = group_of(&[ME]);
+        let view = group.view().number;
+        assert!(view > 0 && group.is_member());
+        for node in STRANGERS {
+            assert!((0..100).all(|n| group.told(node, starts(n * 1000, 1000))));
+            assert!(group.heard.is_empty(), "a stranger sends in no epoch");
+            assert!((0..100).all(|n| group.told(node, direct(view + 2 + n, 1 << 20))));
+            assert_eq!(early_bytes(&group), 0, "no member of that view is so far ahead");
+        }
+        for node in STRANGERS {
+            // It may be a member of the next view.
+            let kept = (0..100).take_while(|_| group.told(node, direct(view + 1, 1 << 20))).count();
+            assert_eq!(kept, MOST_EARLY_BYTES >> 20);
+            let more = (0..9999).take_while(|_| group.told(node, direct(view + 1, 0))).count();
+            assert_eq!(more, MOST_EARLY - kept);
+        }
+        assert_eq!(early_bytes(&group), 2 * MOST_EARLY_BYTES, "each has a budget of its own");
+        goes(&mut group, STRANGERS[0], 1);
+        assert_eq!(early_bytes(&group), MOST_EARLY_BYTES);
+        goes(&mut group, STRANGERS[1], 2);
+        assert!(group.ahead.is_empty());
+    }
+
+    #[test]
+    fn node_without_a_view_listens_to_all_within_their_budgets() {
+        let mut group = group_of(&[OTHER]);
+        assert!(!group.is_member());
+        for node in STRANGERS {
+            let kept = (0..99).take_while(|n| group.told(node, starts(n * 1024, 1024))).count();
+            assert_eq!(kept, MOST_STARTS / 1024);
+            // What is said again takes nothing more, and what is forgotten is given back.
+            group.forget_starts(|known| *known != node);
+            assert!(group.told(node, starts(0, 1024)));
+            assert!(group.told(node, direct(77, 10)));
+            for state in [b"old", b"new"] {
+                let registry = Registry::default();
+                let state = state.to_vec();
+                assert!(group.told(node, Word::Snapshot { view: 5, registry, state }));
+            }
+        }
+        assert_eq!(group.control.take_early().len(), 2, "one of each, whoever came last");
+        goes(&mut group, STRANGERS[0], 1);
+        goes(&mut group, STRANGERS[1], 2);
+        assert!(group.ahead.is_empty() && group.heard.is_empty());
+    }
+
+    #[test]
+    fn state_is_taken_over_from_a_member_of_the_view_alone() {
+        let mut group = group_of(&[ME]);
+        let view = group.view().number;
+        group.informed = false;
+        let bytes = |state: &[u8]| (Book::new(false), state.to_vec()).to_bytes();
+        let snapshot = |state: &[u8]| (view, Registry::default(), bytes(state));
+        group.inform(STRANGERS[0], snapshot(b"forged"));
+        assert!(!group.informed && group.state.0.is_empty());
+        group.inform(ME, snapshot(b"told"));
+        assert!(group.informed && group.state.0 == b"told");
+    }
+
+    #[test]
+    fn sender_holds_back_what_is_beyond_the_budget_until_the_member_has_entered() {
+        let mut group = group_of(&[ME]);
+        let mut effects = Effects::new();
+        // As if it were a member.
+        let node = STRANGERS[0];
+        let mut members = group.installed.members.clone();
+        let own = members[0];
+        members.push(Member { node, slot: 1, ..own });
+        group.installed.members = members;
+        let view = group.installed.number;
+        for _ in 0..MOST_EARLY + 10 {
+            assert!(group.send_direct(node, alloc::vec![1; 8], &mut effects));
+        }
+        let waiting = |group: &Group<Told>| group.held.get(&node).map(|held| held.waiting.len());
+        assert_eq!(waiting(&group), Some(10));
+        group.has_entered(node, view + 1);
+        group.has_entered(STRANGERS[1], view);
+        assert_eq!(waiting(&group), Some(10), "that was another view, and another node");
+        assert!(group.told(node, Word::Entered { view }));
+        assert_eq!((waiting(&group), group.untold[&node].len()), (Some(0), 10));
+        assert!(group.send_direct(node, alloc::vec![1; MOST_EARLY_BYTES + 1], &mut effects));
+        assert_eq!(waiting(&group), Some(0), "nothing is held back any more");
+        // Whoever asks is told at once, or when the view is installed here.
+        group.untold.clear();
+        assert!(
+            group.told(node, Word::Asks { view })
+                && group.told(node, Word::Asks { view: view + 1 })
+        );
+        assert_eq!(group.untold[&node], [Word::Entered { view }.to_bytes()]);
+        group.installed.number += 1;
+        group.pass_ahead();
+        assert_eq!(group.untold[&node].last(), Some(&Word::Entered { view: view + 1 }.to_bytes()));
+    }
+
+    #[test]
+    fn sender_holds_back_what_is_beyond_the_budget_and_what_comes_after_it() {
+        let mut held = Held::default();
+        assert!((0..MOST_EARLY).all(|_| held.may_tell(1)));
+        assert!(!held.may_tell(0), "more messages than may wait");
+        let mut held = Held::default();
+        assert!(held.may_tell(MOST_EARLY_BYTES - 1) && !held.may_tell(2));
+        held.waiting.push_back(Vec::new());
+        assert!(!held.may_tell(1), "it would overtake one that is held back");
+        held.waiting.clear();
+        assert!(held.may_tell(1));
+        held.entered = true;
+        assert!(held.may_tell(usize::MAX));
+    }
+}
