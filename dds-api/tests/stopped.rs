@@ -45,7 +45,11 @@ struct Member {
 
 impl Member {
     fn new(folder: &Path, part: Part) -> Member {
-        let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(MEMBER_TIMEOUT);
+        Member::with_patience(folder, part, MEMBER_TIMEOUT)
+    }
+
+    fn with_patience(folder: &Path, part: Part, member_timeout: Duration) -> Member {
+        let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(member_timeout);
         let participant = DomainParticipant::with_config(0, config).unwrap();
         let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
         let reader = part.reads().then(|| participant.reader(&topic).create().unwrap());
@@ -168,12 +172,14 @@ fn a_writer_alone_has_room_again_after_the_member_timeout() {
 #[test]
 fn a_standstill_names_the_topic_and_who_is_awaited_while_it_lasts() {
     let meeting = Meeting::new();
-    let writing = Member::new(&meeting.runtime_dir(), Part::WritesAndReads);
+    // So patient that the standstill lasts until it was seen.
+    let folder = meeting.runtime_dir();
+    let writing = Member::with_patience(&folder, Part::WritesAndReads, Duration::from_secs(30));
     let mut child = start(&meeting, Part::Reads);
     writing.writer.as_ref().unwrap().wait_for_readers(2, SOON).unwrap();
     assert_eq!(writing.participant.standstills(), []);
     child.signal(Signal::STOP);
-    writing.write(0);
+    until("there is room for a sample", || writing.write(0));
     let mut seen = Vec::new();
     until("the standstill is told", || {
         seen = writing.participant.standstills();
