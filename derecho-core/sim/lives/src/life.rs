@@ -30,24 +30,24 @@ pub struct Plan {
     pub rounds: usize,
     /// View change follows view change, and faults are aimed at their steps.
     pub aimed: bool,
+    /// Faults do not spare a networked group: most of these groups are lost.
+    pub wild: bool,
 }
 
 impl Plan {
     /// The usual life of this seed.
     pub fn new(seed: u64, kind: Kind) -> Plan {
-        Plan { seed, kind, nodes: 3, faults: Faults::ALL, rounds: 60, aimed: false }
+        Plan { seed, kind, nodes: 3, faults: Faults::ALL, rounds: 60, aimed: false, wild: false }
     }
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { seed, kind, nodes, faults, aimed, .. } = self;
-        let kind = match kind {
-            Kind::Local => "local",
-            Kind::Network => "network",
-        };
+        let Plan { seed, kind, nodes, faults, aimed, wild, .. } = self;
+        let kind = kind.name();
         let aimed = if *aimed { " --aimed" } else { "" };
-        write!(f, "--seed {seed} --group {kind} --nodes {nodes} --faults {faults}{aimed}")
+        let wild = if *wild { " --wild" } else { "" };
+        write!(f, "--seed {seed} --group {kind} --nodes {nodes} --faults {faults}{aimed}{wild}")
     }
 }
 
@@ -65,9 +65,10 @@ fn config(plan: &Plan) -> Config {
 /// Lives this life. `read`: whether somebody wants to read what happened.
 pub fn live(plan: Plan, read: bool) -> Account {
     let mut world = World::empty(config(&plan), plan.kind);
+    world.tally.lives = 1;
     world.court.borrow_mut().journal.kept = read;
     let panicked = catch(|| {
-        world.prepare(plan.faults);
+        world.prepare(plan.faults, plan.wild);
         world.populate(plan.nodes);
         // Else faults meet the founding.
         if world.random.one_in(2) {
