@@ -26,6 +26,11 @@ fn lives_are_lived_and_counted() {
         assert!(report[field].is_number(), "no `{field}` in {report}");
     }
     assert_eq!((&report["seeds"], &report["violations"]), (&4.into(), &0.into()));
+    // Lives in which nothing is judged show nothing.
+    assert_eq!(report["lives"], 12, "{report}");
+    assert!(report["judged"].as_u64().unwrap() >= 10, "{report}");
+    assert!(report["looked_for"].as_u64().unwrap() > 200, "{report}");
+    assert!(report["deliveries_per_message"].as_f64().unwrap() > 0.7, "{report}");
     assert!(report["view_changes"].as_u64().unwrap() > 20, "{report}");
     for step in ["wedged", "reported", "proposed", "accepted", "decided", "installed"] {
         assert!(report["coverage"]["crashes"][step].is_number(), "no `{step}` in {report}");
@@ -71,7 +76,7 @@ fn wrong_usage_is_explained() {
     refused("sim run --seeds a..9", "`a` is no seed");
     refused("sim run --nodes 0", "1 to 16");
     refused("sim run --faults fire", "there is no fault `fire`");
-    refused("sim run --group ring", "[possible values: local, network, both]");
+    refused("sim run --group ring", "[possible values: shared, local, network, all]");
     refused("sim run --minutes 0", "minutes");
     refused("sim replay", "--seed");
 }

@@ -18,18 +18,20 @@
 //!                          x     ^   and is seen by the next one
 //! ```
 
+mod bill;
 mod clock;
 mod thread;
 
 use std::collections::BTreeMap;
 
-use derecho_core::ids::Time;
-use derecho_core::link::{Evidence, Link, LinkCounters, LinkError};
+use derecho_core::ids::{Peer, Time};
+use derecho_core::link::{Evidence, Interest, Link, LinkCounters, LinkError, Sharing};
 use derecho_core::machine::{Effects, Machine, Post, PostKind};
 
-use crate::cost::{CostModel, whole};
+use crate::cost::CostModel;
 use crate::link::{Adversary, EvidenceRules, Mode, NodeIndex, SimLink, SimNetwork};
 use crate::network::{DriverEvent, Step};
+use bill::{close_regions, rung_by, settle};
 pub use clock::Clock;
 pub use thread::ThreadUse;
 use thread::{Rest, Thread};
@@ -41,6 +43,8 @@ pub struct Config {
     pub seed: u64,
     /// How the network behaves.
     pub mode: Mode,
+    /// Whether nodes share memory or have copies of it.
+    pub sharing: Sharing,
     /// What things cost; the CPU's part counts in every mode.
     pub costs: CostModel,
     /// What nodes hear of faults.
@@ -66,6 +70,7 @@ impl Config {
         Config {
             seed,
             mode: Mode::Costed,
+            sharing: Sharing::Copied,
             costs: CostModel::default(),
             evidence: EvidenceRules::default(),
             start_spread_ns: 1_000,
@@ -129,9 +134,13 @@ pub struct Cluster<M: Machine> {
 impl<M: Machine> Cluster<M> {
     /// A cluster without nodes, at time zero.
     pub fn new(config: Config) -> Cluster<M> {
-        let Config { seed, mode, costs, evidence, .. } = config.clone();
+        let Config { seed, mode, sharing, costs, evidence, .. } = config.clone();
+        let network = SimNetwork::new(seed, mode, costs, evidence);
+        if sharing == Sharing::Shared {
+            network.share_memory();
+        }
         Cluster {
-            network: SimNetwork::new(seed, mode, costs, evidence),
+            network,
             config,
             nodes: Vec::new(),
             actions: BTreeMap::new(),
@@ -328,9 +337,9 @@ impl<M: Machine> Cluster<M> {
             let at = match &event {
                 // An application's act waits for a moment, turns and posts for CPU time.
                 DriverEvent::Action { .. } => now,
-                DriverEvent::Turn { stood, .. } | DriverEvent::Post { stood, .. } => {
-                    due + (stood_now - stood)
-                }
+                DriverEvent::Turn { stood, .. }
+                | DriverEvent::Post { stood, .. }
+                | DriverEvent::Ring { stood, .. } => due + (stood_now - stood),
             };
             self.drive(at, event.planned_after(stood_now));
         }
@@ -426,6 +435,7 @@ impl<M: Machine> Cluster<M> {
         match self.network.step() {
             None | Some(Step::Unseen) => {}
             Some(Step::Arrived(node)) => self.wake(node),
+            Some(Step::Rung { node, hint }) => self.hear(node, hint),
             Some(Step::Driver(event)) => self.dispatch(event),
         }
         true
@@ -436,6 +446,7 @@ impl<M: Machine> Cluster<M> {
         let node = match &event {
             DriverEvent::Turn { node, .. }
             | DriverEvent::Post { node, .. }
+            | DriverEvent::Ring { node, .. }
             | DriverEvent::Action { node, .. } => *node,
         };
         let state = &mut self.nodes[node];
@@ -451,7 +462,9 @@ impl<M: Machine> Cluster<M> {
         }
         // Turns and posts that were planned before a pause wait for as much CPU time as before it, also those that
         // come due after the pause. Otherwise, posts of one turn would overtake each other.
-        if let DriverEvent::Turn { stood, .. } | DriverEvent::Post { stood, .. } = &event
+        if let DriverEvent::Turn { stood, .. }
+        | DriverEvent::Post { stood, .. }
+        | DriverEvent::Ring { stood, .. } = &event
             && *stood < state.stood
         {
             let (at, stood) = (now + (state.stood - stood), state.stood);
@@ -464,7 +477,26 @@ impl<M: Machine> Cluster<M> {
                 state.acts += 1;
                 self.post(node, post);
             }
+            DriverEvent::Ring { news, hints, .. } => state.link.ring(&news, &hints),
             DriverEvent::Action { action, .. } => self.act(node, action),
+        }
+    }
+
+    /// A bell was rung: threads that sleep wake, for a hint only those that want hints.
+    fn hear(&mut self, node: usize, hint: bool) {
+        let threads = &self.nodes[node].threads;
+        let wants = |thread: &Thread<M>| thread.machine.interest() == Interest::Hints;
+        if !hint || threads.iter().any(wants) {
+            self.wake(node);
+        }
+    }
+
+    /// Rings at this moment for whoever has news, where memory is shared.
+    fn ring_at(&mut self, node: usize, at: u64, rung: (Vec<Peer>, Vec<Peer>)) {
+        let (news, hints) = rung;
+        if !news.is_empty() || !hints.is_empty() {
+            let stood = self.nodes[node].stood;
+            self.drive(at, DriverEvent::Ring { node, news, hints, stood });
         }
     }
 
@@ -503,6 +535,7 @@ impl<M: Machine> Cluster<M> {
         }
         done += turning.machine.turn(clock.reading(now), &mut turning.effects);
         close_regions(link, &mut turning.effects);
+        let rung = rung_by(&self.config, &turning.effects);
         let costs = &self.config.costs;
         let bill = settle(costs, *pace, now.0, costs.turn_ns, &mut turning.effects, |at, post| {
             self.network.with(|network| network.drive(at, DriverEvent::Post { node, post, stood }));
@@ -517,6 +550,7 @@ impl<M: Machine> Cluster<M> {
         let wanted = turning.machine.wants_turn_at().map(|at| clock.moment(at).0);
         let next = turning.end_turn(now.0, took, rest, wanted);
         self.nodes[node].unposted += unposted;
+        self.ring_at(node, bill.end, rung);
         if let Some((at, number)) = next {
             self.drive(at, DriverEvent::Turn { node, thread, number, stood });
         }
@@ -530,11 +564,13 @@ impl<M: Machine> Cluster<M> {
         let (machine, pace) = (&mut threads[pending.thread].machine, *pace);
         let again = (pending.action)(machine, now, &mut self.action_effects);
         close_regions(link, &mut self.action_effects);
+        let rung = rung_by(&self.config, &self.action_effects);
         let costs = &self.config.costs;
         let bill = settle(costs, pace, now.0, 0.0, &mut self.action_effects, |at, post| {
             self.network.with(|network| network.drive(at, DriverEvent::Post { node, post, stood }));
         });
         self.nodes[node].unposted += bill.posts;
+        self.ring_at(node, bill.end, rung);
         if let Some(again) = again {
             // An act that takes no time and asks to act at once would stop time.
             let at = again.0.max(bill.end).max(now.0 + 1);
@@ -558,46 +594,4 @@ impl<M: Machine> Cluster<M> {
             Err(error) => panic!("a machine of node {node} posted what no link takes: {error}"),
         }
     }
-}
-
-/// Closes the regions that a machine is done with: no peer is counted in them any more, so
-/// nothing that this turn posts concerns them.
-fn close_regions(link: &mut SimLink, effects: &mut Effects) {
-    for region in effects.take_closes() {
-        if let Err(error) = link.close(region) {
-            panic!("a machine closed a region that is not open: {error}");
-        }
-    }
-}
-
-struct Bill {
-    end: u64,
-    posts: usize,
-    posting: u64,
-}
-
-/// Prices what a turn or an act did from `begin` on, and gives each post its moment.
-fn settle(
-    costs: &CostModel,
-    pace: u64,
-    begin: u64,
-    fixed_ns: f64,
-    effects: &mut Effects,
-    mut post_at: impl FnMut(u64, Post),
-) -> Bill {
-    let work = costs.work_ns(effects.work_done());
-    let mut posts = 0;
-    let mut completions = 0.0;
-    for post in effects.take_posts() {
-        posts += 1;
-        if !matches!(post.kind, PostKind::Note(_)) {
-            completions += costs.completion_ns;
-        }
-        let spent = fixed_ns + costs.work_ns(post.work) + posts as f64 * costs.post_ns;
-        post_at(begin + whole(spent) * pace, post);
-    }
-    effects.clear();
-    let posting = posts as f64 * costs.post_ns + completions;
-    let end = begin + whole(fixed_ns + work + posting) * pace;
-    Bill { end, posts, posting: whole(posting) * pace }
 }

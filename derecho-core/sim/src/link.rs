@@ -106,6 +106,15 @@ impl SimNetwork {
         SimNetwork { inner: Rc::new(RefCell::new(Network::new(seed, mode, costs, evidence))) }
     }
 
+    /// From now on the nodes share memory: a peer sees what is stored at once and without a post, and is woken by
+    /// [rings](Link::ring). For a network without nodes.
+    ///
+    /// # Panics
+    /// If the network has nodes.
+    pub fn share_memory(&self) {
+        self.with(Network::share_memory);
+    }
+
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Network) -> R) -> R {
         act(&mut self.inner.borrow_mut())
     }
@@ -306,8 +315,15 @@ impl Link for SimLink {
         self.network.with(|network| network.note(self.node, peer, bytes))
     }
 
-    /// Does nothing: simulated threads poll for ever, and time spent idle costs no time to run.
-    fn ring(&mut self, _news: &[Peer], _hints: &[Peer]) {}
+    /// Does nothing where memory is copied: whatever lands wakes the threads there.
+    fn ring(&mut self, news: &[Peer], hints: &[Peer]) {
+        self.network.with(|network| {
+            if network.shares_memory() {
+                network.ring(self.node, news, false);
+                network.ring(self.node, hints, true);
+            }
+        });
+    }
 
     fn arbiter(&self) -> Option<Arc<dyn Arbiter>> {
         Some(self.network.with(|network| network.host().arbiter(self.node)))

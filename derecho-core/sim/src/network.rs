@@ -19,7 +19,9 @@ mod transfer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use derecho_core::ids::{NodeId, Peer, RegionId};
-use derecho_core::link::{Evidence, LinkCounters, LinkError, LinkEvent, ReadId, WordRange};
+use derecho_core::link::{
+    Evidence, LinkCounters, LinkError, LinkEvent, ReadId, Sharing, WordRange,
+};
 use derecho_core::machine::Post;
 use derecho_core::memory::OwnRegion;
 
@@ -39,6 +41,9 @@ pub(crate) enum DriverEvent {
     Turn { node: usize, thread: usize, number: u64, stood: u64 },
     /// The moment of a post within a turn; `stood` as for a turn.
     Post { node: usize, post: Post, stood: u64 },
+    /// A turn or an act is over, and rings for the peers that have news, and for those that may wait for a hint;
+    /// `stood` as for a turn.
+    Ring { node: usize, news: Vec<Peer>, hints: Vec<Peer>, stood: u64 },
     /// An application thread acts.
     Action { node: usize, action: u64 },
 }
@@ -51,6 +56,9 @@ impl DriverEvent {
                 DriverEvent::Turn { node, thread, number, stood }
             }
             DriverEvent::Post { node, post, .. } => DriverEvent::Post { node, post, stood },
+            DriverEvent::Ring { node, news, hints, .. } => {
+                DriverEvent::Ring { node, news, hints, stood }
+            }
             action @ DriverEvent::Action { .. } => action,
         }
     }
@@ -70,6 +78,8 @@ enum Event {
     Ingress { spot: Spot },
     /// The oldest control message of a channel arrives.
     Control { from: usize, to: usize, plan: u32 },
+    /// A bell that another node has rung is heard.
+    Bell { from: usize, to: usize, hint: bool },
     /// A node hears that another is gone, unless the silence that says so has ended.
     Evidence { at: usize, about: usize, evidence: Evidence, silence: Option<Silence> },
     /// A driver's.
@@ -82,6 +92,8 @@ pub(crate) enum Step {
     Unseen,
     /// Something arrived at a node.
     Arrived(usize),
+    /// A bell was rung for a node, for news or for a hint.
+    Rung { node: usize, hint: bool },
     /// A driver's event is due.
     Driver(DriverEvent),
 }
@@ -154,6 +166,8 @@ pub(crate) struct Network {
     queue: Queue<Event>,
     random: Random,
     mode: Mode,
+    /// Whether replicas are the owners' memory itself or copies.
+    sharing: Sharing,
     costs: CostModel,
     rules: EvidenceRules,
     stations: Vec<Station>,
@@ -171,6 +185,7 @@ impl Network {
             queue: Queue::new(),
             random: Random::new(seed),
             mode,
+            sharing: Sharing::Copied,
             costs,
             rules,
             stations: Vec::new(),
@@ -179,6 +194,16 @@ impl Network {
             trace: mix(seed),
             events: 0,
         }
+    }
+
+    /// From now on, replicas are the owners' memory itself. For a network without nodes.
+    pub(crate) fn share_memory(&mut self) {
+        assert!(self.stations.is_empty(), "nodes have met over memory that is copied");
+        self.sharing = Sharing::Shared;
+    }
+
+    pub(crate) fn shares_memory(&self) -> bool {
+        self.sharing == Sharing::Shared
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -255,6 +280,7 @@ impl Network {
             Event::Depart { spot } => self.depart(spot),
             Event::Ingress { spot } => self.ingress(spot),
             Event::Control { from, to, plan } => self.deliver_control(from, to, plan),
+            Event::Bell { from, to, hint } => self.hear_bell(from, to, hint),
             Event::Evidence { at, about, evidence, silence } => {
                 self.deliver_evidence(at, about, evidence, silence)
             }
@@ -358,7 +384,8 @@ impl Network {
         counters.writes += 1;
         counters.written_bytes += bytes_of(range);
         self.note_trace(&[1, node as u64, to as u64, region.0, range.first as u64]);
-        if let Some(target) = target {
+        // Where memory is shared the peer has seen the words already.
+        if let Some(target) = target.filter(|_| !self.shares_memory()) {
             let transfer = Transfer::new(source, target, range, None);
             self.post_transfer(node, to, transfer);
         }
@@ -377,8 +404,12 @@ impl Network {
         let Some(Copy { source, memory }) = channel.replicas.get(&region) else {
             return Err(LinkError::NoRegion(region));
         };
-        let (source, target) = (source.clone(), memory.clone());
+        let (source, mut target) = (source.clone(), memory.clone());
         check_range(region, range, target.words())?;
+        if self.shares_memory() {
+            // The words are here already: what is fetched must not be put over what the owner stores meanwhile.
+            target = OwnRegion::heap(target.words());
+        }
         let station = &mut self.stations[node];
         let read = ReadId(station.reads);
         station.reads += 1;

@@ -51,6 +51,11 @@ impl Layout {
         self.seats.iter().find(|seat| seat.node == node)
     }
 
+    /// The nodes that read.
+    pub fn readers(&self) -> Vec<NodeId> {
+        self.seats.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect()
+    }
+
     /// The streams of its senders.
     pub fn streams(&self) -> impl Iterator<Item = StreamId> + '_ {
         let stream = |seat: &Seat| Some(StreamId { node: seat.node, region: seat.sends? });

@@ -53,10 +53,10 @@ struct LifeArgs {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = nodes)]
     nodes: usize,
     /// What the group lives on.
-    #[arg(long, value_enum, default_value_t = Groups::Both)]
+    #[arg(long, value_enum, default_value_t = Groups::All)]
     group: Groups,
     /// What happens to it: crash, restart, partition, one-way, pause, slow-node, slow-link, delay, skew,
-    /// separated by commas; all; none.
+    /// stop, separated by commas; all; none.
     #[arg(long, value_name = "LIST", default_value = "all")]
     faults: Faults,
     /// View change follows view change, and faults are aimed at their steps.
@@ -65,25 +65,31 @@ struct LifeArgs {
     /// Readers become writers, and writers become readers only, all the time.
     #[arg(long)]
     toggles: bool,
+    /// Faults do not spare a networked group: most of these groups are lost, and little is left to judge.
+    #[arg(long)]
+    wild: bool,
 }
 
 /// Which groups.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 enum Groups {
-    /// On one host: any survivors go on.
+    /// On one host over memory that the nodes share: any survivors go on.
+    Shared,
+    /// On one host over memory that is copied: any survivors go on.
     Local,
     /// On several hosts: only a primary partition goes on.
     Network,
     /// One after the other.
-    Both,
+    All,
 }
 
 impl Groups {
     fn kinds(self) -> &'static [Kind] {
         match self {
+            Groups::Shared => &[Kind::Shared],
             Groups::Local => &[Kind::Local],
             Groups::Network => &[Kind::Network],
-            Groups::Both => &[Kind::Local, Kind::Network],
+            Groups::All => &[Kind::Shared, Kind::Local, Kind::Network],
         }
     }
 }
@@ -107,9 +113,16 @@ fn minutes(text: &str) -> Result<f64, String> {
 
 impl LifeArgs {
     fn plans(&self, seed: u64) -> impl Iterator<Item = Plan> {
-        let LifeArgs { nodes, faults, aimed, toggles, .. } = *self;
+        let LifeArgs { nodes, faults, aimed, toggles, wild, .. } = *self;
         let kinds = self.group.kinds().iter();
-        kinds.map(move |kind| Plan { nodes, faults, aimed, toggles, ..Plan::new(seed, *kind) })
+        kinds.map(move |kind| Plan {
+            nodes,
+            faults,
+            aimed,
+            toggles,
+            wild,
+            ..Plan::new(seed, *kind)
+        })
     }
 }
 
@@ -182,6 +195,12 @@ fn report(sum: &Account, seeds: u64, told: &[Value], seconds: f64) -> Value {
         "partitions": sum.partitions,
         "restarts": sum.restarts,
         "pauses": sum.pauses,
+        "stops": sum.stops,
+        "lives": sum.lives,
+        "judged": sum.judged,
+        "judged_without": sum.judged_without,
+        "looked_for": sum.looked_for,
+        "deliveries_per_message": sum.deliveries_per_message(),
         "evictions": sum.evictions,
         "lost": sum.lost,
         "coverage": coverage(&sum.coverage),
@@ -214,7 +233,9 @@ fn coverage(coverage: &Coverage) -> Value {
 fn text(sum: &Account, seeds: u64, told: &[Value], seconds: f64) -> String {
     let mut text = format!(
         "{seeds} seeds in {seconds:.1} s: {} events, {} messages, {} view changes\n\
-         {} crashes, {} restarts, {} partitions, {} pauses; {} nodes fell out, {} groups were lost as they may be\n\n",
+         {} crashes, {} restarts, {} partitions, {} pauses; {} nodes fell out, {} groups were lost as they may be\n\
+         {} of {} lives ended with a group to judge, {} of them also while some of {} stopped nodes stood still; \
+         {} messages were looked for at their readers at these ends; {:.2} deliveries per message\n\n",
         sum.events,
         sum.messages,
         sum.view_changes,
@@ -224,6 +245,12 @@ fn text(sum: &Account, seeds: u64, told: &[Value], seconds: f64) -> String {
         sum.pauses,
         sum.evictions,
         sum.lost,
+        sum.judged,
+        sum.lives,
+        sum.judged_without,
+        sum.stops,
+        sum.looked_for,
+        sum.deliveries_per_message(),
     );
     text += "at the step    crashes  of leaders   pauses  resumes\n";
     let Coverage { crashes, leader_crashes, pauses, resumes, .. } = sum.coverage;

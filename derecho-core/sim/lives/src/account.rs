@@ -122,6 +122,16 @@ pub struct Account {
     pub partitions: u64,
     /// Nodes that stood still for a while.
     pub pauses: u64,
+    /// Nodes that stood still until the others had been judged.
+    pub stops: u64,
+    /// Lives that were led.
+    pub lives: u64,
+    /// Lives at whose end a group was there, in which everything that is promised was looked for.
+    pub judged: u64,
+    /// Lives in which the same was done while nodes stood still.
+    pub judged_without: u64,
+    /// Messages that were looked for at readers at these ends.
+    pub looked_for: u64,
     /// Nodes that fell out while they lived.
     pub evictions: u64,
     /// Networked groups that lost their primary partition, as they may.
@@ -136,6 +146,13 @@ pub struct Account {
     pub journal: Vec<String>,
 }
 
+impl Account {
+    /// Deliveries per message that was written.
+    pub fn deliveries_per_message(&self) -> f64 {
+        self.deliveries as f64 / self.messages.max(1) as f64
+    }
+}
+
 impl AddAssign<&Account> for Account {
     fn add_assign(&mut self, other: &Account) {
         self.events += other.events;
@@ -147,6 +164,11 @@ impl AddAssign<&Account> for Account {
         self.restarts += other.restarts;
         self.partitions += other.partitions;
         self.pauses += other.pauses;
+        self.stops += other.stops;
+        self.lives += other.lives;
+        self.judged += other.judged;
+        self.judged_without += other.judged_without;
+        self.looked_for += other.looked_for;
         self.evictions += other.evictions;
         self.lost += other.lost;
         self.coverage += other.coverage;

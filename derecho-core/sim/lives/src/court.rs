@@ -6,7 +6,8 @@
 //!
 //! | rule | says |
 //! | --- | --- |
-//! | order | any two members deliver an epoch in the same order |
+//! | order | any two members deliver an epoch of an atomic topic in the same order, and a reader that takes late takes in the order of the member |
+//! | content | what a reader of a member takes late or holds stays as it was written |
 //! | sequence | of each writer every message comes once, none is left out, across epochs |
 //! | origin | what is delivered was written, byte for byte |
 //! | agreement | who goes on from an epoch has delivered all that anybody has delivered of it |
@@ -21,9 +22,10 @@ use derecho_core::group::registry::Layout;
 use derecho_core::ids::{NodeId, RegionId, Time};
 use derecho_core::link::Generation;
 use derecho_core::membership::{Fate, View};
+use derecho_core::multicast::subgroup::Level;
 
 use crate::journal::Journal;
-use crate::topics::Topics;
+use crate::topics::{Topics, level_of};
 
 /// A writer, and the stream of one of its stays in a topic.
 pub(crate) type Writer = (NodeId, u64);
@@ -264,10 +266,14 @@ impl Court {
         let count = log.counts.entry(epoch).or_default();
         let at = *count;
         *count += 1;
-        let order = self.orders.entry(epoch).or_default();
-        let other = order.get(at).copied();
-        if other.is_none() {
-            order.push(what);
+        let is_ordered = level_of(stay.0) == Level::Atomic;
+        let mut other = None;
+        if is_ordered {
+            let order = self.orders.entry(epoch).or_default();
+            other = order.get(at).copied();
+            if other.is_none() {
+                order.push(what);
+            }
         }
         let (name, from) = (self.journal.name_of(node), self.journal.name_of(writer.0));
         if last.is_some_and(|last| last + 1 != number) {
@@ -315,26 +321,32 @@ impl Court {
         charges.iter().for_each(|what| self.charge("agreement", what));
     }
 
-    /// Liveness and self-delivery: what these writers wrote, these readers have.
-    pub(crate) fn complete(&mut self, readers: &[(NodeId, u64)], written: &[(Writer, u64, u64)]) {
-        let mut charges = Vec::new();
+    /// Liveness and self-delivery: what these writers wrote, these readers have. Returns what is missing, and how many
+    /// messages were looked for.
+    pub(crate) fn missing(
+        &self,
+        readers: &[(NodeId, u64)],
+        written: &[(Writer, u64, u64)],
+    ) -> (Vec<String>, u64) {
+        let (mut missing, mut looked_for) = (Vec::new(), 0);
         for (reader, topic) in readers {
             let name = self.journal.name_of(*reader);
             let mut logs =
                 self.logs.iter().filter(|((node, (t, _)), _)| node == reader && t == topic);
             let Some((_, log)) = logs.next_back() else {
-                charges.push(format!("{name} has begun no epoch of topic {topic}, which it reads"));
+                missing.push(format!("{name} has begun no epoch of topic {topic}, which it reads"));
                 continue;
             };
             for (writer, of, count) in written.iter().filter(|(_, of, _)| of == topic) {
                 let last = log.last.get(writer).map_or(0, |last| last + 1);
+                looked_for += count;
                 if last != *count {
                     let from = self.journal.name_of(writer.0);
-                    charges.push(format!("{name} has {last} of {count} of {from} in topic {of}"));
+                    missing.push(format!("{name} has {last} of {count} of {from} in topic {of}"));
                 }
             }
         }
-        charges.iter().for_each(|what| self.charge("liveness", what));
+        (missing, looked_for)
     }
 
     fn note(&mut self, words: [u64; 4]) {

@@ -27,10 +27,12 @@ pub enum Fault {
     Delay,
     /// Each node's clock is ahead by some time, and fast or slow.
     Skew,
+    /// A node stands still and does not go on before the others have been judged without it.
+    Stop,
 }
 
 /// All of them, and what they are called.
-const NAMES: [(&str, Fault); 9] = [
+const NAMES: [(&str, Fault); 10] = [
     ("crash", Fault::Crash),
     ("restart", Fault::Restart),
     ("partition", Fault::Partition),
@@ -40,6 +42,7 @@ const NAMES: [(&str, Fault); 9] = [
     ("slow-link", Fault::SlowLink),
     ("delay", Fault::Delay),
     ("skew", Fault::Skew),
+    ("stop", Fault::Stop),
 ];
 
 /// A choice of faults.

@@ -18,6 +18,7 @@ mod aim;
 mod court;
 mod faults;
 mod journal;
+mod late;
 mod life;
 mod member;
 mod storm;

@@ -32,25 +32,37 @@ pub struct Plan {
     pub aimed: bool,
     /// Readers become writers, and writers become readers only, between any two rounds.
     pub toggles: bool,
+    /// Faults do not spare a networked group: most of these groups are lost.
+    pub wild: bool,
 }
 
 impl Plan {
     /// The usual life of this seed.
     pub fn new(seed: u64, kind: Kind) -> Plan {
-        Plan { seed, kind, nodes: 3, faults: Faults::ALL, rounds: 60, aimed: false, toggles: false }
+        Plan {
+            seed,
+            kind,
+            nodes: 3,
+            faults: Faults::ALL,
+            rounds: 60,
+            aimed: false,
+            toggles: false,
+            wild: false,
+        }
     }
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { seed, kind, nodes, faults, aimed, toggles, .. } = self;
-        let kind = match kind {
-            Kind::Local => "local",
-            Kind::Network => "network",
-        };
+        let Plan { seed, kind, nodes, faults, aimed, toggles, wild, .. } = self;
+        let kind = kind.name();
         let aimed = if *aimed { " --aimed" } else { "" };
         let toggles = if *toggles { " --toggles" } else { "" };
-        write!(f, "--seed {seed} --group {kind} --nodes {nodes} --faults {faults}{aimed}{toggles}")
+        let wild = if *wild { " --wild" } else { "" };
+        write!(
+            f,
+            "--seed {seed} --group {kind} --nodes {nodes} --faults {faults}{aimed}{toggles}{wild}"
+        )
     }
 }
 
@@ -68,9 +80,10 @@ fn config(plan: &Plan) -> Config {
 /// Lives this life. `read`: whether somebody wants to read what happened.
 pub fn live(plan: Plan, read: bool) -> Account {
     let mut world = World::empty(config(&plan), plan.kind);
+    world.tally.lives = 1;
     world.court.borrow_mut().journal.kept = read;
     let panicked = catch(|| {
-        world.prepare(plan.faults);
+        world.prepare(plan.faults, plan.wild);
         world.populate(plan.nodes);
         // Else faults meet the founding.
         if world.random.one_in(2) {

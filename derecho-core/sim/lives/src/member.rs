@@ -15,7 +15,7 @@ use derecho_core::group::{
     CONTROL_LINES, CONTROL_STREAM, Group, GroupEvent, Share, Terms, Wait, control_geometry,
 };
 use derecho_core::ids::{NodeId, RegionId, Time};
-use derecho_core::link::{Generation, Interest, Link, LinkEvent};
+use derecho_core::link::{Barrier, Generation, Interest, Link, LinkEvent};
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::{Fate, Stage, Standing};
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
@@ -24,11 +24,12 @@ use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
-use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent};
-use derecho_sim::SimLink;
+use derecho_core::node::{ACKS, ACKS_WORDS, CHANGES, CHANGES_WORDS, Node, NodeEvent};
+use derecho_sim::{Random, SimLink};
 
 use crate::account::Step;
 use crate::court::{Court, Delivered, Epoch};
+use crate::late::LateReader;
 use crate::topics::{Part, Topics};
 
 /// Members are suspected after this silence: much more than any delay that is not a fault.
@@ -44,10 +45,22 @@ struct Taken {
     stream: Option<(RegionId, SenderMemory)>,
     reads: bool,
     inbox: Option<Arc<Inbox>>,
+    /// A second reader, in demanding lives.
+    late: Option<LateReader>,
     /// Epochs of the inbox's deliveries: a new one begins with the first that is put in after it.
     epoch: Epoch,
     written: u64,
     leaves: bool,
+}
+
+/// Whether a member may leave a topic while a reader of it has records that it has not taken or released.
+const LEAVERS_HOLD: bool = true;
+
+/// The barrier of a process that has one thread.
+struct OneThread;
+
+impl Barrier for OneThread {
+    fn issue(&self) {}
 }
 
 /// What it has done in its last turn.
@@ -67,6 +80,9 @@ pub struct Member {
     link: SimLink,
     court: Rc<RefCell<Court>>,
     parts: BTreeMap<u64, Taken>,
+    demands: bool,
+    /// Late readers of topics that the member has left.
+    parted: Vec<LateReader>,
     stage: Stage,
     turned: Turned,
     /// The group and number of the view of which the events are: several views may begin in one turn.
@@ -78,7 +94,7 @@ pub struct Member {
 }
 
 /// The bytes of a message: who wrote it, where, which one it is, and bytes that follow from that.
-fn content(writer: NodeId, topic: u64, stream: u64, number: u64) -> Vec<u8> {
+pub(crate) fn content(writer: NodeId, topic: u64, stream: u64, number: u64) -> Vec<u8> {
     let mut bytes = writer.0.to_le_bytes().to_vec();
     bytes.extend(number.to_le_bytes());
     bytes.extend((topic << 32 | stream).to_le_bytes());
@@ -92,16 +108,22 @@ fn content(writer: NodeId, topic: u64, stream: u64, number: u64) -> Vec<u8> {
 }
 
 impl Member {
-    pub(crate) fn new(link: &mut SimLink, court: &Rc<RefCell<Court>>) -> Member {
+    /// `demands`: as in the product, the node counts changes in its streams, and its application has late readers.
+    pub(crate) fn new(link: &mut SimLink, court: &Rc<RefCell<Court>>, demands: bool) -> Member {
         let acks = link.open(ACKS, ACKS_WORDS).expect("a node that runs opens regions");
-        let node = Node::new(link.node(), acks, Arc::new(|| {}));
+        let mut node = Node::new(link.node(), acks, Arc::new(|| {}));
+        if demands {
+            let changes =
+                link.open(CHANGES, CHANGES_WORDS).expect("a node that runs opens regions");
+            node = node.with_changes(changes, Some(Arc::new(OneThread)));
+        }
         let geometry = control_geometry();
         let lines = link
             .open(CONTROL_LINES, SUBGROUP_LINES * LINE_WORDS)
             .expect("a node that runs opens regions");
         let region =
             link.open(CONTROL_STREAM, geometry.words()).expect("a node that runs opens regions");
-        let memory = SenderMemory::with_nulls(region, geometry);
+        let memory = node.count_changes(SenderMemory::with_nulls(region, geometry));
         let control =
             Share { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, memory)) };
         Member {
@@ -112,6 +134,8 @@ impl Member {
             link: link.clone(),
             court: Rc::clone(court),
             parts: BTreeMap::new(),
+            demands,
+            parted: Vec::new(),
             stage: Stage::Calm,
             turned: Turned::default(),
             view: (Generation::NONE, 0),
@@ -186,17 +210,18 @@ impl Member {
             .expect("a node that runs opens regions");
         let stream = sends.then(|| self.open_stream());
         let epoch = (Generation::NONE, topic, 0);
-        let (lines, written, leaves) = ((lines_id, lines), 0, false);
-        let taken = Taken { lines, stream, reads, inbox: None, epoch, written, leaves };
+        let taken = Taken {
+            lines: (lines_id, lines),
+            stream,
+            reads,
+            inbox: None,
+            late: None,
+            epoch,
+            written: 0,
+            leaves: false,
+        };
         self.parts.insert(topic, taken);
         self.announce(topic, true);
-    }
-
-    fn open_stream(&mut self) -> (RegionId, SenderMemory) {
-        let id = self.group_mut().node_mut().fresh_region();
-        let geometry = Geometry::fitting(4096, 16, 64).expect("a small shape");
-        let region = self.link.open(id, geometry.words()).expect("a node that runs opens regions");
-        (id, SenderMemory::with_nulls(region, geometry))
     }
 
     /// Brings what this member has in a topic into the group, and tells all members of its part.
@@ -227,8 +252,90 @@ impl Member {
         self.announce(topic, false);
     }
 
+    /// Memory for a stream of its own.
+    fn open_stream(&mut self) -> (RegionId, SenderMemory) {
+        let id = self.group_mut().node_mut().fresh_region();
+        // Small memory is reused soon.
+        let (bytes, messages) = match (self.demands, id.0 % 3) {
+            (false, _) | (true, 0) => (4096, 16),
+            (true, 1) => (1024, 8),
+            (true, _) => (1024, 4),
+        };
+        let geometry = Geometry::fitting(bytes, messages, 64).expect("a small shape");
+        let region = self.link.open(id, geometry.words()).expect("a node that runs opens regions");
+        let memory = SenderMemory::with_nulls(region, geometry);
+        (id, self.group_mut().node_mut().count_changes(memory))
+    }
+
+    /// A member that reads a topic begins to write it as well.
+    pub(crate) fn begin_to_write(&mut self, topic: u64) {
+        let reads = self.parts.get(&topic).is_some_and(|part| part.inbox.is_some());
+        if reads && !self.writes(topic) {
+            self.toggle_writer(topic);
+        }
+    }
+
+    /// The late reader of a topic goes, with all that it has not taken, and another one comes.
+    pub(crate) fn renew_late_reader(&mut self, topic: u64) {
+        if self.close_late_reader(topic) {
+            self.add_late_reader(topic);
+        }
+    }
+
+    /// Returns whether there was a late reader.
+    fn close_late_reader(&mut self, topic: u64) -> bool {
+        self.drain(topic);
+        let late = self.parts.get_mut(&topic).and_then(|part| part.late.take());
+        let Some((late, subgroup)) = late.zip(self.group().subgroup(topic)) else { return false };
+        self.group_mut().node_mut().remove_subgroup_reader(subgroup, late.inbox());
+        late.discard();
+        true
+    }
+
+    fn add_late_reader(&mut self, topic: u64) {
+        let Some(subgroup) = self.group().subgroup(topic) else { return };
+        let inbox = self.group_mut().node_mut().add_subgroup_reader(subgroup);
+        if let Some(part) = self.parts.get_mut(&topic) {
+            part.late = inbox.map(|inbox| LateReader::new(topic, inbox));
+        }
+    }
+
+    /// Late readers take and release some records.
+    pub(crate) fn read_late(&mut self, mut random: Random) {
+        let manners = (random.between(2, 6), random.between(2, 12));
+        let count = random.below(8);
+        self.take_late(count, manners, &mut random);
+    }
+
+    /// Late readers take and release everything.
+    pub(crate) fn read_all(&mut self) {
+        self.take_late(u64::MAX, (u64::MAX, 1), &mut Random::new(0));
+    }
+
+    fn take_late(&mut self, count: u64, manners: (u64, u64), random: &mut Random) {
+        self.topics().into_iter().for_each(|topic| self.drain(topic));
+        let me = self.me;
+        if self.out.is_some() {
+            // The others may have gone on without this member: what it holds is not promised any more.
+            self.parted.clear();
+            self.parts.values_mut().for_each(|part| part.late = None);
+            return;
+        }
+        let host = self.link.arbiter();
+        let is_member = || host.as_ref().is_none_or(|host| host.is_member());
+        let mut court = self.court.borrow_mut();
+        let here = self.parts.values_mut().filter_map(|part| part.late.as_mut());
+        for late in here.chain(&mut self.parted) {
+            late.take(count, manners, (me, random), &is_member, &mut court);
+        }
+        self.parted.retain(|late| !late.is_done());
+    }
+
     /// Wants no more of a topic.
     pub fn exit(&mut self, topic: u64) {
+        if !LEAVERS_HOLD {
+            self.close_late_reader(topic);
+        }
         if let Some(part) = self.parts.get_mut(&topic).filter(|part| !part.leaves) {
             (part.stream, part.leaves) = (None, true);
             let gone = Part { topic, reads: false, sends: None, lines: part.lines.0 };
@@ -316,9 +423,14 @@ impl Member {
 
     fn drain(&mut self, topic: u64) {
         let Some(part) = self.parts.get(&topic) else { return };
-        let Some(inbox) = &part.inbox else { return };
+        let (Some(inbox), lines) = (part.inbox.clone(), part.lines.0) else { return };
+        let epoch = part.epoch;
         while let Some(record) = inbox.take() {
-            let bytes = record.bytes();
+            let bytes = record.bytes().to_vec();
+            // What a member finds that the others have gone on without is not delivered.
+            if self.demands && self.group().is_overtaken() {
+                return;
+            }
             let mut court = self.court.borrow_mut();
             let words: Option<Vec<u64>> = (bytes.len() >= 32).then(|| {
                 let word = |word: &[u8]| u64::from_le_bytes(word.try_into().expect("eight bytes"));
@@ -336,7 +448,11 @@ impl Member {
                 court.charge("origin", &what);
             }
             let what = Delivered { writer: (writer, stream), number };
-            court.delivers(self.me, (topic, part.lines.0), part.epoch, what);
+            court.delivers(self.me, (topic, lines), epoch, what);
+            drop(court);
+            if let Some(late) = self.parts.get_mut(&topic).and_then(|part| part.late.as_mut()) {
+                late.is_due(what);
+            }
         }
     }
 
@@ -345,6 +461,7 @@ impl Member {
             GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
                 let reads = layout.seat_of(self.me).is_some_and(|seat| seat.reads);
                 self.drain(key);
+                let demands = self.demands;
                 let Member { parts, group, .. } = self;
                 let Some(part) = parts.get_mut(&key) else { return };
                 let (founding, view) = self.view;
@@ -352,6 +469,9 @@ impl Member {
                 if reads && part.inbox.is_none() {
                     let node = group.as_mut().expect("it has begun").node_mut();
                     part.inbox = node.add_subgroup_reader(subgroup);
+                    let late = demands && (LEAVERS_HOLD || !part.leaves);
+                    let late = late.then(|| node.add_subgroup_reader(subgroup)).flatten();
+                    part.late = late.map(|inbox| LateReader::new(key, inbox));
                 }
                 let who = (self.me, (key, part.lines.0));
                 self.court.borrow_mut().begins(who, part.epoch, view, &layout);
@@ -360,6 +480,7 @@ impl Member {
                 self.drain(key);
                 if let Some(part) = self.parts.remove(&key) {
                     self.court.borrow_mut().left(self.me, (key, part.lines.0));
+                    self.parted.extend(part.late.filter(|late| !late.is_done()));
                 }
             }
             GroupEvent::Installed(view) => {
@@ -379,6 +500,9 @@ impl Member {
                 self.out = Some(fate);
                 self.court.borrow_mut().is_out(self.me, fate);
             }
+            // What a member finds that the others have gone on without proves nothing.
+            GroupEvent::Node(NodeEvent::Faulty { .. })
+                if self.demands && self.group().is_overtaken() => {}
             GroupEvent::Node(NodeEvent::Faulty { peer, fault }) => {
                 let mut court = self.court.borrow_mut();
                 let name = court.journal.name_of(self.me);

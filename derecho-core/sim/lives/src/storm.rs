@@ -7,12 +7,12 @@
 //!   ambush ── waits for a moment: a node at a chosen step of a view change, say; and strikes it there
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use derecho_core::ids::Time;
 use derecho_core::membership::Standing;
-use derecho_sim::{Clock, Cluster, NodeIndex};
+use derecho_sim::{Clock, Cluster, NodeIndex, Random};
 
 use crate::account::Step;
 use crate::faults::{Fault, Faults};
@@ -53,7 +53,6 @@ struct Ambush {
 }
 
 /// See the [module](self).
-#[derive(Default)]
 pub(crate) struct Storm {
     faults: Option<Faults>,
     ends: Vec<(Time, End)>,
@@ -62,9 +61,38 @@ pub(crate) struct Storm {
     pub(crate) aimed: bool,
     /// Until when something was done to a node.
     harmed: BTreeMap<NodeIndex, u64>,
+    /// Nodes that stand still until the others have been judged.
+    stopped: BTreeSet<NodeIndex>,
+    /// Chance of what was added to the lives: lives without it take the same course.
+    more: Random,
+    /// Faults that could lose a networked group do not happen.
+    mild: bool,
 }
 
 impl Storm {
+    /// No faults yet.
+    pub(crate) fn new(seed: u64) -> Storm {
+        Storm {
+            faults: None,
+            ends: Vec::new(),
+            ambush: None,
+            aimed: false,
+            harmed: BTreeMap::new(),
+            stopped: BTreeSet::new(),
+            more: Random::new(seed ^ 0x5709),
+            mild: false,
+        }
+    }
+
+    /// Whether a node stands still until the others have been judged.
+    pub(crate) fn is_stopped(&self, node: NodeIndex) -> bool {
+        self.stopped.contains(&node)
+    }
+
+    pub(crate) fn any_stopped(&self) -> bool {
+        !self.stopped.is_empty()
+    }
+
     /// Zero if nothing ever was.
     pub(crate) fn harmed_until(&self, node: NodeIndex) -> u64 {
         self.harmed.get(&node).copied().unwrap_or_default()
@@ -117,8 +145,9 @@ impl Ambush {
 
 impl World {
     /// These faults may happen.
-    pub(crate) fn prepare(&mut self, faults: Faults) {
+    pub(crate) fn prepare(&mut self, faults: Faults, wild: bool) {
         self.storm.faults = Some(faults);
+        self.storm.mild = !wild && self.kind == Kind::Network;
         self.asks_host = self.random.one_in(2);
     }
 
@@ -169,11 +198,13 @@ impl World {
     }
 
     pub(crate) fn random_fault(&mut self, wanted: impl Fn(Fault) -> bool) -> Option<Fault> {
-        let kind = self.kind;
+        let (kind, pauses) = (self.kind, self.storm.has(Fault::Pause));
         let possible = |fault: &Fault| match fault {
             // Memory that is shared has no ends that could be cut apart.
             Fault::Partition | Fault::OneWay => kind == Kind::Network,
             Fault::Skew => false,
+            // One pause in some becomes a stop.
+            Fault::Stop => !pauses,
             _ => true,
         };
         let faults = self.storm.faults?.iter().filter(possible).filter(|fault| wanted(*fault));
@@ -339,10 +370,13 @@ impl World {
 
     fn may_lose_one(&mut self) -> bool {
         let living = self.living().len();
-        living > 2 || (living == 2 && self.kind == Kind::Local && self.random.one_in(4))
+        living > 2 || (living == 2 && self.kind.is_local() && self.random.one_in(4))
     }
 
     fn strike(&mut self, fault: Fault, node: NodeIndex) {
+        if self.storm.mild && !self.would_survive(fault, node) {
+            return;
+        }
         match fault {
             Fault::Crash if self.may_lose_one() => self.crash(node),
             Fault::Restart if self.may_lose_one() => {
@@ -361,7 +395,44 @@ impl World {
                 self.later(50_000, 3_000_000, End::Pace(node));
             }
             Fault::SlowLink | Fault::Delay => self.hamper(node, fault == Fault::Delay),
-            Fault::Crash | Fault::Restart | Fault::Pause | Fault::Skew => {}
+            Fault::Stop if !self.cluster.is_paused(node) && self.may_stop() => self.stop(node),
+            Fault::Crash | Fault::Restart | Fault::Pause | Fault::Skew | Fault::Stop => {}
+        }
+    }
+
+    /// Whether the group has to go on when this node is harmed as well. A cut harms nodes on both sides: then
+    /// chance decides.
+    fn would_survive(&mut self, fault: Fault, node: NodeIndex) -> bool {
+        match fault {
+            Fault::Partition | Fault::OneWay | Fault::SlowLink | Fault::Delay => {
+                self.storm.more.one_in(12)
+            }
+            _ => self.has_to_go_on_without(node),
+        }
+    }
+
+    /// More nodes go on than are stopped for good.
+    fn may_stop(&self) -> bool {
+        let awake = self.living().into_iter().filter(|node| !self.storm.is_stopped(*node)).count();
+        awake > self.storm.stopped.len() + 2
+    }
+
+    /// A node stands still until the others have been judged.
+    fn stop(&mut self, node: NodeIndex) {
+        let step = step_of(&self.cluster, node);
+        let at = step.map_or(String::new(), |step| format!(" ({})", step.name()));
+        self.tell(node, &format!("stands still until the others are judged{at}"));
+        self.tally.stops += 1;
+        self.harm(node, u64::MAX);
+        self.show_halted(node, true);
+        self.cluster.pause(node);
+        self.storm.stopped.insert(node);
+    }
+
+    /// Nodes that stood still while the others were judged go on.
+    pub(crate) fn wake_stopped(&mut self) {
+        for node in std::mem::take(&mut self.storm.stopped) {
+            self.end(End::Resume(node, None));
         }
     }
 
@@ -404,6 +475,9 @@ impl World {
     }
 
     fn pause(&mut self, node: NodeIndex) {
+        if self.storm.has(Fault::Stop) && self.storm.more.one_in(5) && self.may_stop() {
+            return self.stop(node);
+        }
         let step = step_of(&self.cluster, node);
         let at = step.map_or(String::new(), |step| format!(" ({})", step.name()));
         self.tell(node, &format!("stands still{at}"));

@@ -11,6 +11,14 @@ use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::membership::View;
 use derecho_core::multicast::subgroup::Level;
 
+/// The first topic whose level is [`Level::Unordered`]; the topics before it are atomic.
+pub(crate) const UNORDERED: u64 = 100;
+
+/// The level of a topic.
+pub(crate) fn level_of(topic: u64) -> Level {
+    if topic < UNORDERED { Level::Atomic } else { Level::Unordered }
+}
+
 /// What a member says of its part in a topic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Part {
@@ -60,7 +68,7 @@ impl State for Topics {
             let Part { reads, sends, lines, .. } = *part(member.node)?;
             Some(Seat { node: member.node, reads, sends, lines })
         });
-        Layout { level: Level::Atomic, seats: seats.collect() }
+        Layout { level: level_of(key), seats: seats.collect() }
     }
 
     fn snapshot(&self) -> Vec<u8> {

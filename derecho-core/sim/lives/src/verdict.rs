@@ -14,13 +14,19 @@ use derecho_core::membership::{Standing, View};
 use derecho_sim::NodeIndex;
 
 use crate::court::is_primary;
-use crate::member::TIMEOUT;
+use crate::member::{Member, TIMEOUT};
 use crate::world::{Kind, World};
 
 /// A group comes to rest within this time after the last fault; nothing that a member waits for takes
 /// longer than a few hundred milliseconds.
 const REST: u64 = 3_000_000_000;
 const LOOK: u64 = 500_000;
+
+/// What was written at rest has been delivered after this time.
+const DELIVERY: u64 = 5_000_000;
+
+/// The same while nodes stand still: the members that wait for these nodes go on without them first.
+const WITHOUT_STOPPED: u64 = 100_000_000;
 
 /// What was posted on a link while that was slow has arrived after this time, and all behind it.
 const IN_FLIGHT: u64 = 200_000_000;
@@ -45,14 +51,19 @@ impl World {
 
     /// All that live are members of one view, and all topics have come to rest; who wants to be a member is
     /// one, if there is a group.
+    ///
+    /// Nodes that stand still until the others have been judged may be members or not, and nobody waits for them.
     fn is_at_rest(&self) -> bool {
-        let living = self.living();
+        let living = self.awake();
         let mut nodes: Vec<NodeId> = living.iter().map(|node| self.member(*node).me).collect();
         nodes.sort_unstable();
+        let stopped = |node: &NodeId| {
+            self.all().into_iter().any(|i| self.storm.is_stopped(i) && self.member(i).me == *node)
+        };
         let settled = living.iter().all(|node| {
             let group = self.member(*node).group();
             let members = group.view().members.iter().map(|member| member.node);
-            let mut members: Vec<NodeId> = members.collect();
+            let mut members: Vec<NodeId> = members.filter(|node| !stopped(node)).collect();
             members.sort_unstable();
             group.is_settled() && members == nodes
         });
@@ -65,12 +76,20 @@ impl World {
         let waiting = self
             .running()
             .into_iter()
-            .filter(|node| !living.contains(node) && !is_out(node) && !is_cut_off(node));
+            .filter(|node| !living.contains(node) && !is_out(node) && !is_cut_off(node))
+            .filter(|node| !self.storm.is_stopped(*node));
         match living.is_empty() {
             // Those who wait of a networked group that is lost wait in vain.
             true => self.kind == Kind::Network && !self.has_to_go_on() || waiting.count() == 0,
             false => settled && waiting.count() == 0,
         }
+    }
+
+    /// Members that do not stand still.
+    fn awake(&self) -> Vec<NodeIndex> {
+        let mut living = self.living();
+        living.retain(|node| !self.storm.is_stopped(*node));
+        living
     }
 
     fn charge_unrest(&mut self) {
@@ -115,7 +134,7 @@ impl World {
     }
 
     /// Whether nothing was done to a member of this view that could be noticed in it.
-    fn is_unharmed(&self, node: NodeId, view: &View) -> bool {
+    fn is_unharmed(&self, node: NodeId, view: &View, harmed: Option<NodeIndex>) -> bool {
         let index = |node| self.all().into_iter().find(|index| self.member(*index).me == node);
         let Some(own) = index(node).filter(|own| self.cluster.is_running(*own)) else {
             return false;
@@ -126,6 +145,7 @@ impl World {
         // A peer that has crashed has lost its connections to all, and harms nobody.
         let mut others = others.filter(|other| *other != own && self.cluster.is_running(*other));
         !self.court.borrow().is_leaving(node)
+            && harmed != Some(own)
             && self.storm.harmed_until(own) < since.max(1)
             && !others.any(|other| network.is_broken(own, other))
     }
@@ -133,6 +153,15 @@ impl World {
     /// Whether there is a group that may not be lost: in the newest view, and in those in which unharmed members
     /// of it are who have not heard of it, enough are unharmed to decide on the next one.
     fn has_to_go_on(&self) -> bool {
+        self.has_to_go_on_with(None)
+    }
+
+    /// The same, when this node is harmed as well.
+    pub(crate) fn has_to_go_on_without(&self, node: NodeIndex) -> bool {
+        self.has_to_go_on_with(Some(node))
+    }
+
+    fn has_to_go_on_with(&self, harmed: Option<NodeIndex>) -> bool {
         let court = self.court.borrow();
         let newest = court.newest().or(court.founding()).cloned();
         drop(court);
@@ -140,7 +169,7 @@ impl World {
         let Some(newest) = newest else { return !self.running().is_empty() };
         let unharmed = |view: &View| -> BTreeSet<NodeId> {
             let nodes = view.members.iter().map(|member| member.node);
-            nodes.filter(|node| self.is_unharmed(*node, view)).collect()
+            nodes.filter(|node| self.is_unharmed(*node, view, harmed)).collect()
         };
         let court = self.court.borrow();
         let last = unharmed(&newest).into_iter().filter_map(|node| court.last_view_of(node));
@@ -150,7 +179,7 @@ impl World {
             let unharmed = unharmed(view);
             match self.kind {
                 Kind::Network => is_primary(view, |node| unharmed.contains(&node)),
-                Kind::Local => {
+                Kind::Local | Kind::Shared => {
                     let lives =
                         |node| self.running().iter().any(|index| self.member(*index).me == node);
                     let living = view.members.iter().filter(|member| lives(member.node));
@@ -160,8 +189,20 @@ impl World {
         })
     }
 
-    /// The end of a life: all faults end, and then everything that is promised has to be there.
+    /// The end of a life: first, what is promised while nodes stand still; then all faults end, and everything that
+    /// is promised has to be there.
     pub fn check(&mut self) {
+        self.end_storm();
+        if self.storm.any_stopped() {
+            if self.has_to_go_on() && self.settle() && !self.awake().is_empty() {
+                self.check_liveness();
+                self.tally.judged_without += 1;
+            }
+            if self.is_guilty() {
+                return;
+            }
+            self.wake_stopped();
+        }
         if !self.settle() {
             return;
         }
@@ -170,34 +211,68 @@ impl World {
         if self.living().is_empty() {
             return self.check_loss();
         }
-        if !self.write_once_more() {
-            return;
+        self.tally.judged += 1;
+        if let Some(living) = self.check_liveness() {
+            let there = living.iter().map(|node| self.member(*node).me).collect();
+            self.court.borrow_mut().judge(&there);
         }
-        self.run(5_000_000);
-        let living = self.living();
+    }
+
+    /// Members that do not stand still have one state, and what they write reaches all of them that read. Returns
+    /// these members, unless a rule was broken.
+    fn check_liveness(&mut self) -> Option<Vec<NodeIndex>> {
+        if !self.write_once_more() {
+            return None;
+        }
+        let (living, written) = (self.awake(), self.writers());
+        let patience = if self.storm.any_stopped() { WITHOUT_STOPPED } else { DELIVERY };
+        let end = self.now().after(patience);
+        let mut missing;
+        loop {
+            self.read_all();
+            self.run(LOOK);
+            let readers = self.readers_among(&living);
+            let (lacks, looked_for) = self.court.borrow().missing(&readers, &written);
+            missing = lacks;
+            if missing.is_empty() || self.now() >= end {
+                self.tally.looked_for += looked_for;
+                break;
+            }
+        }
+        missing.iter().for_each(|what| self.court.borrow_mut().charge("liveness", what));
         let groups: Vec<_> = living.iter().map(|node| self.member(*node).group()).collect();
         if groups.windows(2).any(|pair| pair[0].state() != pair[1].state()) {
             let what = format!("members have different states:{}", self.describe_states());
             self.court.borrow_mut().charge("agreement", &what);
-            return;
+            return None;
         }
-        let topics = groups.first().map(|group| group.state().clone()).unwrap_or_default();
-        let parts = topics.0.iter().filter(|(_, part)| part.reads);
-        let readers: Vec<(NodeId, u64)> = parts.map(|((topic, node), _)| (*node, *topic)).collect();
-        let there = living.iter().map(|node| self.member(*node).me).collect();
-        let written = self.writers();
-        let mut court = self.court.borrow_mut();
-        court.judge(&there);
-        court.complete(&readers, &written);
-        drop(court);
+        if self.awake() != living {
+            self.court.borrow_mut().charge("liveness", "a member is lost while nothing happens");
+        }
         if self.is_guilty() {
             let text = self.describe();
             let mut court = self.court.borrow_mut();
             court.journal.say(format_args!("how all stand:{text}"));
+            return None;
         }
-        if self.living() != living {
-            self.court.borrow_mut().charge("liveness", "a member is lost while nothing happens");
+        Some(living)
+    }
+
+    /// The readers of all topics that are among these nodes.
+    fn readers_among(&self, nodes: &[NodeIndex]) -> Vec<(NodeId, u64)> {
+        let Some(first) = nodes.first() else { return Vec::new() };
+        let is_among = |node| nodes.iter().any(|index| self.member(*index).me == node);
+        let parts = self.member(*first).group().state().0.iter();
+        let reads = parts.filter(|((_, node), part)| part.reads && is_among(*node));
+        reads.map(|((topic, node), _)| (*node, *topic)).collect()
+    }
+
+    /// Late readers take what is left and release everything, so that no writer waits for them.
+    fn read_all(&mut self) {
+        for node in self.awake() {
+            self.act(node, Member::read_all);
         }
+        self.run(LOOK);
     }
 
     /// Of every writer the last message is one that all readers were there for.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use derecho_core::group::council::Entrance;
 use derecho_core::ids::{NodeId, Time};
+use derecho_core::link::Sharing;
 use derecho_core::membership::{Standing, View};
 use derecho_sim::{Cluster, Config, NodeIndex, Random};
 
@@ -14,15 +15,38 @@ use crate::account::Account;
 use crate::court::{Court, Writer};
 use crate::member::{Halted, Member};
 use crate::storm::Storm;
+use crate::topics::UNORDERED;
 
 /// What a group lives on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
-    /// Nodes of one host: any survivors go on.
+    /// Nodes of one host over memory that is copied: any survivors go on.
     Local,
     /// Nodes of several hosts: only a primary partition goes on.
     Network,
+    /// Nodes of one host over memory that they share, as in the product. The applications read late, hold samples,
+    /// and use topics of all levels.
+    Shared,
 }
+
+impl Kind {
+    /// Whether the nodes are on one host.
+    pub fn is_local(self) -> bool {
+        self != Kind::Network
+    }
+
+    /// The name by which a command asks for the kind.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Local => "local",
+            Kind::Network => "network",
+            Kind::Shared => "shared",
+        }
+    }
+}
+
+/// Topics of demanding lives: two atomic ones and an unordered one.
+const DEMANDING: [u64; 3] = [5, 6, UNORDERED];
 
 /// A simulated group, its applications, and the court that watches them.
 pub struct World {
@@ -48,6 +72,11 @@ impl World {
         World::new(config, Kind::Local, nodes)
     }
 
+    /// A group of so many nodes on one host that share memory.
+    pub fn shared(config: Config, nodes: usize) -> World {
+        World::new(config, Kind::Shared, nodes)
+    }
+
     /// A networked group of so many founders.
     pub fn network(config: Config, founders: usize) -> World {
         World::new(config, Kind::Network, founders)
@@ -61,8 +90,11 @@ impl World {
     }
 
     /// Nobody yet.
-    pub(crate) fn empty(config: Config, kind: Kind) -> World {
+    pub(crate) fn empty(mut config: Config, kind: Kind) -> World {
         let seed = config.seed;
+        if kind == Kind::Shared {
+            config.sharing = Sharing::Shared;
+        }
         World {
             cluster: Cluster::new(config),
             random: Random::new(seed ^ 0x9009),
@@ -71,7 +103,7 @@ impl World {
             founders: 0,
             halted: Halted::default(),
             asks_host: false,
-            storm: Storm::default(),
+            storm: Storm::new(seed),
             tally: Account::default(),
         }
     }
@@ -96,7 +128,8 @@ impl World {
 
     fn add_node(&mut self) -> NodeIndex {
         let court = Rc::clone(&self.court);
-        let node = self.cluster.add_node(move |link| vec![Member::new(link, &court)]);
+        let demands = self.kind == Kind::Shared;
+        let node = self.cluster.add_node(move |link| vec![Member::new(link, &court, demands)]);
         self.court.borrow_mut().journal.name(self.member(node).me, node.0);
         self.give_clock(node);
         node
@@ -104,7 +137,7 @@ impl World {
 
     fn begin(&mut self, node: NodeIndex) {
         let entrance = match self.kind {
-            Kind::Local => Entrance::Local,
+            Kind::Local | Kind::Shared => Entrance::Local,
             Kind::Network => Entrance::Network(self.named_founders()),
         };
         let halted = self.asks_host.then(|| self.halted.clone());
@@ -204,15 +237,40 @@ impl World {
     /// All that live write now and then, for so many moments.
     pub fn write_for(&mut self, rounds: usize) {
         for _ in 0..rounds {
-            for node in self.living() {
-                for topic in self.member(node).topics() {
-                    if !self.random.one_in(4) {
-                        self.act(node, move |member| member.write(topic));
-                    }
-                }
+            if self.kind == Kind::Shared {
+                self.use_topics();
+            } else {
+                self.write_here_and_there();
             }
             let pause = self.random.between(1_000, 60_000);
             self.run(pause);
+        }
+    }
+
+    /// Every member writes some of its topics, once.
+    fn write_here_and_there(&mut self) {
+        for node in self.living() {
+            for topic in self.member(node).topics() {
+                if !self.random.one_in(4) {
+                    self.act(node, move |member| member.write(topic));
+                }
+            }
+        }
+    }
+
+    /// Every member writes some of its topics several times, and its late readers take and release some records.
+    fn use_topics(&mut self) {
+        for node in self.living() {
+            for topic in self.member(node).topics() {
+                if !self.random.one_in(4) {
+                    let count = self.random.between(1, 6);
+                    self.act(node, move |member| (0..count).for_each(|_| member.write(topic)));
+                }
+            }
+        }
+        for node in self.running() {
+            let random = Random::new(self.random.next_word());
+            self.act(node, move |member| member.read_late(random));
         }
     }
 
@@ -220,6 +278,9 @@ impl World {
     pub fn random_change(&mut self) {
         let living = self.living();
         let Some(node) = self.one_of(&living) else { return };
+        if self.kind == Kind::Shared {
+            return self.demanding_change(node);
+        }
         let topic = self.random.between(5, 8);
         match self.random.below(5) {
             0 => self.act(node, move |member| member.exit(topic)),
@@ -239,10 +300,24 @@ impl World {
         }
     }
 
+    /// An application of a demanding life joins, leaves or changes its part in a topic. Most of them read, so that
+    /// most messages have readers.
+    fn demanding_change(&mut self, node: NodeIndex) {
+        let topic = DEMANDING[self.random.below(DEMANDING.len() as u64) as usize];
+        match self.random.below(12) {
+            0 => self.act(node, move |member| member.exit(topic)),
+            1 => self.act(node, move |member| member.enter(topic, false, true)),
+            2..5 => self.act(node, move |member| member.enter(topic, true, false)),
+            5..8 => self.act(node, move |member| member.begin_to_write(topic)),
+            8 => self.act(node, move |member| member.renew_late_reader(topic)),
+            _ => self.act(node, move |member| member.enter(topic, true, true)),
+        }
+    }
+
     /// What has been written by now: by whom, where, how much.
     pub(crate) fn writers(&self) -> Vec<(Writer, u64, u64)> {
         let mut written = Vec::new();
-        for node in self.living() {
+        for node in self.living().into_iter().filter(|node| !self.storm.is_stopped(*node)) {
             let member = self.member(node);
             for topic in member.topics().into_iter().filter(|topic| member.writes(*topic)) {
                 let (stream, count) = member.written(topic);

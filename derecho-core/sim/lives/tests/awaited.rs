@@ -123,7 +123,7 @@ fn whoever_can_make_a_condition_true_is_awaited_and_the_others_go_on_without_it(
             let mut world = World::new(Config::adversarial(seed), kind, 5);
             assert!(world.settle(), "{condition:?}, seed {seed}");
             let caught = match kind {
-                Kind::Local => catch(&mut world, condition),
+                Kind::Local | Kind::Shared => catch(&mut world, condition),
                 Kind::Network => leave_voteless(&mut world),
             };
             let Some(stopped) = caught else { continue };

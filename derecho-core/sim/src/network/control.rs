@@ -4,7 +4,7 @@
 //! to one-sided writes, except that the goodbye of a node comes after all that it wrote.
 
 use derecho_core::ids::{Peer, RegionId};
-use derecho_core::link::{Evidence, LinkError, LinkEvent, NOTE_LIMIT, Sharing};
+use derecho_core::link::{Evidence, LinkError, LinkEvent, NOTE_LIMIT};
 use derecho_core::memory::{OwnRegion, WORD};
 
 use super::{Copy, Event, Network, Step};
@@ -78,6 +78,25 @@ impl Network {
         self.host.node_down(node, true);
         self.events += 1;
         self.note_trace(&[10, node as u64]);
+    }
+
+    /// Rings for peers that are there.
+    pub(crate) fn ring(&mut self, node: usize, peers: &[Peer], hint: bool) {
+        for &peer in peers {
+            let Ok(to) = self.check_peer(node, peer) else { continue };
+            let at = self.now.saturating_add(self.adverse_delay(node, to));
+            self.stations[node].counters.rings += 1;
+            self.schedule(at, Event::Bell { from: node, to, hint });
+        }
+    }
+
+    pub(super) fn hear_bell(&mut self, from: usize, to: usize, hint: bool) -> Step {
+        if !self.stations[to].up {
+            return Step::Unseen;
+        }
+        self.events += 1;
+        self.note_trace(&[6, from as u64, to as u64, u64::from(hint)]);
+        Step::Rung { node: to, hint }
     }
 
     /// Puts a control message on its way, behind all that are on theirs.
@@ -160,16 +179,17 @@ impl Network {
             .filter_map(|(&region, own)| own.clone().map(|own| (region, own)))
             .collect();
         self.channels[from][to].up = true;
-        self.tell(to, LinkEvent::PeerUp { peer, node, sharing: Sharing::Copied, place: None });
+        self.tell(to, LinkEvent::PeerUp { peer, node, sharing: self.sharing, place: None });
         for (region, own) in open {
             self.send_control(to, from, Control::Region(region, own));
         }
     }
 
     fn region_up(&mut self, from: usize, to: usize, region: RegionId, own: OwnRegion) {
-        let memory = OwnRegion::heap(own.words());
+        let shares = self.shares_memory();
+        let memory = if shares { own.clone() } else { OwnRegion::heap(own.words()) };
         // The contract leaves open whether a replica appears zeroed or with the words as they are.
-        if matches!(self.mode, Mode::Adversarial(_)) && self.random.one_in(2) {
+        if !shares && matches!(self.mode, Mode::Adversarial(_)) && self.random.one_in(2) {
             for index in 0..own.words() {
                 memory.word(index).put(own.word(index).load());
             }
