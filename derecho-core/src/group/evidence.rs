@@ -108,7 +108,9 @@ mod tests {
         let (peer, node) = (Peer(1), NodeId(2));
         let up = LinkEvent::PeerUp { peer, node, sharing: Sharing::Shared, place: None };
         group.handle(up, &mut effects);
-        (0..4).for_each(|time| drop(group.turn(Time(time), &mut effects)));
+        for time in 0..4 {
+            group.turn(Time(time), &mut effects);
+        }
         assert!(group.is_settled(), "it has founded the group: {}", group.describe());
         while group.next_event().is_some() {}
         host.0.store(is_member, Ordering::Relaxed);
