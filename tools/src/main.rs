@@ -8,6 +8,7 @@
 //! usage.
 
 mod allocations;
+mod chaos;
 mod doctor;
 mod ends;
 mod idl;
@@ -56,6 +57,10 @@ enum Command {
     Perf(perf::PerfArgs),
     /// Run the papers' experiments, and whole groups under faults, in virtual time.
     Sim(sim::SimArgs),
+    /// Run processes of one domain under faults, and check what they deliver.
+    Chaos(chaos::ChaosArgs),
+    #[command(hide = true)]
+    ChaosMember(chaos::member::MemberArgs),
     /// Check IDL files, and compile them to Rust.
     Idl(idl::IdlArgs),
     /// Look into the files of logged streams, check them, cut them.
@@ -91,6 +96,8 @@ fn main() -> ExitCode {
     let done: Done = match cli.command {
         Command::Perf(args) => perf::run(args, json),
         Command::Sim(args) => sim::run(&args, json),
+        Command::Chaos(args) => chaos::run(&args, json),
+        Command::ChaosMember(args) => chaos::member::run(args),
         Command::Idl(args) => idl::run(&args, json),
         Command::Log(args) => log::run(&args, json),
         Command::Qos(args) => qos::run(&args, json),

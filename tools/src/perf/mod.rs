@@ -5,7 +5,7 @@
 //! what lies below is itself what is measured: the shared state table, and the multicast.
 
 mod baseline;
-mod clock;
+pub(crate) mod clock;
 mod control;
 mod crew;
 mod late_joiner;

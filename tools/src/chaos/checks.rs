@@ -1,0 +1,288 @@
+//! Judgement of a cycle by what its members have recorded.
+//!
+//! Owns: the rules. Never does: anything to a member.
+//!
+//! Every reader of an ordered topic delivers one contiguous piece of one sequence. This holds if and only if each
+//! sample has at most one successor and one predecessor among all readers, so that is what is checked, in one pass.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::evidence::{Evidence, Reader};
+use super::journal::{Owner, Record};
+use super::sample::{Level, SampleId, writer_name};
+
+/// Violations of one kind that are told of a cycle.
+const TOLD: usize = 3;
+/// A delivery that comes later than this after an action is no recovery from it.
+const RECOVERY: u64 = 60_000_000_000;
+
+/// What a cycle has shown.
+#[derive(Default)]
+pub(crate) struct Judgement {
+    pub(crate) violations: Vec<String>,
+    pub(crate) deliveries: u64,
+    pub(crate) readers: u64,
+    pub(crate) writers: u64,
+    /// Nanoseconds from each action to the next delivery at each reader of an ordered topic.
+    pub(crate) recovery: BTreeMap<&'static str, Vec<u64>>,
+}
+
+/// Judges a cycle that has ended.
+pub(crate) fn judge(evidence: &Evidence) -> Judgement {
+    let mut judgement =
+        Judgement { violations: evidence.violations.clone(), ..Judgement::default() };
+    for level in Level::ALL {
+        let mut found = Vec::new();
+        for reader in evidence.readers(level) {
+            judgement.readers += 1;
+            judgement.deliveries += reader.deliveries().count() as u64;
+            found.extend(each_writer_in_order(&reader).err());
+            found.extend(no_corruption(&reader).err());
+            found.extend(deliveries_in_time(evidence, &reader).err());
+        }
+        if level.is_ordered() {
+            found.extend(one_order(evidence, level).err());
+        }
+        if level.is_kept() {
+            found.extend(late_joiners_complete(evidence, level).err());
+        }
+        judgement.violations.extend(found.into_iter().take(TOLD));
+    }
+    let mut found = Vec::new();
+    for (owner, records) in &evidence.records {
+        if let Owner::Writer { level, process, ordinal } = *owner {
+            judgement.writers += 1;
+            found.extend(writer_progresses(evidence, level, process, records).err());
+            found.extend(all_of_a_deleted_writer(evidence, level, process, ordinal, records).err());
+        }
+    }
+    judgement.violations.extend(found.into_iter().take(TOLD));
+    judgement.violations.extend(nobody_healthy_is_isolated(evidence));
+    judgement.recovery = recovery(evidence);
+    judgement
+}
+
+/// Each writer's samples come in its order, with no gap and no duplicate.
+fn each_writer_in_order(reader: &Reader<'_>) -> Result<(), String> {
+    let mut last: HashMap<u64, u64> = HashMap::new();
+    for delivery in reader.deliveries() {
+        let (writer, number) = (delivery.id.writer(), delivery.id.number());
+        let Some(before) = last.insert(writer, number) else { continue };
+        if before + 1 == number {
+            continue;
+        }
+        let what = match number <= before {
+            true => "a duplicate or a sample out of its writer's order",
+            false => "a gap",
+        };
+        let (name, writer) = (reader.name(), writer_name(writer));
+        return Err(format!("{name}: {what}: sample {number} of {writer} after {before}"));
+    }
+    Ok(())
+}
+
+fn no_corruption(reader: &Reader<'_>) -> Result<(), String> {
+    let corrupt = reader.records.iter().find_map(|record| match record {
+        Record::Corrupt { id, .. } => Some(*id),
+        _ => None,
+    });
+    match corrupt {
+        Some(id) => Err(format!("{}: {id} is not what was written", reader.name())),
+        None => Ok(()),
+    }
+}
+
+/// All readers deliver contiguous pieces of one sequence.
+fn one_order(evidence: &Evidence, level: Level) -> Result<(), String> {
+    let mut next: HashMap<SampleId, (SampleId, Reader<'_>)> = HashMap::new();
+    let mut previous: HashMap<SampleId, (SampleId, Reader<'_>)> = HashMap::new();
+    for reader in evidence.readers(level) {
+        let mut before = None;
+        for delivery in reader.deliveries() {
+            let id = delivery.id;
+            if let Some(before) = before.replace(id) {
+                let (theirs, other) = *next.entry(before).or_insert((id, reader));
+                if theirs != id {
+                    return Err(disagreement(&reader, &other, "after", before, id, theirs));
+                }
+                let (theirs, other) = *previous.entry(id).or_insert((before, reader));
+                if theirs != before {
+                    return Err(disagreement(&reader, &other, "before", id, before, theirs));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn disagreement(
+    reader: &Reader<'_>,
+    other: &Reader<'_>,
+    side: &str,
+    at: SampleId,
+    own: SampleId,
+    theirs: SampleId,
+) -> String {
+    let (name, others) = (reader.name(), other.name());
+    format!("{name} and {others} disagree: {side} {at} one has {own}, the other {theirs}")
+}
+
+/// No survivor lacks a sample at the end that anybody has delivered.
+pub(crate) fn ends_agree(evidence: &mut Evidence) {
+    let mut found = Vec::new();
+    for level in Level::ALL.into_iter().filter(|level| level.is_ordered()) {
+        let mut next: HashMap<SampleId, (SampleId, Reader<'_>)> = HashMap::new();
+        for reader in evidence.readers(level) {
+            let mut before = None;
+            for delivery in reader.deliveries() {
+                if let Some(before) = before.replace(delivery.id) {
+                    next.entry(before).or_insert((delivery.id, reader));
+                }
+            }
+        }
+        for reader in evidence.readers(level) {
+            if !evidence.survivors.contains(&reader.process) || !reader.is_open() {
+                continue;
+            }
+            let Some(last) = reader.deliveries().last() else { continue };
+            if let Some((missing, other)) = next.get(&last.id) {
+                let (name, other) = (reader.name(), other.name());
+                found.push(format!("{name} lacks {missing}, which {other} has delivered"));
+            }
+        }
+    }
+    evidence.violations.extend(found.into_iter().take(TOLD));
+}
+
+/// A late joiner's reader begins no later than the anchor's first sample, which the anchor has kept since.
+fn late_joiners_complete(evidence: &Evidence, level: Level) -> Result<(), String> {
+    let is_anchor = |reader: &Reader<'_>| Some(reader.process) == evidence.anchor_process;
+    let Some(anchor) = evidence.readers(level).find(|it| is_anchor(it) && it.is_open()) else {
+        return Ok(());
+    };
+    let mut deliveries = anchor.deliveries();
+    let Some(first) = deliveries.next() else { return Ok(()) };
+    let later: HashSet<SampleId> = deliveries.map(|delivery| delivery.id).collect();
+    for reader in evidence.readers(level).filter(|reader| reader.began() > first.delivered) {
+        let Some(begin) = reader.deliveries().next() else { continue };
+        if later.contains(&begin.id) {
+            let (name, kept, begin) = (reader.name(), first.id, begin.id);
+            return Err(format!("{name} begins with {begin}, although {kept} before it was kept"));
+        }
+    }
+    Ok(())
+}
+
+/// Every delivery comes within the bound of recovery.
+fn deliveries_in_time(evidence: &Evidence, reader: &Reader<'_>) -> Result<(), String> {
+    let began = reader.began();
+    for delivery in reader.deliveries() {
+        let (written, to) = (delivery.written.max(began), delivery.delivered);
+        if to.saturating_sub(written) <= evidence.limit {
+            continue;
+        }
+        let from = evidence.last_stop(written, to);
+        let from = evidence.runs_since(reader.process, from, to);
+        let from = evidence.runs_since(delivery.id.process(), from, to);
+        let late = to.saturating_sub(from);
+        if late > evidence.limit + evidence.starved(from, to) {
+            let (name, id, late) = (reader.name(), delivery.id, late / 1_000_000);
+            return Err(format!("{name} got {id} {late} ms late"));
+        }
+    }
+    Ok(())
+}
+
+/// A writer makes progress within the bound of recovery after each stop.
+fn writer_progresses(
+    evidence: &Evidence,
+    level: Level,
+    process: u32,
+    records: &[Record],
+) -> Result<(), String> {
+    for record in records {
+        let Record::Stalled { from, to } = *record else { continue };
+        let begin = evidence.last_stop(from, to);
+        let begin = evidence.runs_since(process, begin, to);
+        if to - begin > evidence.limit + evidence.starved(begin, to) {
+            let (time, whole) = ((to - begin) / 1_000_000, (to - from) / 1_000_000);
+            return Err(format!(
+                "the writer of the {level} topic in process {process} made no progress for {whole} ms, {time} ms of \
+                 it after the last stop of a process"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Survivors have all samples of a writer that was deleted in order.
+fn all_of_a_deleted_writer(
+    evidence: &Evidence,
+    level: Level,
+    process: u32,
+    ordinal: u32,
+    records: &[Record],
+) -> Result<(), String> {
+    let Some(Record::Deleted { time, count }) = records.last().copied() else { return Ok(()) };
+    let was_stopped = evidence.fates.get(&process).is_some_and(|fate| !fate.stops.is_empty());
+    let Some(last) = count.checked_sub(1).filter(|_| !was_stopped) else { return Ok(()) };
+    let last = SampleId::new(process, ordinal, last);
+    for reader in evidence.readers(level) {
+        let is_judged = evidence.survivors.contains(&reader.process) && reader.began() < time;
+        if !is_judged || !reader.is_open() {
+            continue;
+        }
+        let of_writer = reader.deliveries().filter(|it| it.id.writer() == last.writer()).last();
+        if of_writer.is_some_and(|it| it.id != last) {
+            return Err(format!(
+                "{} lacks {last}, the last one of a deleted writer",
+                reader.name()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Only processes that were stopped or got no processor are isolated.
+fn nobody_healthy_is_isolated(evidence: &Evidence) -> Vec<String> {
+    let mut found = Vec::new();
+    for (process, fate) in &evidence.fates {
+        let Some((time, why)) = &fate.isolated else { continue };
+        let least = evidence.member_timeout / 2;
+        let was_stopped = fate.stops.iter().any(|(from, to)| {
+            let end = to.unwrap_or(*time);
+            end.saturating_sub(*from) >= least && time.saturating_sub(end) < evidence.limit
+        });
+        let starved = evidence.starved(time.saturating_sub(evidence.limit), *time);
+        if !was_stopped && starved < least {
+            found.push(format!("process {process} was isolated although it was healthy: {why}"));
+        }
+    }
+    found
+}
+
+/// Time from each action to the first delivery of a sample that was written after it, at each reader of an ordered
+/// topic that is not the action's own.
+fn recovery(evidence: &Evidence) -> BTreeMap<&'static str, Vec<u64>> {
+    let mut recovery: BTreeMap<&'static str, Vec<u64>> = BTreeMap::new();
+    for level in Level::ALL.into_iter().filter(|level| level.is_ordered()) {
+        for reader in evidence.readers(level) {
+            let deliveries: Vec<_> = reader.deliveries().collect();
+            let begin = deliveries.first().map_or(u64::MAX, |first| first.delivered);
+            for (time, action) in &evidence.actions {
+                if *time < begin {
+                    continue;
+                }
+                // Deliveries are in the order of their times.
+                let start = deliveries.partition_point(|delivery| delivery.delivered < *time);
+                let next = deliveries[start..].iter().find(|delivery| delivery.written >= *time);
+                let Some(next) = next.map(|next| next.delivered - time) else { continue };
+                let was_stopped = evidence.runs_since(reader.process, *time, time + next) > *time;
+                if next < RECOVERY && !was_stopped {
+                    recovery.entry(action).or_default().push(next);
+                }
+            }
+        }
+    }
+    recovery
+}

@@ -1,0 +1,485 @@
+//! One cycle: a domain of its own, its members, the schedule applied to them, and the end at which all is judged.
+//!
+//! Owns: the members, the folder with their runtime files, logs and journals; all of it goes with the cycle, however
+//! it ends. Never does: judge what was delivered ([`super::checks`]).
+
+use std::collections::BTreeSet;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::Settings;
+use super::checks::{self, Judgement};
+use super::evidence::Evidence;
+use super::member::ISOLATED_CODE;
+use super::process::{Process, Said, lines};
+use super::sample::{Level, SampleId};
+use super::schedule::{Order, Schedule, Step};
+use crate::ends::Ends;
+use crate::outcome::Failure;
+use crate::perf::clock;
+
+/// Interval between two looks at the members.
+const LOOK: Duration = Duration::from_millis(5);
+/// Added to some times the bound of recovery for each part of the end of a cycle, in which much is done at once.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Time in which the last words of an ended process come.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How a cycle ends.
+pub(crate) enum Ended {
+    Judged(Judgement),
+    Interrupted,
+}
+
+/// A writer that exists at the end.
+type Closing = (Level, u32, Option<SampleId>);
+
+pub(crate) struct Cycle<'a> {
+    settings: &'a Settings,
+    ends: &'a Ends,
+    /// Dropped before the folder.
+    processes: Vec<Process>,
+    /// Index of the process that occupies each slot.
+    slots: Vec<Option<usize>>,
+    said: Receiver<Said>,
+    sayer: Sender<Said>,
+    evidence: Evidence,
+    /// Closing sample of each writer that exists at the end.
+    closings: Vec<Closing>,
+    frozen: BTreeSet<u32>,
+    folder: TempDir,
+}
+
+/// A signal asked the command to end.
+struct Interrupted;
+
+impl<'a> Cycle<'a> {
+    /// Runs a cycle to its end.
+    pub(crate) fn run(
+        settings: &'a Settings,
+        schedule: &Schedule,
+        ends: &'a Ends,
+    ) -> Result<Ended, Failure> {
+        let fail = |error| Failure::new(format!("no temporary folder can be made: {error}"));
+        let folder = tempfile::Builder::new()
+            .prefix("squall-chaos-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()
+            .map_err(fail)?;
+        for name in ["run", "logs", "journals"] {
+            std::fs::create_dir(folder.path().join(name)).map_err(fail)?;
+            let private = Permissions::from_mode(0o700);
+            std::fs::set_permissions(folder.path().join(name), private).map_err(fail)?;
+        }
+        let (sayer, said) = lines();
+        let mut cycle = Cycle {
+            settings,
+            ends,
+            processes: Vec::new(),
+            slots: vec![None; settings.processes],
+            said,
+            sayer,
+            evidence: Evidence::new(folder.path().join("journals"), settings, schedule.anchor),
+            closings: Vec::new(),
+            frozen: BTreeSet::new(),
+            folder,
+        };
+        let outcome = match cycle.go_through(schedule)? {
+            Ok(()) => {
+                cycle.collect()?;
+                Ended::Judged(checks::judge(&cycle.evidence))
+            }
+            Err(Interrupted) => Ended::Interrupted,
+        };
+        cycle.processes.clear();
+        let path = cycle.folder.path().display().to_string();
+        let removed = cycle.folder.close();
+        removed.map_err(|error| Failure::new(format!("{path} cannot be removed: {error}")))?;
+        Ok(outcome)
+    }
+
+    fn go_through(&mut self, schedule: &Schedule) -> Result<Result<(), Interrupted>, Failure> {
+        let begin = Instant::now();
+        for step in &schedule.steps {
+            if let Err(Interrupted) = self.watch_until(begin + step.at) {
+                return Ok(Err(Interrupted));
+            }
+            if !self.evidence.violations.is_empty() {
+                break;
+            }
+            self.apply(step)?;
+        }
+        if self.evidence.violations.is_empty() {
+            if let Err(Interrupted) = self.close()? {
+                return Ok(Err(Interrupted));
+            }
+        }
+        if !self.evidence.violations.is_empty() {
+            self.describe();
+            return Ok(Ok(()));
+        }
+        if let Err(Interrupted) = self.end(schedule.wakes_frozen) {
+            return Ok(Err(Interrupted));
+        }
+        Ok(Ok(()))
+    }
+
+    fn violation(&mut self, text: String) {
+        self.evidence.violations.push(text);
+    }
+
+    fn apply(&mut self, step: &Step) -> Result<(), Failure> {
+        let now = clock::now();
+        if let Order::Start { endpoints } = &step.order {
+            return self.start(step, endpoints);
+        }
+        if let Order::Starve { time } = step.order {
+            starve(time);
+        }
+        // The process may have been isolated by an earlier stop.
+        let Some(process) = self.slots[step.slot].map(|index| &mut self.processes[index]) else {
+            return Ok(());
+        };
+        if !process.takes_part() {
+            return Ok(());
+        }
+        match step.order {
+            Order::Kill => process.kill(),
+            Order::Stop => process.stop(),
+            Order::Freeze => {
+                process.stop();
+                self.frozen.insert(process.number);
+            }
+            Order::Continue => process.go_on(),
+            Order::Leave { keep } => process.leave(keep),
+            _ => step.order.lines().iter().for_each(|line| process.tell(line)),
+        }
+        if matches!(step.order, Order::Kill | Order::Leave { .. }) {
+            self.slots[step.slot] = None;
+        }
+        self.evidence.applied(now, step);
+        Ok(())
+    }
+
+    fn start(&mut self, step: &Step, endpoints: &[Order]) -> Result<(), Failure> {
+        if let Some(index) = self.slots[step.slot] {
+            if self.processes[index].takes_part() {
+                return Ok(());
+            }
+        }
+        let number = self.processes.len() as u32;
+        // The plant is in the process of the anchor, which is not killed; all others are compared with it.
+        let plant = self.settings.plant.filter(|_| step.slot == self.evidence.anchor);
+        let now = clock::now();
+        let path = self.folder.path();
+        let mut process = Process::start(number, path, self.settings, plant, &self.sayer)?;
+        for line in endpoints.iter().flat_map(Order::lines) {
+            process.tell(&line);
+        }
+        self.slots[step.slot] = Some(self.processes.len());
+        self.processes.push(process);
+        self.evidence.applied(now, step);
+        Ok(())
+    }
+
+    /// Hears the members until a time comes.
+    fn watch_until(&mut self, time: Instant) -> Result<(), Interrupted> {
+        loop {
+            let left = time.saturating_duration_since(Instant::now());
+            self.hear(left.min(LOOK));
+            if self.ends.are_there() {
+                return Err(Interrupted);
+            }
+            if left.is_zero() || !self.evidence.violations.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Hears the members until something holds. Returns whether it holds in time.
+    fn watch_for(&mut self, holds: impl Fn(&mut Self) -> bool) -> Result<bool, Interrupted> {
+        let deadline = Instant::now() + 3 * self.settings.limit + PATIENCE;
+        loop {
+            if holds(self) {
+                return Ok(true);
+            }
+            if Instant::now() > deadline || !self.evidence.violations.is_empty() {
+                return Ok(false);
+            }
+            self.watch_until(Instant::now() + LOOK)?;
+        }
+    }
+
+    /// Handles what members have said.
+    fn hear(&mut self, time: Duration) {
+        let mut wait = time;
+        while let Ok(said) = self.said.recv_timeout(wait) {
+            wait = Duration::ZERO;
+            self.handle(&said);
+        }
+        for index in 0..self.processes.len() {
+            let process = &mut self.processes[index];
+            if !process.takes_part() {
+                continue;
+            }
+            let Some(status) = process.status() else { continue };
+            let deadline = Instant::now() + LAST_WORDS;
+            while self.processes[index].takes_part() && Instant::now() < deadline {
+                if let Ok(said) = self.said.recv_timeout(LAST_WORDS) {
+                    self.handle(&said);
+                }
+            }
+            let process = &mut self.processes[index];
+            if process.takes_part() {
+                let number = process.number;
+                process.fate.ended = Some((clock::now(), super::process::End::Left));
+                self.violation(format!("process {number} ended by itself with {status}"));
+            }
+        }
+    }
+
+    fn handle(&mut self, Said { process: number, line }: &Said) {
+        let (number, now) = (*number, clock::now());
+        let process = &mut self.processes[number as usize];
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "READY" => process.fate.ready = Some(now),
+            "ISOLATED" => process.fate.isolated = Some((now, rest.to_owned())),
+            "SETTLED" => {
+                let mut reads = BTreeSet::new();
+                for endpoint in rest.split_whitespace() {
+                    match (endpoint.strip_prefix("r:"), endpoint.strip_prefix("w:")) {
+                        (Some(level), _) => reads.extend(level.parse::<Level>()),
+                        (_, Some(level)) => {
+                            let writer = level.parse().map(|level| (level, number, None));
+                            self.closings.extend(writer);
+                        }
+                        _ => {}
+                    }
+                }
+                process.settled = Some(reads);
+            }
+            "CLOSED" => {
+                let words: Vec<&str> = rest.split_whitespace().collect();
+                let id = words.get(1).and_then(|word| word.parse().ok()).map(SampleId);
+                let level = words.first().and_then(|word| word.parse().ok());
+                for closing in &mut self.closings {
+                    if Some(closing.0) == level && closing.1 == number {
+                        closing.2 = id;
+                    }
+                }
+            }
+            "DESCRIBED" => eprintln!("squall: process {number}: {}", rest.replace(" | ", "\n  ")),
+            _ => self.violation(format!("process {number}: {line}")),
+        }
+    }
+
+    /// Processes that have to make progress.
+    fn healthy(&self) -> Vec<usize> {
+        (0..self.processes.len()).filter(|index| self.processes[*index].is_healthy()).collect()
+    }
+
+    /// Lets the survivors write a closing sample each, and waits until each of their readers has all of these.
+    fn close(&mut self) -> Result<Result<(), Interrupted>, Failure> {
+        for index in self.healthy() {
+            self.processes[index].tell("SETTLE");
+        }
+        let settled = self.watch_for(|cycle| {
+            let unsettled = |index: &usize| cycle.processes[*index].settled.is_none();
+            !cycle.healthy().iter().any(unsettled)
+        });
+        match settled {
+            Err(Interrupted) => return Ok(Err(Interrupted)),
+            Ok(true) => {}
+            Ok(false) => {
+                for index in self.healthy() {
+                    let process = &self.processes[index];
+                    let number = process.number;
+                    if process.fate.ready.is_none() {
+                        self.violation(format!("process {number} cannot join"));
+                    } else if process.settled.is_none() {
+                        self.violation(format!(
+                            "process {number} hangs while it creates or deletes an endpoint"
+                        ));
+                    }
+                }
+                return Ok(Ok(()));
+            }
+        }
+        // A process that was stopped for long may find only now that it is isolated.
+        let told = std::cell::RefCell::new(Vec::new());
+        let closed = self.watch_for(|cycle| {
+            let healthy = cycle.healthy();
+            if *told.borrow() != healthy {
+                cycle.tell_close(&healthy);
+                *told.borrow_mut() = healthy;
+            }
+            cycle.open_writers().is_empty()
+        });
+        match closed {
+            Err(Interrupted) => return Ok(Err(Interrupted)),
+            Ok(true) => {}
+            Ok(false) => {
+                for (level, number) in self.open_writers() {
+                    self.violation(format!(
+                        "the writer of the {level} topic in process {number} makes no progress, or its readers are \
+                         not those of the survivors"
+                    ));
+                }
+                return Ok(Ok(()));
+            }
+        }
+        let failure = std::cell::RefCell::new(None);
+        let complete = self.watch_for(|cycle| match cycle.collect() {
+            Ok(()) => cycle.missing_closings().is_empty(),
+            Err(error) => {
+                *failure.borrow_mut() = Some(error);
+                true
+            }
+        });
+        if let Some(error) = failure.into_inner() {
+            return Err(error);
+        }
+        match complete {
+            Err(Interrupted) => return Ok(Err(Interrupted)),
+            Ok(true) => {}
+            Ok(false) => {
+                for (level, number, id) in self.missing_closings() {
+                    self.violation(format!(
+                        "the reader of the {level} topic in process {number} lacks {id}, the last one of a survivor"
+                    ));
+                }
+            }
+        }
+        let survivors = self.healthy();
+        self.evidence.survivors =
+            survivors.iter().map(|index| self.processes[*index].number).collect();
+        checks::ends_agree(&mut self.evidence);
+        Ok(Ok(()))
+    }
+
+    fn tell_close(&mut self, healthy: &[usize]) {
+        for level in Level::ALL {
+            let reads = |index: &&usize| {
+                self.processes[**index].settled.as_ref().is_some_and(|it| it.contains(&level))
+            };
+            let readers = healthy.iter().filter(reads).count();
+            for index in healthy {
+                self.processes[*index].tell(&format!("CLOSE {level} {readers}"));
+            }
+        }
+    }
+
+    /// Writers of healthy processes that have not written their closing samples.
+    fn open_writers(&self) -> Vec<(Level, u32)> {
+        let is_open = |(_, number, closing): &&Closing| {
+            closing.is_none() && self.processes[*number as usize].is_healthy()
+        };
+        self.closings.iter().filter(is_open).map(|(level, number, _)| (*level, *number)).collect()
+    }
+
+    /// Readers of healthy processes, and a closing sample that each lacks.
+    fn missing_closings(&self) -> Vec<(Level, u32, SampleId)> {
+        let mut missing = Vec::new();
+        for index in self.healthy() {
+            let process = &self.processes[index];
+            for level in process.settled.iter().flatten() {
+                let seen = self.evidence.closings_seen(*level, process.number);
+                for (of, number, closing) in &self.closings {
+                    let is_healthy = self.processes[*number as usize].is_healthy();
+                    let Some(id) = closing.filter(|_| of == level && is_healthy) else { continue };
+                    if !seen.contains(&id) {
+                        missing.push((*level, process.number, id));
+                    }
+                }
+            }
+        }
+        missing
+    }
+
+    /// Ends all processes, the frozen ones after a look at what they do when they run again.
+    fn end(&mut self, wakes_frozen: bool) -> Result<(), Interrupted> {
+        let frozen: Vec<usize> = (0..self.processes.len())
+            .filter(|index| self.processes[*index].takes_part())
+            .filter(|index| self.processes[*index].fate.is_stopped())
+            .collect();
+        for index in frozen {
+            match wakes_frozen {
+                true => self.processes[index].go_on(),
+                false => self.processes[index].kill(),
+            }
+        }
+        // Whoever is isolated finds that before it hears that it is to leave.
+        let _ = self.watch_until(Instant::now() + 4 * LOOK);
+        for process in &mut self.processes {
+            if process.takes_part() {
+                process.leave(false);
+            }
+        }
+        let gone = self.watch_for(|cycle| {
+            cycle.processes.iter_mut().all(|process| process.status().is_some())
+        })?;
+        self.hear(4 * LOOK);
+        for index in 0..self.processes.len() {
+            let process = &mut self.processes[index];
+            let number = process.number;
+            match process.status() {
+                None => self.violation(format!("process {number} does not leave")),
+                Some(status) if status.success() => {}
+                Some(status) if status.code() == Some(ISOLATED_CODE) => {}
+                Some(status) if status.signal() == Some(9) => {}
+                Some(status) => self.violation(format!("process {number} ended with {status}")),
+            }
+        }
+        let run = self.folder.path().join("run");
+        let left: Vec<_> = std::fs::read_dir(run).into_iter().flatten().flatten().collect();
+        if gone && !left.is_empty() && self.last_left_in_order() {
+            let names: Vec<_> = left.iter().map(std::fs::DirEntry::file_name).collect();
+            self.violation(format!("left behind in the runtime folder: {names:?}"));
+        }
+        Ok(())
+    }
+
+    /// Whether every process that was not killed left in order, so that somebody removed what was there.
+    fn last_left_in_order(&mut self) -> bool {
+        self.processes.iter_mut().any(|process| process.status().is_some_and(|it| it.success()))
+    }
+
+    /// Asks all healthy processes what they wait for, and prints the answers.
+    fn describe(&mut self) {
+        for index in self.healthy() {
+            self.processes[index].tell("DESCRIBE");
+        }
+        let end = Instant::now() + Duration::from_secs(1);
+        while Instant::now() < end {
+            self.hear(LOOK);
+        }
+    }
+
+    /// Reads what members have recorded.
+    fn collect(&mut self) -> Result<(), Failure> {
+        for process in &self.processes {
+            self.evidence.fates.insert(process.number, process.fate.clone());
+        }
+        let collected = self.evidence.collect();
+        collected.map_err(|error| Failure::new(format!("a journal cannot be read: {error}")))
+    }
+}
+
+/// Keeps all processors busy for a while.
+fn starve(time: Duration) {
+    let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let end = Instant::now() + time;
+    for _ in 0..4 * processors {
+        std::thread::spawn(move || {
+            while Instant::now() < end {
+                std::hint::spin_loop();
+            }
+        });
+    }
+}

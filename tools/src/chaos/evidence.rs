@@ -1,0 +1,185 @@
+//! What is known of a cycle: the journals of its members, their fates, and what was done to them when.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
+
+use super::Settings;
+use super::journal::{JournalReader, Owner, Record, open_new};
+use super::process::Fate;
+use super::sample::{Level, SampleId};
+use super::schedule::{Order, Step};
+
+pub(crate) struct Evidence {
+    folder: PathBuf,
+    journals: Vec<JournalReader>,
+    pub(crate) records: BTreeMap<Owner, Vec<Record>>,
+    pub(crate) fates: BTreeMap<u32, Fate>,
+    /// Actions at their times, from which recovery is measured.
+    pub(crate) actions: Vec<(u64, &'static str)>,
+    /// Times at which a process was stopped: the others may wait for it for the member timeout.
+    pub(crate) stops: Vec<u64>,
+    /// Slot that is spared.
+    pub(crate) anchor: usize,
+    /// Process in that slot.
+    pub(crate) anchor_process: Option<u32>,
+    /// Processes that were healthy at the end.
+    pub(crate) survivors: BTreeSet<u32>,
+    pub(crate) violations: Vec<String>,
+    /// Bound of recovery, in nanoseconds.
+    pub(crate) limit: u64,
+    /// In nanoseconds.
+    pub(crate) member_timeout: u64,
+    processes: u32,
+}
+
+impl Evidence {
+    pub(crate) fn new(folder: PathBuf, settings: &Settings, anchor: usize) -> Evidence {
+        Evidence {
+            folder,
+            journals: Vec::new(),
+            records: BTreeMap::new(),
+            fates: BTreeMap::new(),
+            actions: Vec::new(),
+            stops: Vec::new(),
+            anchor,
+            anchor_process: None,
+            survivors: BTreeSet::new(),
+            violations: Vec::new(),
+            limit: settings.limit.as_nanos() as u64,
+            member_timeout: settings.member_timeout.as_nanos() as u64,
+            processes: 0,
+        }
+    }
+
+    /// Notes a step that was applied.
+    pub(crate) fn applied(&mut self, time: u64, step: &Step) {
+        if let Some(action) = step.action {
+            self.actions.push((time, action.name()));
+        }
+        match step.order {
+            Order::Stop | Order::Freeze => self.stops.push(time),
+            Order::Start { .. } => {
+                if step.slot == self.anchor {
+                    self.anchor_process.get_or_insert(self.processes);
+                }
+                self.processes += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads what was recorded since the last call.
+    pub(crate) fn collect(&mut self) -> io::Result<()> {
+        open_new(&self.folder, &mut self.journals)?;
+        for journal in &mut self.journals {
+            let more = journal.more()?;
+            self.records.entry(journal.owner).or_default().extend(more);
+        }
+        Ok(())
+    }
+
+    /// All readers of a level with their records.
+    pub(crate) fn readers(&self, of: Level) -> impl Iterator<Item = Reader<'_>> {
+        self.records.iter().filter_map(move |(owner, records)| match *owner {
+            Owner::Reader { level, process, ordinal } if level == of => {
+                Some(Reader { level, process, ordinal, records })
+            }
+            _ => None,
+        })
+    }
+
+    /// Closing samples that the readers of a process have.
+    pub(crate) fn closings_seen(&self, level: Level, process: u32) -> BTreeSet<SampleId> {
+        let readers = self.readers(level).filter(|reader| reader.process == process);
+        let closing = |record: &Record| match record {
+            Record::Closing { id, .. } => Some(*id),
+            _ => None,
+        };
+        // Only the last samples can be closing ones: a few of each writer.
+        readers
+            .flat_map(|reader| reader.records.iter().rev().take(4096).filter_map(closing))
+            .collect()
+    }
+
+    /// The longest time within an interval in which some process got no processor, stops left aside.
+    pub(crate) fn starved(&self, from: u64, to: u64) -> u64 {
+        let mut longest = 0;
+        for (owner, records) in &self.records {
+            let Owner::Member { process } = *owner else { continue };
+            let stops = self.fates.get(&process).map_or(&[][..], |fate| &fate.stops);
+            let within = |record: &Record| {
+                let Record::Starved { from: begin, to: end } = *record else { return 0 };
+                let was_stopped = |(stop, cont): &(u64, Option<u64>)| {
+                    *stop <= end && cont.is_none_or(|cont| cont >= begin)
+                };
+                match stops.iter().any(was_stopped) {
+                    true => 0,
+                    false => end.min(to).saturating_sub(begin.max(from)),
+                }
+            };
+            longest = longest.max(records.iter().map(within).sum());
+        }
+        longest
+    }
+
+    /// The time at which a process ran again after the last stop that began within an interval or lasted into it.
+    pub(crate) fn runs_since(&self, process: u32, from: u64, to: u64) -> u64 {
+        let stops = self.fates.get(&process).map_or(&[][..], |fate| &fate.stops);
+        let ends = stops.iter().filter(|(begin, _)| *begin <= to).map(|(_, end)| end.unwrap_or(to));
+        ends.filter(|end| *end >= from).max().map_or(from, |end| end.min(to))
+    }
+
+    /// The last stop of any process within an interval.
+    pub(crate) fn last_stop(&self, from: u64, to: u64) -> u64 {
+        let within = self.stops.iter().filter(|time| (from..=to).contains(time));
+        within.max().copied().unwrap_or(from)
+    }
+}
+
+/// A reader and its journal.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    pub(crate) level: Level,
+    pub(crate) process: u32,
+    pub(crate) ordinal: u32,
+    pub(crate) records: &'a [Record],
+}
+
+/// A sample that a reader has got.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Delivery {
+    pub(crate) id: SampleId,
+    pub(crate) written: u64,
+    pub(crate) delivered: u64,
+}
+
+impl<'a> Reader<'a> {
+    /// Deliveries in their order.
+    pub(crate) fn deliveries(&self) -> impl Iterator<Item = Delivery> + use<'a> {
+        self.records.iter().filter_map(|record| match *record {
+            Record::Delivered { id, written, delivered }
+            | Record::Closing { id, written, delivered } => {
+                Some(Delivery { id, written, delivered })
+            }
+            _ => None,
+        })
+    }
+
+    pub(crate) fn began(&self) -> u64 {
+        let begin = self.records.iter().find_map(|record| match record {
+            Record::Began { time } => Some(*time),
+            _ => None,
+        });
+        begin.unwrap_or(0)
+    }
+
+    /// Whether the reader was not deleted.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.records.last(), Some(Record::Deleted { .. }))
+    }
+
+    pub(crate) fn name(&self) -> String {
+        format!("reader {} of the {} topic in process {}", self.ordinal, self.level, self.process)
+    }
+}

@@ -1,0 +1,363 @@
+//! The threads of a member that read and write.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use dds_api::prelude::*;
+
+use super::journal::{Journal, Owner, Record};
+use super::member::Shared;
+use super::sample::{Level, Mark, Plant, SampleId};
+use crate::outcome::say;
+use crate::perf::clock;
+
+/// Time of one call of a reader.
+const TAKE: Timeout = Timeout::millis(20);
+/// A writer that has no success for longer records that.
+const STALL: Duration = Duration::from_millis(250);
+/// Deliveries before a planted violation, so that other readers have the same samples.
+const BEFORE_PLANT: u64 = 200;
+/// `CLOSE` was not said yet.
+const NOT_CLOSING: u32 = u32::MAX;
+
+/// A sample in the hands of the application, and what it was when it was taken.
+pub(crate) struct Held {
+    sample: Sample<Mark>,
+    then: Mark,
+}
+
+impl Held {
+    /// Tells the cycle if the sample has changed.
+    pub(crate) fn check(self) {
+        if *self.sample != self.then {
+            let _ = say(&format!("CORRUPT {} changed while it was held", SampleId(self.then.id)));
+        }
+    }
+}
+
+/// A thread that reads a topic.
+pub(crate) struct ReaderTask {
+    control: Arc<ReaderControl>,
+    thread: JoinHandle<Vec<Held>>,
+}
+
+#[derive(Default)]
+struct ReaderControl {
+    ends: AtomicBool,
+    churns: AtomicBool,
+    is_settled: AtomicBool,
+}
+
+impl ReaderTask {
+    pub(crate) fn start(
+        shared: Arc<Shared>,
+        participant: DomainParticipant,
+        topic: Topic<Mark>,
+        level: Level,
+    ) -> ReaderTask {
+        let control = Arc::new(ReaderControl::default());
+        let loop_ = ReaderLoop { shared, participant, topic, level, control: Arc::clone(&control) };
+        ReaderTask { control, thread: std::thread::spawn(move || loop_.run()) }
+    }
+
+    pub(crate) fn churn(&self, is_on: bool) {
+        self.control.churns.store(is_on, Ordering::Relaxed);
+    }
+
+    /// Ends all churn, holding and slowness for good.
+    pub(crate) fn settle(&self) {
+        self.control.is_settled.store(true, Ordering::Relaxed);
+    }
+
+    /// Deletes the reader, and returns the samples that it held.
+    pub(crate) fn end(self) -> Vec<Held> {
+        self.control.ends.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+struct ReaderLoop {
+    shared: Arc<Shared>,
+    participant: DomainParticipant,
+    topic: Topic<Mark>,
+    level: Level,
+    control: Arc<ReaderControl>,
+}
+
+/// Ordinals of the readers of a process.
+static READERS: AtomicU32 = AtomicU32::new(0);
+
+impl ReaderLoop {
+    fn run(self) -> Vec<Held> {
+        let mut held = VecDeque::new();
+        let mut lives = 0;
+        while !self.control.ends.load(Ordering::Relaxed) {
+            lives += 1;
+            self.live(lives, &mut held);
+        }
+        held.into()
+    }
+
+    fn churns(&self) -> bool {
+        self.control.churns.load(Ordering::Relaxed)
+            && !self.control.is_settled.load(Ordering::Relaxed)
+    }
+
+    /// One reader from its creation to its deletion.
+    fn live(&self, lives: u32, held: &mut VecDeque<Held>) {
+        let shared = &self.shared;
+        let builder = self.participant.reader(&self.topic);
+        let Some(reader) = shared.succeeds("creating a reader", builder.create()) else { return };
+        let ordinal = READERS.fetch_add(1, Ordering::Relaxed);
+        let owner = Owner::Reader { level: self.level, process: shared.process, ordinal };
+        let mut journal = shared.journal(owner);
+        shared.recorded(journal.record(Record::Began { time: clock::now() }));
+        let mut recorder = Recorder {
+            shared,
+            level: self.level,
+            deliveries: 0,
+            kept_back: None,
+            has_swapped: false,
+        };
+        // A reader in churn lives for a few calls or for some milliseconds.
+        let mut calls_left = 1 + (lives.wrapping_mul(0x9e37_79b9) >> 28);
+        while !self.control.ends.load(Ordering::Relaxed) {
+            if self.churns() {
+                if calls_left == 0 {
+                    break;
+                }
+                calls_left -= 1;
+            }
+            let timeout = if self.churns() { Timeout::millis(1) } else { TAKE };
+            self.take(&reader, timeout, &mut recorder, &mut journal, held);
+        }
+        // What the call that deletes the reader discards was not delivered.
+        reader.delete();
+        let time = clock::now();
+        shared.recorded(journal.record(Record::Deleted { time, count: recorder.deliveries }));
+    }
+
+    fn take(
+        &self,
+        reader: &DataReader<Mark>,
+        timeout: Timeout,
+        recorder: &mut Recorder<'_>,
+        journal: &mut Journal,
+        held: &mut VecDeque<Held>,
+    ) {
+        let shared = &self.shared;
+        let is_settled = self.control.is_settled.load(Ordering::Relaxed);
+        let holds = if is_settled { 0 } else { shared.holds.load(Ordering::Relaxed) as usize };
+        let pause = if is_settled { 0 } else { shared.pause.load(Ordering::Relaxed) };
+        let before = reader.membership_changes();
+        let Some(samples) = shared.succeeds("taking samples", reader.take(..64, timeout)) else {
+            return;
+        };
+        let samples: Vec<(Sample<Mark>, Mark)> = samples
+            .filter(|sample| sample.info().valid_data)
+            .map(|sample| {
+                let mark = *sample;
+                (sample, mark)
+            })
+            .collect();
+        // This process may have been stopped since: then others use the memory again, and the samples are no samples.
+        if reader.membership_changes() != before || self.participant.is_isolated() {
+            shared.isolated("the participant is isolated");
+            return;
+        }
+        let now = clock::now();
+        for (sample, mark) in samples {
+            recorder.deliver(journal, &mark, now);
+            if holds > 0 {
+                held.push_back(Held { sample, then: mark });
+            }
+        }
+        shared.recorded(journal.flush());
+        while held.len() > holds {
+            if let Some(held) = held.pop_front() {
+                held.check();
+            }
+        }
+        if pause > 0 {
+            std::thread::sleep(Duration::from_millis(u64::from(pause)));
+        }
+    }
+}
+
+/// Records deliveries, and feigns violations that are planted.
+struct Recorder<'a> {
+    shared: &'a Shared,
+    level: Level,
+    deliveries: u64,
+    kept_back: Option<(Record, SampleId)>,
+    has_swapped: bool,
+}
+
+impl Recorder<'_> {
+    fn deliver(&mut self, journal: &mut Journal, mark: &Mark, delivered: u64) {
+        let id = SampleId(mark.id);
+        let mut is_whole = mark.is_whole();
+        let written = mark.written;
+        let record = match mark.last {
+            0 => Record::Delivered { id, written, delivered },
+            _ => Record::Closing { id, written, delivered },
+        };
+        self.deliveries += 1;
+        let is_time = self.deliveries == BEFORE_PLANT && self.level == Level::Atomic;
+        match self.shared.plant {
+            Some(Plant::Skip) if is_time => return,
+            Some(Plant::Tail) if self.level == Level::Atomic && self.deliveries > BEFORE_PLANT => {
+                return;
+            }
+            Some(Plant::Twice) if is_time => journal.add(record),
+            Some(Plant::Change) if is_time => is_whole = false,
+            Some(Plant::Swap) if self.level == Level::Atomic && !self.has_swapped => {
+                if self.swap(journal, record, id) {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        if !is_whole {
+            journal.add(Record::Corrupt { id, time: delivered });
+        }
+        journal.add(record);
+        if self.shared.plant == Some(Plant::Isolate) && is_time {
+            self.shared.isolated("feigned");
+        }
+    }
+
+    /// Keeps a record back until one of another writer comes, and records that one first. Each writer's own order
+    /// stays. Returns whether the record is dealt with.
+    fn swap(&mut self, journal: &mut Journal, record: Record, id: SampleId) -> bool {
+        let Some((earlier, other)) = self.kept_back.take() else {
+            if self.deliveries >= BEFORE_PLANT {
+                self.kept_back = Some((record, id));
+                return true;
+            }
+            return false;
+        };
+        if other.writer() == id.writer() {
+            journal.add(earlier);
+            self.kept_back = Some((record, id));
+        } else {
+            journal.add(record);
+            journal.add(earlier);
+            self.has_swapped = true;
+        }
+        true
+    }
+}
+
+/// A thread that writes a topic.
+pub(crate) struct WriterTask {
+    control: Arc<WriterControl>,
+    thread: JoinHandle<()>,
+}
+
+struct WriterControl {
+    ends: AtomicBool,
+    /// Readers that have to be matched before the closing sample, or `NOT_CLOSING`.
+    closing: AtomicU32,
+}
+
+impl WriterTask {
+    pub(crate) fn start(
+        shared: Arc<Shared>,
+        writer: DataWriter<Mark>,
+        level: Level,
+        ordinal: u32,
+        burst: u32,
+        pause: Duration,
+    ) -> WriterTask {
+        let closing = AtomicU32::new(NOT_CLOSING);
+        let control = Arc::new(WriterControl { ends: AtomicBool::new(false), closing });
+        let theirs = Arc::clone(&control);
+        let thread = std::thread::spawn(move || {
+            let owner = Owner::Writer { level, process: shared.process, ordinal };
+            let journal = shared.journal(owner);
+            let mut writing =
+                Writing { shared, writer, ordinal, level, journal, number: 0, success: 0 };
+            writing.run(&theirs, burst, pause);
+        });
+        WriterTask { control, thread }
+    }
+
+    /// Writes the closing sample as soon as so many readers are matched.
+    pub(crate) fn close(&self, readers: u32) {
+        self.control.closing.store(readers, Ordering::Relaxed);
+    }
+
+    /// Deletes the writer.
+    pub(crate) fn end(self) {
+        self.control.ends.store(true, Ordering::Relaxed);
+        let _ = self.thread.join();
+    }
+}
+
+struct Writing {
+    shared: Arc<Shared>,
+    writer: DataWriter<Mark>,
+    level: Level,
+    ordinal: u32,
+    journal: Journal,
+    /// Number of the next sample.
+    number: u64,
+    /// Time of the last success.
+    success: u64,
+}
+
+impl Writing {
+    fn run(&mut self, control: &WriterControl, burst: u32, pause: Duration) {
+        self.success = clock::now();
+        self.shared.recorded(self.journal.record(Record::Began { time: self.success }));
+        let mut is_closed = false;
+        while !control.ends.load(Ordering::Relaxed) {
+            let readers = control.closing.load(Ordering::Relaxed);
+            let closes = self.writer.matched_readers() == readers as usize;
+            if readers != NOT_CLOSING && closes && !is_closed && self.write(true) {
+                is_closed = true;
+                let id = SampleId::new(self.shared.process, self.ordinal, self.number - 1);
+                let _ = say(&format!("CLOSED {} {}", self.level, id.0));
+            }
+            for _ in 0..burst {
+                if is_closed || control.ends.load(Ordering::Relaxed) || !self.write(false) {
+                    break;
+                }
+            }
+            std::thread::sleep(pause);
+            if self.shared.plant == Some(Plant::Stall) && self.number > BEFORE_PLANT && !is_closed {
+                std::thread::sleep(self.shared.limit + Duration::from_secs(1));
+            }
+        }
+        self.writer.clone().delete();
+        let (time, count) = (clock::now(), self.number);
+        self.shared.recorded(self.journal.record(Record::Deleted { time, count }));
+    }
+
+    /// Writes one sample, half of them in place. Returns whether it is written.
+    fn write(&mut self, last: bool) -> bool {
+        let id = SampleId::new(self.shared.process, self.ordinal, self.number);
+        let written = match self.number % 16 < 8 {
+            true => self.writer.write(&Mark::new(id, clock::now(), last)),
+            false => self.writer.loan().and_then(|mut loan| {
+                *loan = Mark::new(id, clock::now(), last);
+                loan.publish()
+            }),
+        };
+        let is_written = self.shared.succeeds("writing", written).is_some();
+        if is_written {
+            let now = clock::now();
+            if now - self.success > STALL.as_nanos() as u64 {
+                let stalled = Record::Stalled { from: self.success, to: now };
+                self.shared.recorded(self.journal.record(stalled));
+            }
+            self.success = now;
+            self.number += 1;
+        }
+        is_written
+    }
+}

@@ -1,0 +1,174 @@
+//! One member as the cycle sees it: a child process, the lines that it says, and its fate.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::Settings;
+use super::sample::{Level, Plant};
+use crate::outcome::Failure;
+use crate::perf::clock;
+
+/// A line that a member has said.
+pub(crate) struct Said {
+    pub(crate) process: u32,
+    pub(crate) line: String,
+}
+
+/// How a member ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    Killed,
+    Left,
+}
+
+/// What happened to a member. Times are nanoseconds of the monotonic clock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fate {
+    pub(crate) started: u64,
+    pub(crate) ready: Option<u64>,
+    /// From SIGSTOP to SIGCONT, which is missing while the process is stopped.
+    pub(crate) stops: Vec<(u64, Option<u64>)>,
+    pub(crate) isolated: Option<(u64, String)>,
+    /// When the process was killed or told to leave.
+    pub(crate) ended: Option<(u64, End)>,
+}
+
+impl Fate {
+    /// Whether the process is stopped now.
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(self.stops.last(), Some((_, None)))
+    }
+}
+
+/// A member's process.
+pub(crate) struct Process {
+    pub(crate) number: u32,
+    child: Child,
+    input: Option<ChildStdin>,
+    pub(crate) fate: Fate,
+    /// Levels that are read here, once the process has settled.
+    pub(crate) settled: Option<BTreeSet<Level>>,
+    status: Option<ExitStatus>,
+}
+
+impl Process {
+    /// Starts a member in the folders of a cycle.
+    pub(crate) fn start(
+        number: u32,
+        folder: &Path,
+        settings: &Settings,
+        plant: Option<Plant>,
+        said: &Sender<Said>,
+    ) -> Result<Process, Failure> {
+        let fail = |error| Failure::new(format!("process {number} cannot be started: {error}"));
+        let mut command = Command::new(std::env::current_exe().map_err(fail)?);
+        command.arg("chaos-member").args(["--process", &number.to_string()]);
+        command.arg("--runtime-dir").arg(folder.join("run"));
+        command.arg("--logs").arg(folder.join("logs"));
+        command.arg("--journals").arg(folder.join("journals"));
+        command.args(["--member-timeout", &settings.member_timeout.as_millis().to_string()]);
+        command.args(["--limit", &settings.limit.as_millis().to_string()]);
+        if let Some(plant) = plant {
+            let value = clap::ValueEnum::to_possible_value(&plant);
+            command.arg("--plant").args(value.iter().map(clap::builder::PossibleValue::get_name));
+        }
+        let started = clock::now();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // A group of its own: an interrupt from the terminal reaches the cycle only.
+            .process_group(0)
+            .spawn()
+            .map_err(fail)?;
+        if let Some(output) = child.stdout.take() {
+            let said = said.clone();
+            std::thread::spawn(move || {
+                for line in BufReader::new(output).lines() {
+                    let Ok(line) = line else { break };
+                    if said.send(Said { process: number, line }).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        let input = child.stdin.take();
+        let fate = Fate { started, ..Fate::default() };
+        Ok(Process { number, child, input, fate, settled: None, status: None })
+    }
+
+    /// Whether the process takes part: it has not ended, and nothing has told it to end.
+    pub(crate) fn takes_part(&self) -> bool {
+        self.fate.ended.is_none() && self.fate.isolated.is_none()
+    }
+
+    /// Whether the process is expected to make progress now.
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.takes_part() && !self.fate.is_stopped()
+    }
+
+    /// Says a line to the member. One that has ended meanwhile hears nothing.
+    pub(crate) fn tell(&mut self, line: &str) {
+        if let Some(input) = &mut self.input {
+            let _ = writeln!(input, "{line}").and_then(|()| input.flush());
+        }
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.fate.stops.push((clock::now(), None));
+        self.signal(Signal::STOP);
+    }
+
+    pub(crate) fn go_on(&mut self) {
+        self.signal(Signal::CONT);
+        if let Some((_, end @ None)) = self.fate.stops.last_mut() {
+            *end = Some(clock::now());
+        }
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.fate.ended = Some((clock::now(), End::Killed));
+        self.signal(Signal::KILL);
+    }
+
+    /// Tells the member to leave.
+    pub(crate) fn leave(&mut self, keep: bool) {
+        self.fate.ended = Some((clock::now(), End::Left));
+        self.tell(&format!("LEAVE {keep}"));
+        self.input = None;
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        if self.status().is_none() {
+            // The process is a child that was not waited for, so the number is its own.
+            let _ = kill_process(Pid::from_child(&self.child), signal);
+        }
+    }
+
+    /// How the process has ended, if it has.
+    pub(crate) fn status(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.status.is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Channel of all lines of a cycle.
+pub(crate) fn lines() -> (Sender<Said>, Receiver<Said>) {
+    std::sync::mpsc::channel()
+}

@@ -1,0 +1,161 @@
+//! The samples that members write, and the topics that they write them to.
+
+use std::fmt;
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use dds_api::infrastructure::DdsResult;
+use dds_api::prelude::*;
+
+/// Promise of a topic. There is one topic of each level.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
+pub(crate) enum Level {
+    Unordered,
+    Atomic,
+    Kept,
+    Logged,
+}
+
+impl Level {
+    pub(crate) const ALL: [Level; 4] =
+        [Level::Unordered, Level::Atomic, Level::Kept, Level::Logged];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Level::Unordered => "unordered",
+            Level::Atomic => "atomic",
+            Level::Kept => "kept",
+            Level::Logged => "logged",
+        }
+    }
+
+    /// Whether all readers get the same samples in the same order.
+    pub(crate) fn is_ordered(self) -> bool {
+        self != Level::Unordered
+    }
+
+    /// Whether late joiners get the samples that were written before.
+    pub(crate) fn is_kept(self) -> bool {
+        matches!(self, Level::Kept | Level::Logged)
+    }
+
+    /// Creates the topic of this level.
+    pub(crate) fn topic(self, participant: &DomainParticipant) -> DdsResult<Topic<Mark>> {
+        let topic = participant.topic::<Mark>(&format!("Chaos/{}", self.name()));
+        match self {
+            Level::Unordered => topic,
+            Level::Atomic => topic.atomic(),
+            Level::Kept => topic.transient_local().keep_all(),
+            Level::Logged => topic.persistent().keep_all(),
+        }
+        .create()
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Level, String> {
+        let found = Level::ALL.into_iter().find(|level| level.name() == name);
+        found.ok_or_else(|| format!("no level is called `{name}`"))
+    }
+}
+
+/// Violation that a member feigns in what it records, so that tests see the checks fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Plant {
+    /// One sample of an atomic topic is not recorded.
+    Skip,
+    /// Two samples of different writers of an atomic topic are recorded in the other order.
+    Swap,
+    /// One sample is recorded twice.
+    Twice,
+    /// The last samples of an atomic topic are not recorded.
+    Tail,
+    /// A writer pauses for longer than the bound of recovery.
+    Stall,
+    /// A member ends as if it were isolated.
+    Isolate,
+    /// A sample that is held changes.
+    Change,
+    /// A member does not leave when it is told to.
+    Linger,
+}
+
+/// Identity of a sample: the process, the writer within the process, the number within the writer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct SampleId(pub(crate) u64);
+
+/// Numbers and writers have so many bits; with 14 of processes that leaves four bits of a word.
+const NUMBER_BITS: u32 = 36;
+const WRITER_BITS: u32 = 10;
+
+impl SampleId {
+    pub(crate) fn new(process: u32, writer: u32, number: u64) -> SampleId {
+        debug_assert!(number < 1 << NUMBER_BITS && process < 1 << 14 && writer < 1 << WRITER_BITS);
+        let writer = u64::from(process) << WRITER_BITS | u64::from(writer);
+        SampleId(writer << NUMBER_BITS | number)
+    }
+
+    /// Identity of the writer, unique within a cycle.
+    pub(crate) fn writer(self) -> u64 {
+        self.0 >> NUMBER_BITS
+    }
+
+    /// Number of the process that wrote the sample.
+    pub(crate) fn process(self) -> u32 {
+        (self.writer() >> WRITER_BITS) as u32
+    }
+
+    pub(crate) fn number(self) -> u64 {
+        self.0 & ((1 << NUMBER_BITS) - 1)
+    }
+}
+
+/// Name of a writer in messages.
+pub(crate) fn writer_name(writer: u64) -> String {
+    format!("writer {} of process {}", writer & ((1 << WRITER_BITS) - 1), writer >> WRITER_BITS)
+}
+
+impl fmt::Display for SampleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sample {} of {}", self.number(), writer_name(self.writer()))
+    }
+}
+
+/// A sample that shows whether all of its bytes are those that were written.
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Mark {
+    pub(crate) id: u64,
+    /// Time of writing, in nanoseconds of the monotonic clock.
+    pub(crate) written: u64,
+    /// Not zero in the last sample of a writer.
+    pub(crate) last: u64,
+    /// Function of the other fields.
+    pub(crate) check: [u64; 4],
+}
+
+impl Mark {
+    pub(crate) fn new(id: SampleId, written: u64, last: bool) -> Mark {
+        let last = u64::from(last);
+        Mark { id: id.0, written, last, check: Mark::check_of(id.0, written, last) }
+    }
+
+    fn check_of(id: u64, written: u64, last: u64) -> [u64; 4] {
+        let mut word = id ^ written.rotate_left(17) ^ last.rotate_left(41);
+        std::array::from_fn(|_| {
+            word = word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ 0x5eed;
+            word
+        })
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.check == Mark::check_of(self.id, self.written, self.last)
+    }
+}

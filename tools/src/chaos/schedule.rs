@@ -1,0 +1,531 @@
+//! The schedule of a cycle: which action is applied to which process when. A function of the seed and the settings.
+//!
+//! Owns: what is random. Never does: anything to a process.
+//!
+//! A process occupies a slot. One slot, the anchor, is never killed, stopped or left, so that kept samples have a
+//! keeper and logs are never all gone. Any slot can be the anchor; the first process of a domain decides views, so in
+//! most cycles it is a victim like the others.
+
+use std::time::Duration;
+
+use super::Settings;
+use super::sample::Level;
+
+/// What a schedule is made of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Action {
+    Kill,
+    Stop,
+    Freeze,
+    Join,
+    Leave,
+    Keep,
+    Churn,
+    Readers,
+    Writers,
+    Hold,
+    Slow,
+    Starve,
+}
+
+impl Action {
+    pub(crate) const ALL: [Action; 12] = [
+        Action::Kill,
+        Action::Stop,
+        Action::Freeze,
+        Action::Join,
+        Action::Leave,
+        Action::Keep,
+        Action::Churn,
+        Action::Readers,
+        Action::Writers,
+        Action::Hold,
+        Action::Slow,
+        Action::Starve,
+    ];
+    /// Actions without which nothing is known to fail.
+    pub(crate) const DEFAULT: [Action; 6] =
+        [Action::Kill, Action::Join, Action::Leave, Action::Hold, Action::Slow, Action::Starve];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Action::Kill => "kill",
+            Action::Stop => "stop",
+            Action::Freeze => "freeze",
+            Action::Join => "join",
+            Action::Leave => "leave",
+            Action::Keep => "keep",
+            Action::Churn => "churn",
+            Action::Readers => "readers",
+            Action::Writers => "writers",
+            Action::Hold => "hold",
+            Action::Slow => "slow",
+            Action::Starve => "starve",
+        }
+    }
+
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Action::Kill => "SIGKILL",
+            Action::Stop => {
+                "SIGSTOP and, after a part or a multiple of the member timeout, SIGCONT"
+            }
+            Action::Freeze => "SIGSTOP until all others are judged",
+            Action::Join => "A new process in the place of one that has ended",
+            Action::Leave => "A process leaves in order",
+            Action::Keep => "A process leaves, and looks at samples that it holds afterwards",
+            Action::Churn => "A process creates and deletes its DataReader in a loop for a while",
+            Action::Readers => "A process creates or deletes its DataReader of a topic",
+            Action::Writers => {
+                "A process creates or deletes its DataWriter of a topic, so readers become writers"
+            }
+            Action::Hold => "Readers hold the samples that they took for a while",
+            Action::Slow => "Readers pause between two calls for a while",
+            Action::Starve => "All processors are busy with something else for a while",
+        }
+    }
+}
+
+/// Order to a member, or to the process that it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Order {
+    /// Start a process if the slot has none.
+    Start {
+        endpoints: Vec<Order>,
+    },
+    Kill,
+    Stop,
+    Continue,
+    /// Stop until all others are judged.
+    Freeze,
+    Leave {
+        keep: bool,
+    },
+    Reader {
+        level: Level,
+        is_on: bool,
+    },
+    Churn {
+        level: Level,
+        is_on: bool,
+    },
+    Writer {
+        level: Level,
+        pace: Option<Pace>,
+    },
+    Hold {
+        samples: u32,
+    },
+    Slow {
+        pause_ms: u32,
+    },
+    Starve {
+        time: Duration,
+    },
+}
+
+impl Order {
+    /// Lines that tell a member what to do.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let switch = |is_on: &bool| if *is_on { "on" } else { "off" };
+        vec![match self {
+            Order::Reader { level, is_on } => format!("READER {level} {}", switch(is_on)),
+            Order::Churn { level, is_on } => format!("CHURN {level} {}", switch(is_on)),
+            Order::Writer { level, pace: None } => format!("WRITER {level} off"),
+            Order::Writer { level, pace: Some(Pace { burst, pause_us, in_flight }) } => {
+                format!("WRITER {level} {burst} {pause_us} {in_flight}")
+            }
+            Order::Hold { samples } => format!("HOLD {samples}"),
+            Order::Slow { pause_ms } => format!("SLOW {pause_ms}"),
+            Order::Start { .. }
+            | Order::Kill
+            | Order::Stop
+            | Order::Continue
+            | Order::Freeze
+            | Order::Leave { .. }
+            | Order::Starve { .. } => return Vec::new(),
+        }]
+    }
+}
+
+/// How a writer writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pace {
+    pub(crate) burst: u32,
+    pub(crate) pause_us: u32,
+    pub(crate) in_flight: u32,
+}
+
+/// One order at its time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Step {
+    /// Since the beginning of the cycle.
+    pub(crate) at: Duration,
+    pub(crate) slot: usize,
+    /// Action that the order belongs to, where recovery is measured from this step.
+    pub(crate) action: Option<Action>,
+    pub(crate) order: Order,
+}
+
+/// All orders of a cycle.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Schedule {
+    pub(crate) steps: Vec<Step>,
+    /// Slot that is spared.
+    pub(crate) anchor: usize,
+    /// Whether frozen processes run again after the others are judged.
+    pub(crate) wakes_frozen: bool,
+}
+
+/// Pseudo-random numbers.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.roll() % bound.max(1)
+    }
+
+    /// True in `share` of a hundred rolls.
+    fn percent(&mut self, share: u64) -> bool {
+        self.below(100) < share
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> Option<T> {
+        let index = self.below(of.len() as u64) as usize;
+        of.get(index).copied()
+    }
+
+    fn between(&mut self, least: Duration, most: Duration) -> Duration {
+        let span = most.saturating_sub(least).as_micros() as u64;
+        least + Duration::from_micros(self.below(span + 1))
+    }
+}
+
+/// A process that is started becomes a writer within this time.
+const LATER: Duration = Duration::from_millis(100);
+
+/// What the schedule knows of a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Condition {
+    Empty,
+    Running,
+    /// Stopped, or perhaps isolated since: nothing happens to it until it is started again.
+    Uncertain,
+    /// Stopped for good.
+    Frozen,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    is_anchor: bool,
+    condition: Condition,
+    /// Orders are planned until this time; nothing else happens to the slot before.
+    taken_until: Duration,
+    reads: [bool; 4],
+    writes: [bool; 4],
+}
+
+struct Planner<'a> {
+    settings: &'a Settings,
+    dice: Dice,
+    anchor: usize,
+    slots: Vec<Slot>,
+    steps: Vec<Step>,
+}
+
+impl Schedule {
+    pub(crate) fn of_seed(seed: u64, settings: &Settings) -> Schedule {
+        let mut dice = Dice(seed);
+        let empty = Slot {
+            is_anchor: false,
+            condition: Condition::Empty,
+            taken_until: Duration::ZERO,
+            reads: [false; 4],
+            writes: [false; 4],
+        };
+        let anchor = dice.below(settings.processes as u64) as usize;
+        let mut slots = vec![empty; settings.processes];
+        slots[anchor].is_anchor = true;
+        let mut planner = Planner { settings, dice, anchor, slots, steps: Vec::new() };
+        planner.plan();
+        let wakes_frozen = planner.dice.percent(50);
+        let mut steps = planner.steps;
+        steps.sort_by_key(|step| step.at);
+        Schedule { steps, anchor, wakes_frozen }
+    }
+}
+
+impl Planner<'_> {
+    fn plan(&mut self) {
+        for slot in 0..self.slots.len() {
+            self.start(Duration::ZERO, slot, None);
+        }
+        let mut at = Duration::from_millis(300);
+        loop {
+            at += self.dice.between(Duration::ZERO, 2 * self.settings.every);
+            if at >= self.settings.length {
+                return;
+            }
+            if let Some(action) = self.dice.pick(&self.settings.actions) {
+                self.act(at, action);
+            }
+        }
+    }
+
+    fn push(&mut self, at: Duration, slot: usize, action: Option<Action>, order: Order) {
+        self.steps.push(Step { at, slot, action, order });
+    }
+
+    /// A slot that satisfies a condition, at random.
+    fn slot(&mut self, fits: impl Fn(usize, &Slot) -> bool) -> Option<usize> {
+        let fitting: Vec<usize> =
+            (0..self.slots.len()).filter(|slot| fits(*slot, &self.slots[*slot])).collect();
+        self.dice.pick(&fitting)
+    }
+
+    /// A process that runs and is not stopped for a moment.
+    fn running(&mut self, at: Duration) -> Option<usize> {
+        self.slot(|_, slot| slot.condition == Condition::Running && slot.taken_until <= at)
+    }
+
+    fn victim(&mut self, at: Duration) -> Option<usize> {
+        let anchor = self.anchor;
+        self.slot(|index, slot| {
+            let is_running = slot.condition == Condition::Running && slot.taken_until <= at;
+            is_running && index != anchor
+        })
+    }
+
+    fn pace(&mut self, level: Level) -> Pace {
+        let in_flight = self.dice.pick(&[64, 128, 256]).unwrap_or(64);
+        let (burst, pause_us) = match (level.is_kept(), self.dice.below(3)) {
+            // Kept samples stay in the memory of every process.
+            (true, 0) => (4, 2_000),
+            (true, _) => (1, 4_000),
+            (false, 0) => (16, 500),
+            (false, 1) => (4, 1_000),
+            (false, _) => (1, 3_000),
+        };
+        Pace { burst, pause_us, in_flight }
+    }
+
+    /// Starts a process with readers and writers at random. Whoever reads or writes the unordered topic reads or
+    /// writes the atomic one as well: nobody awaits a stopped reader of an unordered topic, so writers wait for it
+    /// unless an ordered topic brings its eviction.
+    fn start(&mut self, at: Duration, slot: usize, action: Option<Action>) {
+        let is_anchor = slot == self.anchor;
+        let mut endpoints = Vec::new();
+        let mut later = Vec::new();
+        let toggles = self.settings.actions.contains(&Action::Writers);
+        for level in Level::ALL {
+            let index = level as usize;
+            let reads = is_anchor || level == Level::Atomic || self.dice.percent(60);
+            let writes = match level {
+                Level::Atomic => is_anchor || self.dice.percent(50),
+                _ => self.dice.percent(40),
+            };
+            self.slots[slot].reads[index] = reads;
+            self.slots[slot].writes[index] = writes;
+        }
+        let slot_now = &mut self.slots[slot];
+        slot_now.condition = Condition::Running;
+        slot_now.writes[Level::Atomic as usize] |= slot_now.writes[Level::Unordered as usize];
+        let (reads, writes) = (slot_now.reads, slot_now.writes);
+        for level in Level::ALL.into_iter().filter(|level| reads[*level as usize]) {
+            endpoints.push(Order::Reader { level, is_on: true });
+        }
+        for level in Level::ALL.into_iter().filter(|level| writes[*level as usize]) {
+            let order = Order::Writer { level, pace: Some(self.pace(level)) };
+            // Readers become writers a moment later, in another view perhaps.
+            match toggles && self.dice.percent(50) {
+                true => later.push(order),
+                false => endpoints.push(order),
+            }
+        }
+        self.push(at, slot, action, Order::Start { endpoints });
+        self.slots[slot].taken_until = at + LATER;
+        for order in later {
+            let later = at + self.dice.between(Duration::ZERO, LATER);
+            self.push(later, slot, None, order);
+        }
+    }
+
+    fn act(&mut self, at: Duration, action: Action) {
+        let timeout = self.settings.member_timeout;
+        let for_a_while = self.dice.between(Duration::from_millis(50), Duration::from_secs(1));
+        let until = (at + for_a_while).min(self.settings.length);
+        let some = Some(action);
+        match action {
+            Action::Kill => {
+                let Some(slot) = self.victim(at) else { return };
+                self.slots[slot].condition = Condition::Empty;
+                self.push(at, slot, some, Order::Kill);
+            }
+            Action::Leave | Action::Keep => {
+                let Some(slot) = self.victim(at) else { return };
+                self.slots[slot].condition = Condition::Empty;
+                self.push(at, slot, some, Order::Leave { keep: action == Action::Keep });
+            }
+            Action::Stop => self.stop(at, timeout),
+            Action::Freeze => {
+                // At least two processes of each cycle are judged.
+                let is_frozen = |slot: &&Slot| slot.condition == Condition::Frozen;
+                if self.slots.iter().filter(is_frozen).count() + 2 >= self.slots.len() {
+                    return;
+                }
+                let Some(slot) = self.victim(at) else { return };
+                self.slots[slot].condition = Condition::Frozen;
+                self.push(at, slot, some, Order::Freeze);
+            }
+            Action::Join => {
+                let ended = |_: usize, slot: &Slot| {
+                    matches!(slot.condition, Condition::Empty | Condition::Uncertain)
+                        && slot.taken_until <= at
+                };
+                let Some(slot) = self.slot(ended) else { return };
+                self.start(at, slot, some);
+            }
+            Action::Churn => {
+                let Some((slot, level)) =
+                    self.endpoint(at, |slot, level| slot.reads[level as usize])
+                else {
+                    return;
+                };
+                self.push(at, slot, some, Order::Churn { level, is_on: true });
+                self.push(until, slot, None, Order::Churn { level, is_on: false });
+            }
+            Action::Readers => {
+                // The atomic topic keeps its readers, see `start`.
+                let Some((slot, level)) = self.endpoint(at, |_, level| level != Level::Atomic)
+                else {
+                    return;
+                };
+                let reads = &mut self.slots[slot].reads[level as usize];
+                *reads = !*reads;
+                let order = Order::Reader { level, is_on: *reads };
+                self.push(at, slot, some, order);
+            }
+            Action::Writers => {
+                let Some((slot, level)) = self.endpoint(at, |slot, level| {
+                    // The anchor writes the atomic topic for good, so stopped readers of it are awaited.
+                    level != Level::Atomic
+                        || !slot.is_anchor && !slot.writes[Level::Unordered as usize]
+                }) else {
+                    return;
+                };
+                let is_on = !self.slots[slot].writes[level as usize];
+                let (unordered, atomic) = (Level::Unordered, Level::Atomic);
+                if is_on && level == unordered && !self.slots[slot].writes[atomic as usize] {
+                    self.set_writer(at, slot, atomic, true);
+                }
+                self.set_writer(at, slot, level, is_on);
+            }
+            Action::Hold => {
+                let Some(slot) = self.running(at) else { return };
+                let samples = self.dice.pick(&[4, 32, 128, 512]).unwrap_or(4);
+                self.push(at, slot, some, Order::Hold { samples });
+                self.push(until, slot, None, Order::Hold { samples: 0 });
+            }
+            Action::Slow => {
+                let Some(slot) = self.running(at) else { return };
+                let pause_ms = self.dice.pick(&[1, 10, 40]).unwrap_or(1);
+                self.push(at, slot, some, Order::Slow { pause_ms });
+                self.push(until, slot, None, Order::Slow { pause_ms: 0 });
+            }
+            Action::Starve => {
+                let time = self.dice.between(Duration::from_millis(20), timeout / 3);
+                self.push(at, self.anchor, some, Order::Starve { time });
+            }
+        }
+    }
+
+    fn set_writer(&mut self, at: Duration, slot: usize, level: Level, is_on: bool) {
+        self.slots[slot].writes[level as usize] = is_on;
+        let pace = is_on.then(|| self.pace(level));
+        self.push(at, slot, Some(Action::Writers), Order::Writer { level, pace });
+    }
+
+    /// A running process and a level that satisfy a condition.
+    fn endpoint(
+        &mut self,
+        at: Duration,
+        fits: impl Fn(&Slot, Level) -> bool,
+    ) -> Option<(usize, Level)> {
+        let slot = self.running(at)?;
+        let levels: Vec<Level> =
+            Level::ALL.into_iter().filter(|level| fits(&self.slots[slot], *level)).collect();
+        Some((slot, self.dice.pick(&levels)?))
+    }
+
+    /// Half of the stops end long before the member timeout; a process that was stopped for longer may be isolated,
+    /// and another one is started in its place.
+    fn stop(&mut self, at: Duration, timeout: Duration) {
+        let Some(slot) = self.victim(at) else { return };
+        let is_brief = self.dice.percent(50);
+        let time = match is_brief {
+            true => self.dice.between(Duration::from_millis(1), timeout / 4),
+            false => self.dice.between(timeout / 2, 2 * timeout),
+        };
+        let end = at + time;
+        self.push(at, slot, Some(Action::Stop), Order::Stop);
+        self.push(end, slot, None, Order::Continue);
+        self.slots[slot].taken_until = end;
+        if !is_brief {
+            self.slots[slot].condition = Condition::Uncertain;
+            self.slots[slot].taken_until = end + timeout / 4;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        Settings {
+            processes: 5,
+            length: Duration::from_secs(60),
+            every: Duration::from_millis(50),
+            actions: Action::ALL.to_vec(),
+            member_timeout: Duration::from_secs(1),
+            limit: Duration::from_secs(4),
+            plant: None,
+        }
+    }
+
+    #[test]
+    fn a_seed_has_one_schedule() {
+        let settings = settings();
+        assert_eq!(Schedule::of_seed(3, &settings), Schedule::of_seed(3, &settings));
+        assert_ne!(Schedule::of_seed(3, &settings), Schedule::of_seed(4, &settings));
+    }
+
+    #[test]
+    fn every_action_is_scheduled_and_one_slot_is_spared() {
+        let settings = settings();
+        for seed in 0..50 {
+            let schedule = Schedule::of_seed(seed, &settings);
+            let harms = |order: &Order| {
+                matches!(order, Order::Kill | Order::Stop | Order::Freeze | Order::Leave { .. })
+            };
+            let victims: std::collections::BTreeSet<usize> = schedule
+                .steps
+                .iter()
+                .filter(|step| harms(&step.order))
+                .map(|step| step.slot)
+                .collect();
+            assert!(victims.len() < settings.processes, "seed {seed}");
+            let count =
+                |action| schedule.steps.iter().filter(|step| step.action == Some(action)).count();
+            // A frozen slot is lost to the other actions.
+            assert!(Action::ALL.into_iter().filter(|action| count(*action) > 0).count() > 8);
+        }
+    }
+}
