@@ -5,12 +5,14 @@
 //!
 //! ```text
 //!   /tmp/squall-<uid>/          0700, or 2770 and the group's
+//!     .made-by-squall           the folder was made by a node, not by a user
 //!     <domain>/                 the same
 //!       lock                    held while a node joins or leaves; released with its holder
 //!       <node id, hex>.sock     a node listens here
 //!       group                   what the host decides for all of them, once somebody has asked
 //! ```
-//! The last to leave removes the folders. A lock file that was removed and made anew meanwhile is
+//! The last node to leave removes the folder of the domain, and the folder above if a node made that one and no other
+//! domain is in it. A folder that a user made stays. A lock file that was removed and made anew meanwhile is
 //! another file: whoever gets a lock looks whether its file is still the one in the folder.
 
 use std::fs;
@@ -35,6 +37,8 @@ const UNFINISHED_LIMIT: Duration = Duration::from_millis(300);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 const LOCK: &str = "lock";
+/// File that marks a runtime folder that a node made: the last node to leave removes such a folder.
+const MADE: &str = ".made-by-squall";
 const GROUP: &str = "group";
 const GROUP_DRAFT: &str = "group.new";
 
@@ -136,9 +140,11 @@ impl Folder {
     pub(crate) fn enter(&self) -> Result<Lock, JoinError> {
         let deadline = Instant::now() + self.lock_limit;
         loop {
-            self.prepare(&self.runtime_dir)?;
+            if self.prepare(&self.runtime_dir)? {
+                self.mark_as_made();
+            }
             match self.prepare(&self.domain_dir) {
-                Ok(()) => {}
+                Ok(_) => {}
                 // The last node of another domain has just removed the folder above.
                 Err(JoinError::System { errno: Errno::NOENT, .. }) if Instant::now() < deadline => {
                     continue;
@@ -264,14 +270,37 @@ impl Folder {
         // A node that opened the file before it goes notices that it has another one's lock; one
         // that makes a new file keeps the folder from being removed.
         if unlink(self.lock_path()).is_ok() && rmdir(&self.domain_dir).is_ok() {
-            // Refused while other domains are in it, which is as it should be.
-            let _ = rmdir(&self.runtime_dir);
+            self.remove_runtime_dir();
         }
     }
 
-    /// Makes one folder if it is missing and checks it.
-    fn prepare(&self, path: &Path) -> Result<(), JoinError> {
+    /// Notes that a node made the runtime folder. Without the note the folder stays for good, which harms nobody.
+    fn mark_as_made(&self) {
+        let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if let Err(errno) = open(self.runtime_dir.join(MADE), flags, Mode::RUSR) {
+            tracing::debug!(path = %self.runtime_dir.display(), %errno, "the folder stays");
+        }
+    }
+
+    /// Removes the runtime folder if a node made it and nothing else is in it.
+    fn remove_runtime_dir(&self) {
+        while let Ok(entries) = fs::read_dir(&self.runtime_dir) {
+            let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+            let is_done = names.as_slice() != [MADE]
+                || unlink(self.runtime_dir.join(MADE)).is_err()
+                || rmdir(&self.runtime_dir).is_ok();
+            if is_done {
+                return;
+            }
+            // A node of another domain has come since the folder was read, and may have left again.
+            self.mark_as_made();
+        }
+    }
+
+    /// Makes one folder if it is missing and checks it. Returns whether this call made the folder.
+    fn prepare(&self, path: &Path) -> Result<bool, JoinError> {
         let deadline = Instant::now() + UNFINISHED_LIMIT;
+        let mut is_made = false;
         loop {
             let made = match mkdir(path, Mode::RWXU) {
                 Ok(()) => true,
@@ -285,11 +314,12 @@ impl Folder {
             };
             if made {
                 self.finish(path)?;
+                is_made = true;
             }
             match self.inspect(path) {
-                Ok(Fault::None) => return Ok(()),
+                Ok(Fault::None) => return Ok(is_made),
                 // Another process has just removed it.
-                Err(Errno::NOENT) if Instant::now() < deadline => {}
+                Err(Errno::NOENT) if Instant::now() < deadline => is_made = false,
                 Ok(Fault::Unfinished(_)) if Instant::now() < deadline => {
                     std::thread::sleep(LOOK_AGAIN);
                 }
