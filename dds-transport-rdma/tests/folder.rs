@@ -54,6 +54,23 @@ fn nothing_stays_after_the_last_has_left() {
 }
 
 #[test]
+fn runtime_folder_that_a_user_made_stays() {
+    let meeting = Meeting::new();
+    fs::create_dir(meeting.runtime_dir()).unwrap();
+    set_mode(&meeting.runtime_dir(), 0o700);
+    for _ in 0..2 {
+        let nodes = [meeting.join(), meeting.join()];
+        assert!(meeting.domain_dir().exists());
+        drop(nodes);
+        assert_eq!(fs::read_dir(meeting.runtime_dir()).unwrap().count(), 0, "all else is removed");
+    }
+    // A folder that a node makes in its place is removed again.
+    fs::remove_dir(meeting.runtime_dir()).unwrap();
+    drop(meeting.join());
+    meeting.assert_empty();
+}
+
+#[test]
 fn many_join_and_leave_at_once() {
     let meeting = Meeting::new();
     std::thread::scope(|scope| {

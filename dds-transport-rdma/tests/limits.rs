@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use dds_transport_rdma::shm::{JoinError, ShmLink};
 use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Interest, Link, LinkError};
-use support::{Meeting, Node};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use support::{Actor, Meeting, Node, role, say};
 
 /// The tests here count what the whole process has, so they run one after the other.
 static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -26,6 +27,45 @@ fn refusal(result: Result<derecho_core::memory::OwnRegion, LinkError>) -> String
         Err(LinkError::System(text)) => text,
         other => panic!("{other:?}"),
     }
+}
+
+/// Joins under a limit of file lengths, and opens regions; nothing unless the program is started as an actor.
+#[test]
+fn act() {
+    let Some((limit, runtime_dir)) = role() else { return };
+    let maximum = getrlimit(Resource::Fsize).maximum;
+    let limit = Rlimit { current: Some(limit.parse().unwrap()), maximum };
+    setrlimit(Resource::Fsize, limit).unwrap();
+    match ShmLink::join(support::config(&runtime_dir)) {
+        Err(error) => say(&format!("refused: {error}")),
+        Ok(mut link) => {
+            say("joined");
+            let regions: Vec<_> = [1 << 20, 12 << 20, 12 << 20, 24 << 20]
+                .into_iter()
+                .zip(1..)
+                .map(|(bytes, name)| link.open(RegionId(name), bytes / 8))
+                .collect();
+            let refused = regions.into_iter().filter_map(Result::err).map(|it| it.to_string());
+            say(&refused.collect::<Vec<String>>().join(" and "));
+        }
+    }
+}
+
+#[test]
+fn limit_of_file_lengths_ends_no_process_and_is_named() {
+    let _alone = alone();
+    let meeting = Meeting::new();
+    let mut actor = Actor::start(&(16_u64 << 20).to_string(), &meeting.runtime_dir());
+    assert_eq!(actor.hear(), "joined");
+    let refused = actor.hear();
+    assert!(refused.contains("16777216 bytes") && refused.contains("ulimit -f"), "{refused}");
+    assert_eq!(refused.matches("RLIMIT_FSIZE").count(), 1, "the large region alone: {refused}");
+    actor.finish();
+    let mut actor = Actor::start("0", &meeting.runtime_dir());
+    let refused = actor.hear();
+    assert!(refused.starts_with("refused") && refused.contains("ulimit -f"), "{refused}");
+    actor.finish();
+    meeting.assert_empty();
 }
 
 #[test]

@@ -53,7 +53,8 @@ impl ParticipantConfig {
         Self::default()
     }
 
-    /// Meets other participants in this folder instead of the user's own under `/tmp`.
+    /// Meets other participants in this folder instead of the user's own under `/tmp`. A missing folder is made, and
+    /// removed by the last participant to leave; a folder that is there stays.
     pub fn runtime_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.runtime_dir = Some(folder.into());
         self

@@ -258,7 +258,17 @@ impl Arenas {
         }
         let growth = 1_usize.checked_shl(self.next_index).unwrap_or(0).clamp(1, GROWTH_LIMIT);
         let page = rustix::param::page_size();
-        let size = self.usual_bytes.saturating_mul(growth).max(bytes.next_multiple_of(page));
+        let size = self.usual_bytes.saturating_mul(growth);
+        // The kernel ends a process by SIGXFSZ if a file becomes longer than the limit.
+        let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+        let longest = usize::try_from(limit).unwrap_or(usize::MAX) / page * page;
+        if bytes > longest {
+            return Err(format!(
+                "{bytes} bytes of shared memory are more than a file of this process may have, {limit} bytes \
+                 (RLIMIT_FSIZE); raise the limit with `ulimit -f`, or with `LimitFSIZE=` of a systemd unit"
+            ));
+        }
+        let size = size.min(longest).max(bytes.next_multiple_of(page));
         let arena = Arena::new(size, self.kind).map_err(|errno| {
             format!(
                 "an arena of {size} bytes of shared memory could not be made ({}); it needs Linux \

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //!   /tmp/squall-<uid>/          0700, or 3770 and the group's
+//!     .made-by-squall           the folder was made by a node, not by a user
 //!     <domain>/                 the same
 //!       lock                    held while a node joins or leaves; says which `group` was made
 //!       <node id, hex>.sock     a node listens here
@@ -22,7 +23,8 @@
 //!   and [touches](Folder::refresh) the files, so that nothing is old. What was removed nevertheless is an error of
 //!   whoever comes next, see [`Marks`].
 //!
-//! The last to leave removes the folders, as far as they are its own. A lock file that was removed and made anew
+//! The last node to leave removes the folder of the domain, and the folder above if a node made that one and no other
+//! domain is in it, as far as they are its own. A folder that a user made stays. A lock file that was removed and made anew
 //! meanwhile is another file: whoever gets a lock looks whether its file is still the one in the folder.
 
 use std::ffi::OsStr;
@@ -54,6 +56,8 @@ const UNFINISHED_LIMIT: Duration = Duration::from_millis(300);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 const LOCK: &str = "lock";
+/// File that marks a runtime folder that a node made: the last node to leave removes such a folder.
+const MADE: &str = ".made-by-squall";
 const GROUP: &str = "group";
 /// How the name of a file ends that is not finished.
 const DRAFT: &str = ".new";
@@ -178,9 +182,13 @@ impl Folder {
     pub(crate) fn enter(&self) -> Result<Lock, JoinError> {
         let deadline = Instant::now() + self.lock_limit;
         loop {
-            let runtime = self.prepare(CWD, self.runtime_dir.as_os_str(), &self.runtime_dir)?;
+            let (runtime, is_made) =
+                self.prepare(CWD, self.runtime_dir.as_os_str(), &self.runtime_dir)?;
+            if is_made {
+                self.mark_as_made(&runtime);
+            }
             let name = self.domain_dir.file_name().unwrap_or_default();
-            let domain = match self.prepare(runtime.as_fd(), name, &self.domain_dir) {
+            let (domain, _) = match self.prepare(runtime.as_fd(), name, &self.domain_dir) {
                 // The last node of another domain has just removed the folder above.
                 Err(JoinError::System { errno: Errno::NOENT, .. }) if Instant::now() < deadline => {
                     continue;
@@ -465,12 +473,33 @@ impl Folder {
         self.remove_folders(&lock.folders);
     }
 
+    /// Notes that a node made the runtime folder. Without the note the folder stays for good, which harms nobody.
+    fn mark_as_made(&self, runtime: &OwnedFd) {
+        let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if let Err(errno) = openat(runtime, MADE, flags, Mode::RUSR) {
+            tracing::debug!(path = %self.runtime_dir.display(), %errno, "the folder stays");
+        }
+    }
+
+    /// Removes the runtime folder if nothing is in it but the note that a node made it.
+    fn remove_runtime_dir(&self, runtime: &OwnedFd) {
+        while let Ok(names) = names_in(runtime) {
+            let is_done = names.as_slice() != [MADE.as_bytes()]
+                || unlinkat(runtime, MADE, AtFlags::empty()).is_err()
+                || rmdir(&self.runtime_dir).is_ok();
+            if is_done {
+                return;
+            }
+            // A node of another domain has come since the folder was read, and may have left again.
+            self.mark_as_made(runtime);
+        }
+    }
+
     /// Removes the folders unless something is in them, or they are another user's.
     fn remove_folders(&self, folders: &Opened) {
         let name = self.domain_dir.file_name().unwrap_or_default();
         if unlinkat(&folders.runtime, name, AtFlags::REMOVEDIR).is_ok() {
-            // Refused while other domains are in it, which is as it should be.
-            let _ = rmdir(&self.runtime_dir);
+            self.remove_runtime_dir(&folders.runtime);
         }
     }
 }

@@ -4,7 +4,9 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use derecho_core::ids::NodeId;
@@ -305,6 +307,117 @@ fn a_full_disk_is_waited_for_or_left() {
         assert_eq!(logs.close(LONG), Ending::Clean);
         assert_eq!(handle.durable(), durable);
     }
+}
+
+/// Texts of the warnings of this process.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    fn mention(&self, words: &[&str]) -> bool {
+        let texts = self.0.lock().unwrap();
+        texts.iter().any(|text| words.iter().all(|word| text.contains(word)))
+    }
+}
+
+impl tracing::field::Visit for Warnings {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        if field.name() == "message" {
+            self.0.lock().unwrap().push(format!("{value:?}"));
+        }
+    }
+}
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// A folder on a disk that is full when a test says so.
+struct Roomy {
+    disk: Folder,
+    is_full: Arc<AtomicBool>,
+}
+
+macro_rules! passed_on {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        fn $name(&mut self, $($arg: $type),*) -> Result<$result, DiskError> {
+            self.disk.$name($($arg),*)
+        }
+    )*};
+}
+
+impl Disk for Roomy {
+    passed_on! {
+        list() -> Vec<String>;
+        length(name: &str) -> u64;
+        read_at(name: &str, at: u64, into: &mut [u8]) -> usize;
+        create(name: &str) -> ();
+        sync_file(name: &str) -> ();
+        sync_folder() -> ();
+        rename(from: &str, to: &str) -> ();
+        remove(name: &str) -> ();
+        truncate(name: &str, length: u64) -> ();
+    }
+
+    fn write_at(&mut self, name: &str, at: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        match self.is_full.load(Ordering::SeqCst) {
+            true => Err(DiskError::Full),
+            false => self.disk.write_at(name, at, bytes),
+        }
+    }
+
+    fn place(&self) -> String {
+        self.disk.place()
+    }
+}
+
+#[test]
+fn wait_for_room_is_traced_at_its_begin_and_its_end() {
+    let warnings = Warnings::default();
+    tracing::subscriber::set_global_default(warnings.clone()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Roomy { disk: Folder::open(folder.path()).unwrap(), is_full: Arc::default() };
+    let is_full = Arc::clone(&disk.is_full);
+    let logs = Logs::start_on(disk, GROUP, LOG, small()).unwrap();
+    let stream = StreamKey(0x77);
+    let (handle, _) = logs.stream(stream, OnFull::Wait, || {}).unwrap();
+    let push = |version| {
+        let mut batch = handle.batch();
+        batch.push(entry(version, &[7; 50])).unwrap();
+        handle.try_push(batch).unwrap();
+    };
+    push(1);
+    until(|| handle.durable() == Version(1));
+    let (name, place) = (stream.to_string(), folder.path().display().to_string());
+    assert!(!warnings.mention(&[&name]));
+    is_full.store(true, Ordering::SeqCst);
+    push(2);
+    until(|| handle.state() == StreamState::Full);
+    assert!(warnings.mention(&[&name, "waits for room", "make room", &place]));
+    assert!(!warnings.mention(&[&name, "has room again"]));
+    is_full.store(false, Ordering::SeqCst);
+    until(|| handle.state() == StreamState::Open);
+    assert!(warnings.mention(&[&name, "has room again"]));
+    until(|| handle.durable() == Version(2));
+    assert_eq!(logs.close(LONG), Ending::Clean);
 }
 
 /// What waits for a slow disk is bounded by bytes as well as by batches; nothing that was refused is lost.

@@ -24,8 +24,9 @@ impl Folder {
         above: BorrowedFd<'_>,
         name: &OsStr,
         path: &Path,
-    ) -> Result<OwnedFd, JoinError> {
+    ) -> Result<(OwnedFd, bool), JoinError> {
         let deadline = Instant::now() + UNFINISHED_LIMIT;
+        let mut is_made = false;
         loop {
             let made = match mkdirat(above, name, Mode::RWXU) {
                 Ok(()) => true,
@@ -35,6 +36,7 @@ impl Folder {
                     return Err(JoinError::system(doing, errno));
                 }
             };
+            is_made |= made;
             let looking = |errno| {
                 JoinError::system(format!("looking at the folder {}", path.display()), errno)
             };
@@ -53,7 +55,7 @@ impl Folder {
                 stat => self.inspect(&stat.map_err(looking)?),
             };
             match (fault, opened) {
-                (Fault::None, Ok(folder)) => return Ok(folder),
+                (Fault::None, Ok(folder)) => return Ok((folder, is_made)),
                 // It was exchanged between the two looks, or cannot be opened at all.
                 (Fault::None, Err(_)) if Instant::now() < deadline => {}
                 (Fault::None, Err(errno)) => return Err(looking(errno)),

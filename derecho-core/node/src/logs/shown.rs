@@ -143,6 +143,7 @@ impl Shown {
     /// There is room again, if there was none.
     pub(super) fn show_room(&self) {
         if self.state() == StreamState::Full {
+            tracing::warn!("the log of stream {} has room again, and goes on", self.key);
             self.show(StreamState::Open, None);
         }
     }
@@ -150,6 +151,7 @@ impl Shown {
     /// There is no room, for a while.
     pub(super) fn show_full(&self, error: LogError) {
         if self.state() != StreamState::Full {
+            tracing::warn!("the log of stream {} waits for room: {error}", self.key);
             self.show(StreamState::Full, Some(error));
         }
     }

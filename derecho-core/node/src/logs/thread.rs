@@ -545,7 +545,7 @@ impl<D: Disk> Writer<D> {
             let shown = Arc::clone(&kept.shown);
             if key == VIEWS && error.is_full() && !self.closing.load(Ordering::Acquire) {
                 // The logs beside it have policies of their own for a full disk, and are not kept from them.
-                return shown.show_full(error);
+                return shown.show_full(error.within(&self.disk.place()));
             }
             if let Some(state) = self.judge(&shown, &error) {
                 return self.give_up(key, (state, error));
@@ -564,7 +564,7 @@ impl<D: Disk> Writer<D> {
         if self.closing.load(Ordering::Acquire) {
             return Some(StreamState::Failed);
         }
-        shown.show_full(error.clone());
+        shown.show_full(error.clone().within(&self.disk.place()));
         std::thread::sleep(ROOM_AGAIN);
         None
     }

@@ -1,0 +1,91 @@
+//! A process that creates and deletes its reader of an atomic topic all the time: the writer and the other
+//! readers do not notice.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use dds_api::prelude::*;
+use support::{
+    Actor, Dice, Got, Meeting, SOON, join, role, say, seed, take_to_the_end, write_until,
+};
+use support::{Mark, listen};
+
+/// How often the restless process creates and deletes its reader.
+const ROUNDS: u64 = 150;
+
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "reads steadily" => act_reads(&folder),
+        "comes and goes" => act_comes_and_goes(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+fn topic(participant: &DomainParticipant) -> Topic<Mark> {
+    participant.topic::<Mark>("Marks").atomic().create().unwrap()
+}
+
+fn act_reads(folder: &Path) {
+    let participant = join(folder);
+    let reader = participant.reader(&topic(&participant)).create().unwrap();
+    say("ready");
+    let mut got = Got::default();
+    take_to_the_end(&reader, &mut got);
+    say(&format!("{} {}", got.first.unwrap(), got.next));
+    listen();
+}
+
+fn act_comes_and_goes(folder: &Path) {
+    let participant = join(folder);
+    let topic = topic(&participant);
+    let mut dice = Dice(seed());
+    for _ in 0..ROUNDS {
+        let reader = participant.reader(&topic).create().unwrap();
+        let mut held = Vec::new();
+        let mut got = Got::default();
+        // The first sample shows that the reader takes part; of what follows it takes some.
+        for _ in 0..=dice.below(8) {
+            let sample = reader.take_next(SOON).unwrap().unwrap();
+            got.take_in(&sample);
+            held.push(sample);
+        }
+        drop(reader);
+        held.iter().for_each(|sample| sample.assert_whole());
+    }
+    say("over");
+    listen();
+}
+
+/// A reader that was deleted had still to take what was sent before; the sender had used that memory again, and was called
+/// faulty for it.
+#[test]
+fn a_reader_that_comes_and_goes_gets_nobody_evicted() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let writer = participant.writer(&topic(&participant)).in_flight(64);
+    let writer = writer.max_blocking_time(SOON).create().unwrap();
+    let mut steady = Actor::start("reads steadily", &meeting, 1);
+    assert_eq!(steady.hear(), "ready");
+    writer.wait_for_readers(1, SOON).unwrap();
+    let mut restless = Actor::start("comes and goes", &meeting, 2);
+    let (over, written) = (AtomicBool::new(false), AtomicU64::new(0));
+    let count = std::thread::scope(|scope| {
+        let writing = scope.spawn(|| write_until(&over, &written, &writer));
+        let end = restless.try_hear();
+        over.store(true, Ordering::Relaxed);
+        let count = writing.join().expect("the writer is not isolated");
+        assert_eq!(end.as_deref(), Some("over"), "the restless reader goes on to its end");
+        count
+    });
+    assert_eq!(steady.hear(), format!("0 {count}"), "the steady reader gets all, in order");
+    steady.finish();
+    restless.finish();
+    drop((writer, participant));
+    meeting.assert_empty();
+}

@@ -1,0 +1,158 @@
+//! A process that meets the participants of a domain, never asks to be one of them, and says of their group whatever would harm it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs::read_to_string;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use dds_transport_rdma::shm::{ShmConfig, ShmLink};
+use derecho_core::bytes::Wire;
+use derecho_core::group::report::{Cut, Progress};
+use derecho_core::ids::{NodeId, Peer, RegionId};
+use derecho_core::link::{Generation, Link};
+use derecho_core::membership::{Decision, Member, Message, View};
+use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent};
+use derecho_core::note::Note;
+use derecho_node::clock;
+use derecho_node::duty::Duty;
+use support::{
+    Actor, Got, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, take_to_the_end,
+    writer_of,
+};
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "reader" => act_reader(&folder),
+        "stranger" => act_stranger(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+fn act_reader(folder: &Path) {
+    let participant = join(folder);
+    let reader = reader_of(&participant, "Marks");
+    say("ready");
+    let mut got = Got::default();
+    take_to_the_end(&reader, &mut got);
+    say(&format!("{:?} {}", got.first, got.next));
+    while listen().is_some() {}
+}
+
+/// A word of the group: what stands before it says of which kind it is.
+fn word(kind: u8, what: &impl Wire) -> Vec<u8> {
+    let word = [vec![kind], what.to_bytes()].concat();
+    Note::Part { left: 0, bytes: word }.encode()
+}
+
+fn rule(message: &Message<Progress>) -> Vec<u8> {
+    word(0, &[vec![0], message.to_bytes()].concat())
+}
+
+/// What would let in nodes that do not exist, put an end to the group, and fill the memory of its members.
+fn words(me: NodeId) -> Vec<Vec<u8>> {
+    let mut words = Vec::new();
+    let member = |node, slot| Member { node, slot, votes: 1, weight: 1 };
+    for number in 2..12 {
+        // The first group that was founded in the domain; its views have low numbers.
+        let next = View { group: Generation(1), number, members: vec![member(me, 40)] };
+        words.push(rule(&Message::Decided(Decision { next, cut: Cut::default() })));
+    }
+    for number in 0..40 {
+        let node = NodeId(0xbad << 64 | number);
+        words.push(rule(&Message::Join { node, weight: 1 }));
+    }
+    for number in 0..1000_u64 {
+        let start = |key: u64| ((number << 32 | key, 0_u64), ((RegionId(key), 0_u64), 0_u64));
+        words.push(word(2, &(0..300).map(start).collect::<Vec<_>>()));
+        words.push(word(3, &(number % 12, vec![7_u8; 12_000])));
+        words.push(word(3, &(2 + number, vec![7_u8; 12_000])));
+        words.push(word(3, &(1_u64 << 40, vec![7_u8; 12_000])));
+    }
+    words
+}
+
+fn act_stranger(folder: &Path) {
+    let mut config = ShmConfig::new("domain-0");
+    config.runtime_dir = Some(folder.to_owned());
+    let mut link = ShmLink::join(config).unwrap();
+    let acks = link.open(ACKS, ACKS_WORDS).unwrap();
+    let me = link.node();
+    let mut duty = Duty::new(Node::new(me, acks, Arc::new(|| {})), link);
+    let (mut peers, deadline) = (BTreeSet::<Peer>::new(), Instant::now() + PATIENCE);
+    let turn = |duty: &mut Duty<Node, ShmLink>, peers: &mut BTreeSet<Peer>| {
+        duty.turn(clock::now());
+        while let Some(event) = duty.machine.next_event() {
+            if let NodeEvent::PeerUp { peer, .. } = event {
+                peers.insert(peer);
+            }
+        }
+        assert!(Instant::now() < deadline, "the others neither come nor listen");
+    };
+    while peers.len() < 2 {
+        turn(&mut duty, &mut peers);
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    let all: Vec<Peer> = peers.iter().copied().collect();
+    for word in words(me) {
+        for &peer in &all {
+            while duty.link.note(peer, &word).is_err() {
+                turn(&mut duty, &mut peers);
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+        duty.link.ring(&all, &[]);
+        turn(&mut duty, &mut peers);
+    }
+    say("said");
+    while listen().is_some() {
+        turn(&mut duty, &mut peers);
+    }
+}
+
+/// Bytes of memory that this process uses.
+fn memory() -> u64 {
+    let status = read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn words_of_a_stranger_change_nothing() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let writer = writer_of(&participant, "Marks");
+    let mut reader = Actor::start("reader", &meeting, 0);
+    assert_eq!(reader.hear(), "ready");
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write(&Mark::new(0)).unwrap();
+    let before = memory();
+    let mut stranger = Actor::start("stranger", &meeting, 0);
+    assert_eq!(stranger.hear(), "said");
+    for number in 1..2000 {
+        writer.write(&Mark::new(number)).unwrap();
+    }
+    // Nobody is waited for who does not exist: somebody else comes in as ever.
+    let mut other = Actor::start("reader", &meeting, 1);
+    assert_eq!(other.hear(), "ready");
+    writer.wait_for_readers(2, SOON).unwrap();
+    let grown = memory().saturating_sub(before);
+    assert!(grown < 24 << 20, "a stranger takes {grown} bytes");
+    writer.write(&Mark::last(2000)).unwrap();
+    assert_eq!(reader.hear(), "Some(0) 2001");
+    let told = other.hear();
+    assert!(told.ends_with(" 2001"), "{told}");
+    stranger.kill();
+    reader.finish();
+    other.finish();
+    drop((writer, participant));
+    meeting.assert_empty();
+}
