@@ -99,7 +99,7 @@ fn store_stays_whole_whatever_a_writer_does_to_keys() {
         std::thread::spawn(move || writer.hear().parse::<u32>().map(|written| (writer, written)));
     let (mut taken, deadline) = (0, Instant::now() + PATIENCE);
     while !done.is_finished() && Instant::now() < deadline {
-        taken += reader.take(.., Timeout::millis(10)).unwrap().len();
+        taken += reader.take(.., Timeout::millis(10)).unwrap().count();
     }
     let (mut writer, written) = done.join().unwrap().unwrap();
     assert_eq!(written, SAMPLES);

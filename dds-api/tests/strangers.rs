@@ -10,7 +10,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dds_api::prelude::*;
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::bytes::Wire;
 use derecho_core::group::report::{Cut, Progress};

@@ -114,10 +114,10 @@ impl<'a> Cycle<'a> {
             }
             self.apply(step)?;
         }
-        if self.evidence.violations.is_empty() {
-            if let Err(Interrupted) = self.close()? {
-                return Ok(Err(Interrupted));
-            }
+        if self.evidence.violations.is_empty()
+            && let Err(Interrupted) = self.close()?
+        {
+            return Ok(Err(Interrupted));
         }
         if !self.evidence.violations.is_empty() {
             self.describe();
@@ -167,10 +167,10 @@ impl<'a> Cycle<'a> {
     }
 
     fn start(&mut self, step: &Step, endpoints: &[Order]) -> Result<(), Failure> {
-        if let Some(index) = self.slots[step.slot] {
-            if self.processes[index].takes_part() {
-                return Ok(());
-            }
+        if let Some(index) = self.slots[step.slot]
+            && self.processes[index].takes_part()
+        {
+            return Ok(());
         }
         let number = self.processes.len() as u32;
         // The plant is in the process of the anchor, which is not killed; all others are compared with it.

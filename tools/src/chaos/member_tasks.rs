@@ -207,17 +207,20 @@ impl Recorder<'_> {
         };
         self.deliveries += 1;
         let is_time = self.deliveries == BEFORE_PLANT && self.level == Level::Atomic;
-        match self.shared.plant {
+        let plant = self.shared.plant;
+        match plant {
             Some(Plant::Skip) if is_time => return,
             Some(Plant::Tail) if self.level == Level::Atomic && self.deliveries > BEFORE_PLANT => {
                 return;
             }
             Some(Plant::Twice) if is_time => journal.add(record),
             Some(Plant::Change) if is_time => is_whole = false,
-            Some(Plant::Swap) if self.level == Level::Atomic && !self.has_swapped => {
-                if self.swap(journal, record, id) {
-                    return;
-                }
+            Some(Plant::Swap)
+                if self.level == Level::Atomic
+                    && !self.has_swapped
+                    && self.swap(journal, record, id) =>
+            {
+                return;
             }
             _ => {}
         }

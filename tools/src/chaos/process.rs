@@ -30,7 +30,6 @@ pub(crate) enum End {
 /// What happened to a member. Times are nanoseconds of the monotonic clock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fate {
-    pub(crate) started: u64,
     pub(crate) ready: Option<u64>,
     /// From SIGSTOP to SIGCONT, which is missing while the process is stopped.
     pub(crate) stops: Vec<(u64, Option<u64>)>,
@@ -78,7 +77,6 @@ impl Process {
             let value = clap::ValueEnum::to_possible_value(&plant);
             command.arg("--plant").args(value.iter().map(clap::builder::PossibleValue::get_name));
         }
-        let started = clock::now();
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -98,7 +96,7 @@ impl Process {
             });
         }
         let input = child.stdin.take();
-        let fate = Fate { started, ..Fate::default() };
+        let fate = Fate::default();
         Ok(Process { number, child, input, fate, settled: None, status: None })
     }
 
