@@ -325,7 +325,8 @@ fn whoever_is_counted_gets_all_that_is_written_from_then_on() {
     let writer = writer_of(&here, &topic);
     let mut number = 0;
     let mut write = || {
-        writer.write(&Mark::new(number)).unwrap();
+        let written = writer.write(&Mark::new(number));
+        written.unwrap_or_else(|error| panic!("{error}: {}", here.describe()));
         number += 1;
         number
     };

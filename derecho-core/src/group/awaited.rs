@@ -40,15 +40,12 @@ pub(super) struct Awaited {
     streams: Vec<(Wait, u64)>,
     /// All waits: since when each lasts, and how far the member that is awaited has come.
     since: BTreeMap<Wait, (Time, u64)>,
-    /// A member that lives, and comes no further in an order for so long, is suspected; `None`: never.
-    most: Option<u64>,
+    /// Limit of the silence of a member that is awaited; `None`: there is none.
+    timeout: Option<u64>,
     looked: Time,
     /// A condition has come about since the last look.
     is_new: bool,
 }
-
-/// So many times the member timeout a member that answers may make no progress in an order.
-const STUCK: u64 = 10;
 
 impl Awaited {
     pub(super) fn new(patience: &Patience) -> Awaited {
@@ -58,7 +55,7 @@ impl Awaited {
             next_scan: Time(0),
             streams: Vec::new(),
             since: BTreeMap::new(),
-            most: patience.member_timeout.map(|timeout| timeout.saturating_mul(STUCK)),
+            timeout: patience.member_timeout,
             looked: Time(0),
             is_new: false,
         }
@@ -96,10 +93,10 @@ impl<S: State> Group<S> {
         let is_member =
             |node: NodeId| view.rank_of(node).is_some() || newest.rank_of(node).is_some();
         waits.retain(|(wait, _)| is_member(wait.node));
-        let Awaited { since, looked, most, interval, .. } = &mut self.awaited;
+        let Awaited { since, looked, timeout, interval, .. } = &mut self.awaited;
         // Whoever was stopped itself has not waited all that time.
         let patient =
-            most.is_none_or(|most| now.since(*looked) <= (most / STUCK / 2).max(*interval));
+            timeout.is_none_or(|timeout| now.since(*looked) <= (timeout / 2).max(*interval));
         *looked = now;
         let known = core::mem::take(since);
         *since = waits
@@ -109,15 +106,6 @@ impl<S: State> Group<S> {
                 (wait, (same.map_or(now, |(since, _)| *since), progress))
             })
             .collect();
-        let most = most.unwrap_or(u64::MAX);
-        let of_order = |wait: &Wait| {
-            let conditions = [Condition::Receipt, Condition::Slot, Condition::End];
-            conditions.contains(&wait.condition)
-        };
-        let stuck = self.awaited.since.iter().filter(|(wait, _)| of_order(wait));
-        let stuck = stuck.filter(|(_, (since, _))| now.since(*since) >= most);
-        let stuck: Vec<NodeId> = stuck.map(|(wait, _)| wait.node).collect();
-        stuck.into_iter().for_each(|node| self.council.faulty(node, now));
         let waits = self.awaited.since.keys();
         let mut nodes: Vec<NodeId> = waits.map(|wait| wait.node).collect();
         nodes.sort_unstable();

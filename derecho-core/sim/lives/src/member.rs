@@ -171,14 +171,6 @@ impl Member {
         self.me
     }
 
-    /// Takes no part in a topic any more, without a word, as by an error in the protocol; it lives, and answers.
-    pub fn freeze(&mut self, topic: u64) {
-        let subgroup = self.group().subgroup(topic);
-        if let Some(id) = subgroup {
-            self.group_mut().node_mut().wedge_subgroup(id);
-        }
-    }
-
     /// What it waits for, and whom it awaits.
     pub fn waits(&self) -> impl Iterator<Item = Wait> + '_ {
         self.group().waits().map(|(wait, _)| wait)

@@ -218,29 +218,3 @@ fn a_reader_that_has_stopped_is_left_out_at_every_rate() {
         }
     }
 }
-
-/// A member that lives and answers, and makes no progress in one order, holds up that order for ten times the patience at most.
-#[test]
-fn a_member_that_makes_no_progress_in_an_order_is_left_out_although_it_answers() {
-    for seed in 0..10 {
-        let mut world = World::local(Config::adversarial(seed), 4);
-        world.settle();
-        for node in world.all() {
-            world.act(node, |member| member.enter(7, true, true));
-        }
-        world.run(200_000);
-        world.settle();
-        let frozen = world.all()[seed as usize % 4];
-        world.act(frozen, |member| member.freeze(7));
-        world.run(1_000);
-        let writer = world.all()[(seed as usize + 1) % 4];
-        world.act(writer, |member| member.write(7));
-        world.run(PATIENCE / 2);
-        assert_eq!(world.member(writer).members().len(), 4, "seed {seed}: it answers");
-        world.run(PATIENCE);
-        let name = world.member(frozen).id();
-        let waits: Vec<_> = world.member(writer).waits().collect();
-        assert!(!world.member(writer).members().contains(&name), "seed {seed}: {waits:?}");
-        assert_eq!(world.member(writer).members().len(), 3, "seed {seed}: nobody else");
-    }
-}
