@@ -182,6 +182,8 @@ fn a_standstill_names_the_topic_and_who_is_awaited_while_it_lasts() {
     until("there is room for a sample", || writing.write(0));
     let mut seen = Vec::new();
     until("the standstill is told", || {
+        // The child may have received what was written while the signal was on its way.
+        writing.write(0);
         seen = writing.participant.standstills();
         seen.iter().any(|still| still.topic.is_some())
     });
