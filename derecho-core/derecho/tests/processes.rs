@@ -7,7 +7,7 @@ mod actors;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{TryRecvError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -16,23 +16,31 @@ use derecho::{
     Everyone, Group, GroupBuilder, GroupError, NodeId, ObjectEvent, Replicated, Sharded, Wire,
 };
 
-/// A log of who added what, as a sum that depends on the order; some ballast makes its way long.
+/// Checksum over all updates in their order, and the number of updates of each writer. Ballast prolongs the transfer.
 #[derive(Default)]
 struct Chain {
     sum: u64,
     count: BTreeMap<u64, u64>,
 }
 
+/// One update: the writer's membership when the number was chosen, the writer, and the number among its updates.
+type Update = (NodeId, (u64, u64));
+
 /// Bytes that are told with the object.
 const BALLAST: usize = 6 << 20;
+/// Time between two updates of a writer.
+const PAUSE: Duration = Duration::from_micros(300);
 
 impl Replicated for Chain {
-    /// Who adds, and its how-manieth this is.
-    type Update = (u64, u64);
+    type Update = Update;
     type Question = ();
     type Reply = u64;
 
-    fn apply(&mut self, _: NodeId, (who, number): (u64, u64)) -> u64 {
+    fn apply(&mut self, from: NodeId, (membership, (who, number)): Update) -> u64 {
+        // A number from before an exclusion may be sent after the return: such an update has no effect.
+        if membership != from {
+            return self.sum;
+        }
         let count = self.count.entry(who).or_default();
         assert_eq!(*count, number, "of {who} no update is missed, and none comes twice");
         *count += 1;
@@ -67,17 +75,12 @@ fn builder(folder: &Path) -> GroupBuilder {
 #[test]
 fn act() {
     let Some((who, folder)) = role() else { return };
-    let rejoined = Arc::new(AtomicBool::new(false));
-    let again = Arc::clone(&rejoined);
     let group = builder(&folder)
         .rejoin(true)
         .on_object(move |event| match event {
             ObjectEvent::Started { start, .. } => say(&format!("started {start:?}")),
             ObjectEvent::Isolated(fate) => say(&format!("isolated {fate:?}")),
-            ObjectEvent::Rejoined(_) => {
-                again.store(true, Ordering::SeqCst);
-                say("rejoined");
-            }
+            ObjectEvent::Rejoined(_) => say("rejoined"),
             _ => {}
         })
         .join(LIMIT)
@@ -88,45 +91,105 @@ fn act() {
         panic!("{error}: {}", group.describe());
     }
     say("ready");
-    let stop = Arc::new(AtomicBool::new(false));
-    let ear = Arc::clone(&stop);
+    let (orders, told) = channel();
     std::thread::spawn(move || {
-        let _ = std::io::stdin().lock().lines().next();
-        ear.store(true, Ordering::SeqCst);
+        let lines = std::io::stdin().lock().lines().map_while(std::io::Result::ok);
+        lines.for_each(|line| drop(orders.send(line)));
     });
-    // Where its numbers go on: those who are new begin with none.
-    let mut number = chain.read(|chain| chain.count.get(&who).copied().unwrap_or(0)).unwrap();
-    while !stop.load(Ordering::SeqCst) {
-        if rejoined.swap(false, Ordering::SeqCst) {
-            chain.wait_ready(LIMIT).unwrap();
-            // What it had sent before and nobody has is lost.
-            number = chain.read(|chain| chain.count.get(&who).copied().unwrap_or(0)).unwrap();
+    // Own membership, and the number of its next update: the count of those that the object holds.
+    let next = || {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let me = group.me();
+            let count = chain
+                .wait_ready(LIMIT / 30)
+                .and_then(|()| chain.read(|chain| chain.count.get(&who).copied().unwrap_or(0)));
+            match count {
+                Ok(count) if group.me() == me => return (me, count),
+                Ok(_) => {}
+                Err(error) => {
+                    let goes_on = is_temporary(&error) && Instant::now() < deadline;
+                    assert!(goes_on, "{error}: {}", group.describe());
+                }
+            }
+            std::thread::sleep(PAUSE);
         }
-        match chain.send(&(who, number), Duration::from_millis(200)) {
+    };
+    let (mut me, mut number) = next();
+    while matches!(told.try_recv(), Err(TryRecvError::Empty)) {
+        if group.me() != me {
+            // Updates that were sent before the exclusion and reached nobody are lost.
+            (me, number) = next();
+        }
+        match chain.send(&(me, (who, number)), Duration::from_millis(200)) {
             Ok(()) => number += 1,
-            Err(GroupError::TimedOut(_)) => {}
-            Err(GroupError::Isolated(_) | GroupError::NoSeat { .. }) => {}
-            Err(GroupError::Inadequate { .. }) => {}
+            Err(error) => assert!(is_temporary(&error), "{error}"),
+        }
+        std::thread::sleep(PAUSE);
+    }
+    // The own reply to the last update proves that this member has applied all its updates. A slow machine may have
+    // the member excluded before the reply arrives; then its numbers continue from what the object holds.
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        if group.me() != me {
+            (me, number) = next();
+        }
+        let replies = chain.query(&(me, (who, number)), LIMIT / 10).and_then(|replies| {
+            number += 1;
+            replies.wait(LIMIT / 10)
+        });
+        match replies {
+            Ok(replies) if replies.get(&me).is_some_and(Result::is_ok) => break,
+            Ok(replies) => assert!(Instant::now() < deadline, "{replies:?}"),
+            Err(error) => {
+                let goes_on = is_temporary(&error) && Instant::now() < deadline;
+                assert!(goes_on, "{error}: {}", group.describe());
+            }
+        }
+        std::thread::sleep(PAUSE);
+    }
+    say("stopped");
+    // The object is reported at each request until all members have the same one.
+    for _ in told {
+        match chain.read(|chain| (chain.sum, chain.count.clone())) {
+            Ok((sum, count)) => say(&format!("end {sum} of {count:?}")),
+            Err(error) if is_temporary(&error) => say("end later"),
             Err(error) => panic!("{error}"),
         }
-        std::thread::sleep(Duration::from_micros(300));
     }
-    // All that was sent here is applied here, once the answers to a last one have come.
-    let replies = chain.query(&(who, number), LIMIT).unwrap().wait(LIMIT).unwrap();
-    assert!(replies[&group.me()].is_ok(), "{replies:?}");
-    say("stopped");
-    std::thread::sleep(Duration::from_millis(500));
-    let (sum, count) = chain.read(|chain| (chain.sum, chain.count.clone())).unwrap();
-    say(&format!("end {sum} {count:?}"));
-    std::thread::sleep(Duration::from_secs(2));
 }
 
-/// All end with the same object.
+/// Whether a member that stays, or comes in again, may repeat the call.
+fn is_temporary(error: &GroupError) -> bool {
+    matches!(
+        error,
+        GroupError::TimedOut(_)
+            | GroupError::Isolated(_)
+            | GroupError::NoSeat { .. }
+            | GroupError::Inadequate { .. }
+    )
+}
+
+/// Stops all writers, and waits until all members hold the same object. Objects that count the same updates have
+/// the same checksum at every moment.
 fn end(actors: &mut [Actor]) {
     actors.iter_mut().for_each(Actor::stop);
     actors.iter().for_each(|actor| drop(actor.hear("stopped")));
-    let ends: Vec<String> = actors.iter().map(|actor| actor.hear("end")).collect();
-    assert!(ends.windows(2).all(|pair| pair[0] == pair[1]), "{ends:#?}");
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        actors.iter_mut().for_each(Actor::stop);
+        let ends: Vec<String> = actors.iter().map(|actor| actor.hear("end")).collect();
+        let objects = ends.iter().filter_map(|end| end.split_once(" of "));
+        let mut sums = BTreeMap::new();
+        for (sum, count) in objects.clone() {
+            assert_eq!(*sums.entry(count).or_insert(sum), sum, "{ends:#?}");
+        }
+        if sums.len() == 1 && objects.count() == actors.len() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{ends:#?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
@@ -171,6 +234,9 @@ fn one_is_stopped_and_comes_in_again() {
     end(&mut actors);
 }
 
+/// An update that no member takes.
+const UPDATE: Update = (NodeId(0), (0, 0));
+
 /// The nodes of one process, as threads see them.
 fn member(folder: &Path, attributes: &str) -> Group {
     GroupBuilder::new("test")
@@ -189,7 +255,7 @@ fn what_is_not_there_is_said() {
     // A moment after it has come in it may not be known yet that it is there itself.
     let deadline = Instant::now() + LIMIT;
     loop {
-        let error = chain.send(&(0, 0), LIMIT).unwrap_err();
+        let error = chain.send(&UPDATE, LIMIT).unwrap_err();
         assert!(matches!(error, GroupError::Inadequate { .. }), "{error}");
         if error.to_string().contains("2 members are needed, 1 are there") {
             break;
@@ -204,7 +270,7 @@ fn what_is_not_there_is_said() {
     assert_eq!(plan.len(), 2);
     chain.wait_ready(LIMIT).unwrap();
     let other = first.shard::<Chain>("chain", 1).unwrap();
-    assert!(matches!(other.send(&(0, 0), LIMIT), Err(GroupError::NoSeat { .. })));
+    assert!(matches!(other.send(&UPDATE, LIMIT), Err(GroupError::NoSeat { .. })));
     // Who is no member of a shard asks one who is.
     let answer = other.ask(second.me(), &(), LIMIT).unwrap().wait(LIMIT).unwrap();
     second.shard::<Chain>("chain", 1).unwrap().wait_ready(LIMIT).unwrap();
@@ -217,7 +283,7 @@ fn what_is_not_there_is_said() {
     assert!(error.to_string().contains("has left the group"), "{error}");
     first.wait_view(LIMIT, |view| view.members.len() == 1).unwrap();
     let deadline = Instant::now() + LIMIT;
-    while !matches!(chain.send(&(0, 0), LIMIT), Err(GroupError::Inadequate { .. })) {
+    while !matches!(chain.send(&UPDATE, LIMIT), Err(GroupError::Inadequate { .. })) {
         assert!(Instant::now() < deadline);
     }
 }
@@ -234,8 +300,9 @@ fn a_checkpoint_begins_where_it_was_taken() {
         let group = builder().join(LIMIT).unwrap();
         let chain = group.shard::<Chain>("chain", 0).unwrap();
         chain.wait_ready(LIMIT).unwrap();
-        (0..100).for_each(|number| chain.send(&(1, number), LIMIT).unwrap());
-        let replies = chain.query(&(1, 100), LIMIT).unwrap().wait(LIMIT).unwrap();
+        let me = group.me();
+        (0..100).for_each(|number| chain.send(&(me, (1, number)), LIMIT).unwrap());
+        let replies = chain.query(&(me, (1, 100)), LIMIT).unwrap().wait(LIMIT).unwrap();
         let sum = replies[&group.me()].unwrap();
         (chain.checkpoint().unwrap(), sum)
     };
