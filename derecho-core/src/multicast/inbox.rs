@@ -204,13 +204,15 @@ unsafe impl Send for Record {}
 unsafe impl Sync for Record {}
 
 impl Record {
-    /// The bytes. They are the peer's memory: a correct peer leaves them alone while this lives;
-    /// whoever reads them must take any content.
+    /// The bytes, where they lie in the sender's memory. A correct sender leaves them alone while this record lives. A faulty or
+    /// hostile one may change them between any two reads: no decision may depend on two reads that agree (I-330), and nothing that
+    /// has to stay valid, such as a `str`, may be made of them without a copy (decision 39).
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `start` and the length were checked against the replica, which the source keeps
-        // mapped. Every bit pattern is a valid u8. The sender does not overwrite the range while
-        // this node's `held` bit for its chunk is set, which it is as long as this lives.
+        // SAFETY: `start` and the length were checked against the replica, which the source keeps mapped, and every bit pattern is
+        // a valid u8. That the bytes do not change is the sender's promise (I-6), which this process cannot enforce: where
+        // the sender breaks it, a read is a race with a process outside of the program, whose outcome the language does not
+        // define. In practice each read gives some byte; callers that do not trust the sender copy first, and rely on the copy.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.extent.length as usize) }
     }
 
@@ -446,16 +448,19 @@ impl Inbox {
     /// The part that the turn puts into; for the turn.
     #[inline]
     fn back(&self) -> &Part {
-        // SAFETY: the last part is freed only with the queue: whoever takes leaves it only for a
-        // next one, which only the turn makes, and it is the turn that is here.
+        // SAFETY: whoever takes frees a part only after its `next` was set, which only the turn does, in `go_on`, after it has
+        // put the next part here. So the part that is here has no next one yet and is freed only with the queue. That one
+        // thread alone is the turn is the rule of `Inbox`, which its methods for the turn cannot check; `&self` does not
+        // outlive the queue, and `go_on` does not use this reference after it has set `next`.
         unsafe { &*self.back.load(Ordering::Relaxed) }
     }
 
     /// The part that is taken from; for whoever takes.
     #[inline]
     fn front(&self) -> &Part {
-        // SAFETY: the first part is freed only by whoever takes, when it goes on to the next one,
-        // and it is the only one who takes that is here.
+        // SAFETY: the first part is freed only in `leave_first`, by whoever takes, which does not use this reference after that.
+        // That one thread at a time takes, or asks what waits, is the rule of `Inbox`: its callers keep it by a lock, and two
+        // threads that break it could use a part that is freed.
         unsafe { &*self.front.load(Ordering::Relaxed) }
     }
 

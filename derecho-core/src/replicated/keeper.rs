@@ -69,7 +69,7 @@ struct Message<'a> {
 }
 
 fn split(message: &[u8]) -> Option<Message<'_>> {
-    let (kind, mut rest) = message.split_first()?;
+    let (&kind, mut rest) = message.split_first()?;
     if kind & !(QUERY | TIMED) != 0 {
         return None;
     }
@@ -295,7 +295,9 @@ impl<O: Object> Keeper<O> {
         };
         let is_new = self.cursor >= (has.epoch, has.applied);
         self.cursor.1 += 1;
-        let Some(Message { query, time, payload }) = split(record.bytes()) else {
+        // I-330: what is applied is what is logged.
+        let mut message = record.bytes().to_vec();
+        let Some(Message { query, time, payload }) = split(&message) else {
             // No correct member sends this; it counts all the same, for it counts everywhere.
             has.applied += u64::from(is_new);
             if is_new {
@@ -307,7 +309,8 @@ impl<O: Object> Keeper<O> {
             has.applied = self.cursor.1;
             self.object.apply(from.node, payload)
         });
-        let update = record.bytes().len() - payload.len();
+        let head = message.len() - payload.len();
+        let update = message.split_off(head);
         match is_new {
             true => self.note((from, record), (Some(update), time), around.me),
             false => self.had(from, record.number(), around.me),

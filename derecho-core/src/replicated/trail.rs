@@ -1,11 +1,11 @@
 //! An object as a log follows it: the updates that were applied to it.
 //!
-//! Owns: what the log has still to take. Never does: copy more than a log takes in a turn; the rest stays in its senders'
-//! memory, which is how a log that is slow, or full, holds up those who send (I-112).
+//! Owns: what the log has still to take. Never does: let go of more of the senders' memory than a log takes in a turn: so
+//! a log that is slow, or full, holds up those who send (I-112).
 //!
 //! ```text
-//!   applied ──> lent ──stage──> copied ──vouch──> whole ──> taken by the log
-//!               (in the sender's memory)   (the host says that this member is still one: I-108)
+//!   applied ──> held ──stage──> let go ──vouch──> whole ──> taken by the log
+//!     (the sender's memory, too)         (the host says that this member is still one: I-108)
 //! ```
 
 use alloc::collections::VecDeque;
@@ -34,24 +34,15 @@ pub(super) struct Applied {
     pub(super) update: Update,
 }
 
-/// Its bytes.
-pub(super) enum Update {
-    /// In the record, from there on.
-    Lent(inbox::Record, usize),
-    /// On their way to the log.
-    Copied(Vec<u8>),
+/// The bytes of an update, as they were applied (I-330).
+pub(super) struct Update {
+    pub(super) bytes: Vec<u8>,
+    /// The record of which they are a copy. Keeps its sender from using that memory again until the log may take the update soon
+    /// (I-112).
+    pub(super) holds: Option<inbox::Record>,
 }
 
-impl Update {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Update::Lent(record, from) => record.bytes().get(*from..).unwrap_or_default(),
-            Update::Copied(bytes) => bytes,
-        }
-    }
-}
-
-/// So many bytes are copied at a time.
+/// So many bytes are staged at a time.
 const STAGED: u64 = 4 << 20;
 
 /// See the [module](self).
@@ -78,7 +69,7 @@ impl ObjectTrail {
     pub(super) fn push(&mut self, applied: Applied) -> Option<u64> {
         self.end = applied.version + 1;
         let wanted = applied.version >= self.skip;
-        let bytes = footprint(applied.update.bytes());
+        let bytes = footprint(&applied.update.bytes);
         if wanted {
             self.waiting.push_back(applied);
         }
@@ -87,18 +78,18 @@ impl ObjectTrail {
 
     /// Bytes that the log has still to take.
     pub(super) fn bytes(&self) -> u64 {
-        self.waiting.iter().map(|applied| footprint(applied.update.bytes())).sum()
+        self.waiting.iter().map(|applied| footprint(&applied.update.bytes)).sum()
     }
 
-    /// Copies what comes next, as far as the log may take it soon.
+    /// Lets go of the memory of what comes next, as far as the log may take that soon.
     pub(super) fn stage(&mut self) {
         let copied = self.waiting.iter().take(self.staged);
-        let mut bytes: u64 = copied.map(|applied| footprint(applied.update.bytes())).sum();
+        let mut bytes: u64 = copied.map(|applied| footprint(&applied.update.bytes)).sum();
         while bytes < STAGED
             && let Some(next) = self.waiting.get_mut(self.staged)
         {
-            next.update = Update::Copied(next.update.bytes().to_vec());
-            bytes += footprint(next.update.bytes());
+            next.update.holds = None;
+            bytes += footprint(&next.update.bytes);
             self.staged += 1;
         }
     }
@@ -138,7 +129,7 @@ impl Trail for ObjectTrail {
             source_time: WallTime(applied.time),
             reception_time: WallTime(0),
             key: KeyHash::default(),
-            payload: applied.update.bytes(),
+            payload: &applied.update.bytes,
         }
     }
 

@@ -383,7 +383,9 @@ impl Depot {
         keeper.asked().filter(|asked| asked.request == *request)?;
         for _ in 0..most {
             let Some(record) = inbox.take() else { return Some(false) };
-            let taken = match BlockHead::read(record.bytes()) {
+            // I-330: what is checked and what is stored are the same bytes.
+            let block = record.bytes().to_vec();
+            let taken = match BlockHead::read(&block) {
                 Some((head, run)) if head.request == *request => keeper.take_block(head, run),
                 _ => Taken::Nonsense,
             };

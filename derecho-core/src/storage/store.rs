@@ -216,13 +216,14 @@ impl Store {
         self.version = self.version.max(version);
     }
 
-    /// A record was delivered.
+    /// Takes in a record that was delivered. `record` may lie in its sender's memory, which may change at any time: it is read
+    /// once (I-330).
     pub fn append(&mut self, stream: u32, number: u64, record: &[u8]) {
         self.take_in((stream, number), record, true);
     }
 
-    /// A record is kept at the place to which this store is brought: nothing that is kept there is forgotten by it, for that has
-    /// come after it, or has outlived it (I-240).
+    /// Takes in a record that is kept at the place to which this store is brought. Forgets nothing that is kept there: that
+    /// was delivered after the record, or has outlived it (I-240).
     pub(super) fn restore(&mut self, stream: u32, number: u64, record: &[u8]) {
         self.take_in((stream, number), record, false);
     }
@@ -241,6 +242,10 @@ impl Store {
             self.live = self.live.min(most);
             return;
         }
+        // I-330: all that follows depends on the copy, as all that is asked of it later does.
+        let last = self.pieces.back().expect("there is one always");
+        let memory = Arc::clone(last.segment.memory());
+        let record = memory.record(place.at as usize, record.len());
         if cleans {
             self.clean(record, version);
         }
@@ -455,6 +460,85 @@ mod tests {
             })
         };
         core::iter::from_fn(next).collect()
+    }
+
+    /// A stand-in for a sender's memory that changes: whoever looks for a key or a time there finds another one at each look.
+    struct Changing {
+        bytes: Vec<u8>,
+    }
+
+    std::thread_local! {
+        /// Where the changing memory lies, and how often anybody has looked there.
+        static CHANGING: core::cell::Cell<(usize, usize, u64)> = const { core::cell::Cell::new((0, 0, 0)) };
+    }
+
+    impl Changing {
+        fn new(bytes: Vec<u8>) -> Changing {
+            CHANGING.set((bytes.as_ptr() as usize, bytes.len(), 0));
+            Changing { bytes }
+        }
+
+        /// What a look at these bytes finds: nothing that anybody else would find, if they lie in changing memory.
+        fn look(record: &[u8], found: u64) -> u64 {
+            let (start, length, looks) = CHANGING.get();
+            if !(start..start + length).contains(&(record.as_ptr() as usize)) {
+                return found;
+            }
+            CHANGING.set((start, length, looks + 1));
+            u64::MAX - looks
+        }
+
+        fn looks() -> u64 {
+            CHANGING.get().2
+        }
+    }
+
+    const OF_CHANGING: Meaning = Meaning {
+        key: |record| Changing::look(record, key_of(record) as u64).into(),
+        time: |record| Changing::look(record, (MEANING.time)(record)),
+        several: |record| {
+            let key = Changing::look(record, key_of(record) as u64).into();
+            (key % 2 == 1).then(|| alloc::vec![key, key - 1])
+        },
+        says: |record, tell| {
+            let key = Changing::look(record, key_of(record) as u64).into();
+            tell(key, if key % 5 == 0 { Says::Over } else { Says::Lives });
+        },
+        beside: |key| !key,
+    };
+
+    #[test]
+    fn record_whose_sender_changes_it_is_filed_by_the_copy_of_it() {
+        let all = Retention::default();
+        let (depth, keys, most) = (Some(1), Some(40), Some(100));
+        let (lifespan, cleanup) = (Some(500), Some(300));
+        let retentions = [
+            Retention { depth, ..all },
+            Retention { depth, keys, ..all },
+            Retention { depth: Some(3), most, ..all },
+            Retention { depth, lifespan, ..all },
+            Retention { depth, cleanup, ..all },
+            Retention { lifespan, ..all },
+        ];
+        for retention in retentions {
+            let [mut store, mut other] = [(); 2].map(|()| Store::new(retention, OF_CHANGING));
+            let stream = store.stream(STREAM);
+            assert_eq!(other.stream(STREAM), stream);
+            for number in 0..6000 {
+                // Some are replaced soon, and some late: so segments are put together.
+                let key = if number % 10 == 0 { number % 1000 } else { number % 7 };
+                let record = record(key, number, 1000);
+                other.append(stream, number, &record);
+                let changing = Changing::new(record);
+                store.append(stream, number, &changing.bytes);
+                assert_eq!(
+                    Changing::looks(),
+                    0,
+                    "the sender's memory was read again, {retention:?}"
+                );
+            }
+            assert_eq!(contents(&mut store.cursor()), contents(&mut other.cursor()));
+        }
     }
 
     #[test]

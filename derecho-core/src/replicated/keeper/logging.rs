@@ -353,7 +353,7 @@ impl<O: Object> Keeper<O> {
     pub(super) fn note(
         &mut self,
         (from, record): (StreamId, Record),
-        (update, time): (Option<usize>, u64),
+        (update, time): (Option<Vec<u8>>, u64),
         me: NodeId,
     ) {
         if !self.is_logged() {
@@ -366,7 +366,7 @@ impl<O: Object> Keeper<O> {
             logging.own = (record.number() + 1, version + 1);
         }
         let (time, number, is_sound) = (logging.edition.time, record.number(), update.is_some());
-        let update = Update::Lent(record, update.unwrap_or(usize::MAX));
+        let update = Update { bytes: update.unwrap_or_default(), holds: Some(record) };
         logging.applied(Applied { version, time, from, number, is_sound, update });
     }
 

@@ -64,6 +64,10 @@ impl Keeper {
                 None => {}
             }
             let Some(&stream) = streams.get(head.stream as usize) else { return Taken::Nonsense };
+            if head.version.max(head.number) == u64::MAX {
+                // Nothing could come after it.
+                return Taken::Nonsense;
+            }
             if lacking.waiting.is_some() {
                 self.store.resume(head.version);
                 self.store.restore(stream, head.number, bytes);
