@@ -106,6 +106,77 @@ fn who_keeps_no_log_asks_one_that_does_and_then_another() {
     meeting.assert_empty();
 }
 
+/// Samples of a log whose completion takes many times as long as a call.
+const LONG: u64 = 100_000;
+
+#[test]
+fn past_is_whole_while_the_own_log_is_being_completed() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let root = logs(&folder, "here");
+    let first = join(&folder, Some(&root));
+    let of_first = marks(&first);
+    let kept = first.reader(&of_first).keep_last(1).create().unwrap();
+    write(&first, &of_first, 0..LONG);
+    let mut readings_before = 0;
+    // The newcomer's log is completed from the one beside it in the same root. A slow machine may complete the log
+    // before the first reading: then there is another newcomer.
+    for newcomer in 0..20 {
+        let second = join(&folder, Some(&root));
+        let topic = marks(&second);
+        let reader = second.reader(&topic).keep_last(1).create().unwrap();
+        let is_complete = || topic.storage_status().is_some_and(|status| status.logs == 2);
+        for reading in 0.. {
+            let before = !is_complete();
+            if reading % 2 == 0 {
+                let past = reader.past(Since::Sample(1)).unwrap();
+                let numbers: Vec<u64> = past.map(|read| read.unwrap().1.number).collect();
+                assert_eq!(numbers.len() as u64, LONG, "reading {reading} of {newcomer}");
+                assert!(numbers.iter().copied().eq(0..LONG));
+            } else {
+                let state = reader.state_at(SystemTime::now()).unwrap();
+                let numbers: Vec<u64> = state.iter().map(|(_, mark)| mark.number).collect();
+                assert_eq!(numbers, [LONG - 1], "reading {reading} of {newcomer}");
+            }
+            if !before {
+                break;
+            }
+            readings_before += 1;
+        }
+        drop((reader, topic, second));
+        if readings_before > 0 {
+            break;
+        }
+    }
+    assert!(readings_before > 0, "no reading began before a log was complete");
+    drop((kept, of_first, first));
+    std::fs::remove_dir_all(root).unwrap();
+    meeting.assert_empty();
+}
+
+/// A participant alone waits until its own log is known to be complete, and reads its past from it.
+#[test]
+fn past_is_whole_at_once_after_a_restart() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let root = logs(&folder, "here");
+    for round in 1..=3 {
+        let participant = join(&folder, Some(&root));
+        let topic = marks(&participant);
+        let reader = participant.reader(&topic).keep_last(1).create().unwrap();
+        let numbers = |reader: &DataReader<Mark>| -> Vec<u64> {
+            let past = reader.past(Since::Sample(1)).unwrap();
+            past.map(|read| read.unwrap().1.number).collect()
+        };
+        let before: Vec<u64> = (0..(round - 1) * MANY).collect();
+        assert_eq!(numbers(&reader), before);
+        write(&participant, &topic, (round - 1) * MANY..round * MANY);
+        assert_eq!(numbers(&reader), (0..round * MANY).collect::<Vec<u64>>());
+    }
+    std::fs::remove_dir_all(root).unwrap();
+    meeting.assert_empty();
+}
+
 #[test]
 fn where_nobody_keeps_a_log_it_is_said() {
     let meeting = Meeting::new();

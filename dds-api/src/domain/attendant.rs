@@ -34,7 +34,7 @@ impl Attendant {
                     engine.act(|machine, link, effects| machine.log_topics(link, effects));
                 }
                 for (from, ask) in past.take_asks() {
-                    let log = engine.act(|machine, _, _| machine.log_of_key(ask.key));
+                    let log = engine.act(|machine, _, _| machine.complete_log_of(ask.key));
                     let page = server.answer(log, (from, &ask));
                     engine.act(|machine, _, effects| {
                         machine.answer_past((from, ask), page, effects);

@@ -4,7 +4,6 @@
 //! Owns: which local reader is subscribed to which stream. Never does: block, or call an application.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
@@ -12,7 +11,6 @@ use std::thread::JoinHandle;
 use derecho_core::group::{Group, GroupEvent};
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
 use derecho_core::link::{Arbiter, Interest, Link, LinkEvent};
-use derecho_core::log::StreamKey;
 use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::{Fate, View};
 use derecho_core::multicast::claim::SenderMemory;
@@ -194,11 +192,6 @@ impl ParticipantMachine {
     /// How a topic is kept, as far as is known here; none if it is not.
     pub(crate) fn storage(&self, key: u64) -> Option<StorageStatus> {
         self.atomic.storage(&self.group, key)
-    }
-
-    /// Where the log is of the topic that this reader reads, if there is one here.
-    pub(crate) fn log_of(&self, reader: u64) -> Option<(PathBuf, StreamKey)> {
-        self.atomic.log_of(&self.readers.get(&reader)?.endpoint)
     }
 
     /// The topics that are kept here, by their names and types, and how.

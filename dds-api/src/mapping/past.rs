@@ -10,12 +10,16 @@
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use derecho_core::bytes::{Reader, Wire};
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::{NodeId, RegionId};
+use derecho_core::log::StreamKey;
+
+use crate::infrastructure::LogCondition;
 
 pub(crate) mod files;
 pub(crate) mod server;
@@ -34,6 +38,19 @@ pub(crate) enum Wanted {
     Since(u64, u64),
     /// The last sample of each instance that was written at this time or before.
     StateAt(u64),
+}
+
+/// A participant's own log of a topic, and how much of the topic's past the log holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum OwnLog {
+    /// The participant keeps no log of the topic.
+    Absent,
+    /// The log still lacks samples that were written before.
+    Incomplete,
+    /// The log takes nothing more, and lacks what came since.
+    Over(LogCondition),
+    /// The log holds every sample up to `durable`; so many were delivered to the participant.
+    Complete { place: (PathBuf, StreamKey), durable: u64, delivered: u64 },
 }
 
 /// A question.

@@ -12,15 +12,16 @@ use derecho_core::ids::{NodeId, Time};
 use derecho_core::log::{LogError, StreamKey, Version, WallTime};
 use derecho_core::storage::cursor::Kept;
 use derecho_core::storage::store::{Retention, Store};
+use derecho_node::Waited;
 use derecho_node::clock;
 use idl_xtypes::TopicData;
 
 use super::sample::Sample;
 use crate::domain::Inner;
-use crate::infrastructure::{DdsError, DdsResult, Timeout};
+use crate::infrastructure::{DdsError, DdsResult, LogCondition, Timeout};
 use crate::mapping::history::MEANING;
 use crate::mapping::past::files::{self, PastFiles};
-use crate::mapping::past::{Ask, Page, PastRecord, Wanted};
+use crate::mapping::past::{Ask, OwnLog, Page, PastRecord, Wanted};
 use crate::mapping::record::{Reading, key_of, mark_of};
 use crate::mapping::set::{keys_of, records};
 use crate::mapping::shares::ReaderShared;
@@ -244,6 +245,65 @@ impl Drop for Others {
     fn drop(&mut self) {
         self.participant.engine.act(|machine, _, _| machine.past()).take(self.reading);
     }
+}
+
+/// This participant's log of a reader's topic, once the log holds every sample that was delivered before the call; `None`
+/// if other participants are to be asked instead.
+pub(super) fn own_log(participant: &Inner, reader: u64) -> DdsResult<Option<(PathBuf, StreamKey)>> {
+    let (engine, deadline) = (&participant.engine, PATIENCE.deadline());
+    let mut wanted = None;
+    loop {
+        let (log, has_other) =
+            engine.act(|machine, _, _| (machine.own_log(reader), machine.has_other_log(reader)));
+        let behind = match log {
+            OwnLog::Absent => return Ok(None),
+            OwnLog::Incomplete | OwnLog::Over(_) if has_other => return Ok(None),
+            OwnLog::Over(condition) => return Err(log_is_over(&condition)),
+            OwnLog::Complete { place, durable, delivered } => {
+                let wanted = *wanted.get_or_insert(delivered);
+                if durable >= wanted {
+                    return Ok(Some(place));
+                }
+                Some((durable, wanted))
+            }
+            OwnLog::Incomplete => None,
+        };
+        if participant.standing.is_out() {
+            return Err(participant.standing.error());
+        }
+        let now = clock::now();
+        if deadline.is_some_and(|deadline| now >= deadline) {
+            return Err(log_is_incomplete(behind));
+        }
+        if engine.wait(Some(now.after(LOOK)), || false) == Waited::Stopped {
+            let text = "the participant has left".to_owned();
+            return Err(DdsError::AlreadyDeleted(text));
+        }
+    }
+}
+
+fn log_is_over(condition: &LogCondition) -> DdsError {
+    let why = match condition {
+        LogCondition::Failed(why) => format!("has failed: {why}"),
+        _ => "takes nothing more since its disk was full".to_owned(),
+    };
+    DdsError::PreconditionNotMet(format!(
+        "this participant's log of the topic lacks samples and no other participant has a complete one: the log {why}; \
+         `squall log dump` shows what the log holds"
+    ))
+}
+
+fn log_is_incomplete(behind: Option<(u64, u64)>) -> DdsError {
+    DdsError::Timeout(match behind {
+        Some((durable, delivered)) => format!(
+            "this participant's log holds {durable} of the {delivered} samples that were delivered after {PATIENCE}: its \
+             disk is full or slow; ask again later"
+        ),
+        None => format!(
+            "this participant's log of the topic is still being completed after {PATIENCE}, and no other participant \
+             has a complete one; ask again later"
+        ),
+    })
 }
 
 /// The time that one of several may take.

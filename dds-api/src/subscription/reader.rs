@@ -6,18 +6,16 @@
 mod asynchronous;
 
 use std::ops::{Deref, RangeFull, RangeTo};
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::SystemTime;
 
 use derecho_core::ids::Time;
-use derecho_core::log::StreamKey;
 use derecho_node::Waited;
 use idl_xtypes::TopicData;
 
 use super::intake::ReaderCore;
-use super::past::{Others, PastSamples, Since};
+use super::past::{Others, PastSamples, Since, own_log};
 use super::sample::Sample;
 use crate::domain::Charge;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
@@ -383,17 +381,21 @@ impl<T: TopicData> DataReader<T> {
     /// participant's: also what is no longer kept for readers that come late. It holds nobody up. Each sample comes
     /// with its place in the topic's order.
     ///
-    /// Without a log of its own a participant asks one whose log lacks nothing, part by part, and another one if that
-    /// one is gone or does not answer. It waits for up to 10 s each time, or as long as
-    /// [`PastSamples::within`] says.
+    /// The past is whole: it holds every sample that was delivered to this participant before the call. A participant
+    /// without a log of its own, or with one that is still being completed or has failed, asks another participant
+    /// whose log is complete, part by part, and a further one if that one is gone or does not answer. The participant waits for
+    /// up to 10 s each time, or as long as [`PastSamples::within`] says. If no other participant has a complete log, the
+    /// call waits for up to 10 s until the own log is complete.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] if nobody who is there keeps a log of the topic; [`DdsError::BadParameter`] if the log
-    /// does not go back so far, or has not come so far; [`DdsError::Timeout`] if nobody answers.
+    /// [`DdsError::PreconditionNotMet`] if no participant that is there keeps a log of the topic that is complete or
+    /// becomes so; [`DdsError::BadParameter`] if the log does not go back so far, or has not come so far;
+    /// [`DdsError::Timeout`] if no participant answers, or the own log is not complete in time.
     pub fn past(&self, since: Since) -> DdsResult<PastSamples<T>> {
         self.enabling.check()?;
         let shared = Arc::clone(&self.shared);
-        PastSamples::open(self.log(), since, (shared, self.topic.support().clone()), || {
+        let log = own_log(&self.participant, self.enabling.id())?;
+        PastSamples::open(log, since, (shared, self.topic.support().clone()), || {
             Others::new(&self.participant, self.enabling.id())
         })
     }
@@ -406,12 +408,8 @@ impl<T: TopicData> DataReader<T> {
     pub fn state_at(&self, time: SystemTime) -> DdsResult<Vec<(u64, Sample<T>)>> {
         self.enabling.check()?;
         let others = || Others::new(&self.participant, self.enabling.id());
-        PastSamples::state_at(self.log(), time, (&self.shared, self.topic.support()), others)
-    }
-
-    /// Where this participant's log of the topic is, if it keeps one.
-    fn log(&self) -> Option<(PathBuf, StreamKey)> {
-        self.participant.engine.act(|machine, _, _| machine.log_of(self.enabling.id()))
+        let log = own_log(&self.participant, self.enabling.id())?;
+        PastSamples::state_at(log, time, (&self.shared, self.topic.support()), others)
     }
 
     fn deleted(&self) -> DdsError {

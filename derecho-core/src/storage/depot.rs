@@ -169,6 +169,12 @@ impl Depot {
         self.keepers.get(&key).is_some_and(|keeper| keeper.condition().is_some())
     }
 
+    /// Whether this member's log of a subgroup holds every message of the subgroup up to
+    /// [`own_durable`](Depot::own_durable). A log that is still being completed, or has failed, does not.
+    pub fn has_complete_log(&self, key: u64) -> bool {
+        self.keepers.get(&key).and_then(Keeper::scribe).is_some_and(Scribe::is_complete)
+    }
+
     /// The last version that is durable in all logs of a subgroup, as far as is known here.
     pub fn durable(&self, key: u64) -> u64 {
         self.frontiers.get(&key).map_or(0, Frontier::everywhere)

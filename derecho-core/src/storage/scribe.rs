@@ -179,6 +179,11 @@ impl<T: Trail> Scribe<T> {
         matches!(self.stage, Stage::Follows | Stage::Over)
     }
 
+    /// Whether the log holds every message before the ones that are being appended.
+    pub(crate) fn is_complete(&self) -> bool {
+        matches!(self.stage, Stage::Follows)
+    }
+
     /// Whether an answer is awaited, or something durable.
     pub(crate) fn is_busy(&self) -> bool {
         match self.stage {

@@ -3,10 +3,8 @@
 //! Owns: which topics are logged here, and how they stand. Never does: write a log; the depot's journals do.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 
 use derecho_core::link::Link;
-use derecho_core::log::StreamKey;
 use derecho_core::machine::Effects;
 use derecho_core::storage::depot::Holding;
 use derecho_core::storage::journal::Condition;
@@ -17,6 +15,7 @@ use crate::infrastructure::{LogCondition, StorageStatus};
 use crate::mapping::discovery::STAND_INS;
 use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::history::MEANING;
+use crate::mapping::past::OwnLog;
 use crate::mapping::topic_logs::TopicLogs;
 
 impl AtomicTopics {
@@ -90,15 +89,25 @@ impl AtomicTopics {
         self.moved = moved;
     }
 
-    /// Where the log is of an endpoint's topic, if there is one here.
-    pub(in crate::mapping) fn log_of(&self, endpoint: &Endpoint) -> Option<(PathBuf, StreamKey)> {
-        self.log_of_key(endpoint.key())
-    }
-
-    /// The same of a topic by its key.
-    pub(in crate::mapping) fn log_of_key(&self, key: u64) -> Option<(PathBuf, StreamKey)> {
-        let has_log = self.depot.has_log(key);
-        self.archive.as_ref().filter(|_| has_log).map(|logs| logs.place_of(key))
+    /// This participant's log of a topic, and how much of the topic's past the log holds.
+    pub(in crate::mapping) fn own_log(&self, key: u64) -> OwnLog {
+        let keeper = self.depot.keeper(key);
+        let Some((condition, logs)) =
+            keeper.and_then(|keeper| keeper.condition()).zip(self.archive.as_ref())
+        else {
+            return OwnLog::Absent;
+        };
+        if condition.is_over() {
+            return OwnLog::Over(self.described(condition));
+        }
+        if !self.depot.has_complete_log(key) {
+            return OwnLog::Incomplete;
+        }
+        OwnLog::Complete {
+            place: logs.place_of(key),
+            durable: self.depot.own_durable(key),
+            delivered: keeper.map_or(0, |keeper| keeper.store().version()),
+        }
     }
 
     /// The topics that are kept here, by their names and types, and how.

@@ -11,7 +11,7 @@ use derecho_core::machine::Effects;
 use derecho_core::storage::depot::Holding;
 
 use super::ParticipantMachine;
-use crate::mapping::past::{Ask, Page, SharedPastDesk, Word};
+use crate::mapping::past::{Ask, OwnLog, Page, SharedPastDesk, Word};
 
 impl ParticipantMachine {
     /// What is asked of the past of topics.
@@ -19,9 +19,32 @@ impl ParticipantMachine {
         Arc::clone(&self.past)
     }
 
-    /// Where the log is of a topic, if there is one here.
-    pub(crate) fn log_of_key(&self, key: u64) -> Option<(PathBuf, StreamKey)> {
-        self.atomic.log_of_key(key)
+    /// This participant's log of the topic of a reader.
+    pub(crate) fn own_log(&self, reader: u64) -> OwnLog {
+        let key = self.readers.get(&reader).map(|reader| reader.endpoint.key());
+        key.map_or(OwnLog::Absent, |key| self.atomic.own_log(key))
+    }
+
+    /// Folder and stream of this participant's log of a topic, if the log is complete.
+    pub(crate) fn complete_log_of(&self, key: u64) -> Option<(PathBuf, StreamKey)> {
+        match self.atomic.own_log(key) {
+            OwnLog::Complete { place, .. } => Some(place),
+            OwnLog::Absent | OwnLog::Incomplete | OwnLog::Over(_) => None,
+        }
+    }
+
+    /// Participants other than this one whose logs of a reader's topic are complete.
+    fn others_with_log(&self, reader: u64) -> Option<(u64, Vec<NodeId>)> {
+        let key = self.readers.get(&reader)?.endpoint.key();
+        let (state, me) = (self.group.state(), self.group.node().id());
+        let (logs, holders) = state.logs(key).zip(state.holders(key))?;
+        let complete = logs.complete(holders).map(|(node, _)| node);
+        Some((key, complete.filter(|node| *node != me).collect()))
+    }
+
+    /// Whether another participant has a complete log of a reader's topic.
+    pub(crate) fn has_other_log(&self, reader: u64) -> bool {
+        self.others_with_log(reader).is_some_and(|(_, others)| !others.is_empty())
     }
 
     /// Whether it is known here who keeps logs.
@@ -38,12 +61,8 @@ impl ParticipantMachine {
         (last, tried): (Option<NodeId>, &[NodeId]),
         effects: &mut Effects,
     ) -> Option<(NodeId, usize)> {
-        let key = self.readers.get(&reader)?.endpoint.key();
-        let (state, me) = (self.group.state(), self.group.node().id());
-        let (logs, holders) = state.logs(key).zip(state.holders(key))?;
-        let complete = logs.complete(holders).map(|(node, _)| node);
-        let others: Vec<NodeId> =
-            complete.filter(|node| *node != me && !tried.contains(node)).collect();
+        let (key, mut others) = self.others_with_log(reader)?;
+        others.retain(|node| !tried.contains(node));
         let of = last.filter(|last| others.contains(last)).or(others.first().copied())?;
         let ask = Ask { key, ..ask };
         self.past.asks(&ask, of);
@@ -68,8 +87,8 @@ impl ParticipantMachine {
     pub(super) fn told_of_past(&mut self, from: NodeId, word: Option<Word>, effects: &mut Effects) {
         match word {
             Some(Word::Ask(ask)) => {
-                let why = match self.log_of_key(ask.key) {
-                    None => "it keeps no log of the topic",
+                let why = match self.complete_log_of(ask.key) {
+                    None => "it keeps no complete log of the topic",
                     Some(_) if self.past.is_asked(from, ask) => return,
                     Some(_) => "too many others have asked already",
                 };
