@@ -393,7 +393,7 @@ fn users_of_one_group_found_one() {
     actors.remove(founder).kill();
     assert_eq!(one_founder(&ask_all(&mut actors)).1, group + 1);
     actors.into_iter().for_each(end);
-    meeting.assert_empty();
+    meeting.assert_nobody_listens();
 }
 
 fn refusal(arbiter: &Arc<dyn Arbiter>) -> String {

@@ -3,132 +3,20 @@
 
 mod support;
 
-use std::io::{IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use dds_transport_rdma::shm::wire::{self, Greeting, Message, Platform, Reason};
+use dds_transport_rdma::shm::wire::{self, Greeting, Message, Reason};
 use dds_transport_rdma::shm::{JoinError, ShmLink};
 use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Evidence, Link};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create, open};
+use rustix::fs::{SealFlags, fcntl_add_seals, ftruncate, open};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mprotect, munmap};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
-};
+use rustix::net::SendFlags;
+use support::raw::{ARENA, Raw, honest_memory, memory};
 use support::{Meeting, Node, PATIENCE};
-
-const ARENA: u64 = 64 << 10;
-/// The header's words: magic, node id low and high.
-const HEADER_MAGIC: u64 = u64::from_le_bytes(*b"SQUALL\x00\x01");
-const NODE: u128 = 0x1234_5678;
-
-/// A program that speaks to a node's socket, well or badly.
-struct Raw {
-    socket: OwnedFd,
-}
-
-impl Raw {
-    fn connect(meeting: &Meeting, node: &Node) -> Raw {
-        let flags = SocketFlags::CLOEXEC;
-        let socket =
-            rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
-                .unwrap();
-        let path = meeting.domain_dir().join(format!("{}.sock", node.link.node()));
-        rustix::net::connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
-        Raw { socket }
-    }
-
-    fn send_bytes(&self, bytes: &[u8], descriptor: Option<&OwnedFd>) {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let descriptors = descriptor.map(|descriptor| [descriptor.as_fd()]);
-        if let Some(descriptors) = &descriptors {
-            assert!(control.push(SendAncillaryMessage::ScmRights(descriptors)));
-        }
-        let slice = [IoSlice::new(bytes)];
-        // The other end may have closed already.
-        let _ = rustix::net::sendmsg(&self.socket, &slice, &mut control, SendFlags::NOSIGNAL);
-    }
-
-    fn send(&self, message: &Message<'_>, descriptor: Option<&OwnedFd>) {
-        self.send_bytes(&wire::encode(message), descriptor);
-    }
-
-    /// The next packet, or `None` at the end.
-    fn receive(&self) -> Option<(Vec<u8>, Option<OwnedFd>)> {
-        let mut buffer = vec![0; 20_000];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::CMSG_CLOEXEC;
-        let mut slices = [IoSliceMut::new(&mut buffer)];
-        let received = rustix::net::recvmsg(&self.socket, &mut slices, &mut control, flags);
-        let length = received.ok()?.bytes;
-        let mut descriptor = None;
-        for part in control.drain() {
-            if let RecvAncillaryMessage::ScmRights(descriptors) = part {
-                descriptor = descriptors.last();
-            }
-        }
-        buffer.truncate(length);
-        (length > 0).then_some((buffer, descriptor))
-    }
-
-    fn hello(&self, versions: &[u16], change: impl FnOnce(&mut Greeting<'_>)) {
-        let mut greeting =
-            Greeting { platform: Platform::here(), features: 0, node: NODE, domain: "test" };
-        change(&mut greeting);
-        let rest = wire::encode_greeting(&greeting);
-        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
-        self.send(&Message::Hello { versions: versions.to_vec(), rest: &rest }, Some(&bell));
-    }
-
-    /// Becomes a peer with this memory as the first arena; returns the node's.
-    fn introduce(&self, memory: &OwnedFd, bytes: u64) -> OwnedFd {
-        self.hello(wire::VERSIONS, |_| {});
-        self.send(&Message::Accept { version: 1 }, None);
-        self.send(&Message::Arena { index: 0, bytes }, Some(memory));
-        loop {
-            let (packet, descriptor) = self.receive().expect("the node introduces itself, too");
-            if let Ok(Message::Arena { .. }) = wire::decode(&packet) {
-                return descriptor.expect("an arena comes with its memory");
-            }
-        }
-    }
-
-    /// Reads until the node says why it has nothing more to do with this program.
-    fn verdict(&self) -> String {
-        let mut last = String::new();
-        while let Some((packet, _)) = self.receive() {
-            match wire::decode(&packet) {
-                Ok(Message::Cut { text }) => return text.to_owned(),
-                Ok(Message::Refuse { text, .. }) => last = text.to_owned(),
-                _ => {}
-            }
-        }
-        last
-    }
-}
-
-/// Memory as an honest peer would have it, but for the seals.
-fn memory(bytes: u64, seals: SealFlags) -> OwnedFd {
-    let memory = memfd_create("hostile", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
-    ftruncate(&memory, bytes).unwrap();
-    let words = [HEADER_MAGIC, NODE as u64, (NODE >> 64) as u64];
-    for (index, word) in words.iter().enumerate() {
-        rustix::io::pwrite(&memory, &word.to_ne_bytes(), index as u64 * 8).unwrap();
-    }
-    fcntl_add_seals(&memory, seals).unwrap();
-    memory
-}
-
-fn honest_memory() -> OwnedFd {
-    memory(ARENA, SealFlags::SHRINK | SealFlags::GROW)
-}
 
 /// The node still meets others, which do not notice anything.
 fn assert_unharmed(meeting: &Meeting, mut node: Node) {
@@ -206,7 +94,7 @@ fn memory_that_could_be_cut_is_refused() {
         let mut node = meeting.join();
         let raw = Raw::connect(&meeting, &node);
         raw.hello(wire::VERSIONS, |_| {});
-        raw.send(&Message::Accept { version: 1 }, None);
+        raw.send(&Message::Accept { version: wire::VERSIONS[0] }, None);
         raw.send(&Message::Arena { index: 0, bytes: ARENA }, Some(bad));
         raw.verdict();
         node.poll();
@@ -278,7 +166,7 @@ fn what_makes_no_sense_is_answered_by_a_cut() {
     assert!(said.contains("there before"), "{said}");
     assert!(cut_off_for(|raw| raw.send(&Message::Close { serial: 3 }, None)).contains("not open"));
     assert!(cut_off_for(|raw| raw.send(&Message::Retire { index: 0 }, None)).contains("gone"));
-    assert!(cut_off_for(|raw| raw.hello(&[1], |_| {})).contains("greets again"));
+    assert!(cut_off_for(|raw| raw.hello(wire::VERSIONS, |_| {})).contains("greets again"));
     assert!(cut_off_for(|raw| raw.send_bytes(&[200, 1, 2], None)).contains("unknown kind"));
     assert!(cut_off_for(|raw| raw.send_bytes(&[9; 18_000], None)).contains("no node sends"));
 }
@@ -321,20 +209,23 @@ fn a_hello_that_does_not_fit_is_refused_with_the_reason() {
         raw.hello(versions, change);
         raw.verdict()
     };
-    assert!(said(&[1], &|it| it.platform.page = 65536).contains("platform"));
-    assert!(said(&[1], &|it| it.platform.order = 0x0403_0201).contains("platform"));
-    assert!(said(&[1], &|it| it.platform.word = 4).contains("platform"));
-    assert!(said(&[1], &|it| it.domain = "other").contains("other"));
+    assert!(said(wire::VERSIONS, &|it| it.platform.page = 65536).contains("platform"));
+    assert!(said(wire::VERSIONS, &|it| it.platform.order = 0x0403_0201).contains("platform"));
+    assert!(said(wire::VERSIONS, &|it| it.platform.word = 4).contains("platform"));
+    assert!(said(wire::VERSIONS, &|it| it.domain = "other").contains("other"));
     assert!(said(&[7, 9], &|_| {}).contains("[7, 9]"));
     let own = node.link.node().0;
-    assert!(said(&[1], &|it| it.node = own).contains("used before"));
-    // A doorbell that is none: the node would write to it.
-    let raw = Raw::connect(&meeting, &node);
-    let greeting = Greeting { platform: Platform::here(), features: 0, node: NODE, domain: "test" };
-    let rest = wire::encode_greeting(&greeting);
-    let hello = Message::Hello { versions: vec![1], rest: &rest };
-    raw.send(&hello, Some(&tempfile::tempfile().unwrap().into()));
-    assert!(raw.verdict().contains("doorbell"));
+    assert!(said(wire::VERSIONS, &|it| it.node = own).contains("used before"));
+    // A doorbell that is none, and one that is something else.
+    for other in [None, Some("none")] {
+        let raw = Raw::connect(&meeting, &node);
+        std::fs::remove_file(&raw.bell_path).unwrap();
+        if let Some(text) = other {
+            std::fs::write(&raw.bell_path, text).unwrap();
+        }
+        raw.hello(wire::VERSIONS, |_| {});
+        assert!(raw.verdict().contains("doorbell"));
+    }
     assert_unharmed(&meeting, node);
 }
 
@@ -349,15 +240,15 @@ fn a_node_of_another_version_learns_which_versions_are_spoken() {
         error,
         JoinError::Version {
             ours: vec![7, 9],
-            theirs: vec![1],
+            theirs: wire::VERSIONS.to_vec(),
             pid: std::process::id().cast_signed(),
         }
     );
     let text = error.to_string();
-    assert!(text.contains("[7, 9]") && text.contains("[1]"), "{text}");
+    assert!(text.contains("[7, 9]") && text.contains("[2]"), "{text}");
     // One that speaks a version more is welcome.
     let mut config = meeting.config();
-    config.versions = vec![1, 9];
+    config.versions = vec![wire::VERSIONS[0], 9];
     let mut newer = Node::join(config);
     newer.until("they meet", |node| node.up.len() == 1);
     drop(newer);

@@ -339,7 +339,7 @@ fn users_of_one_group_meet_and_others_do_not() {
     let mut two = Actor::start_as("member of the group", &folder, 1001, GROUP);
     two.hear();
     let stat = std::fs::metadata(&folder).unwrap();
-    assert_eq!((stat.gid(), stat.mode() & 0o7777), (GROUP, 0o2770));
+    assert_eq!((stat.gid(), stat.mode() & 0o7777), (GROUP, 0o3770));
     // Root gets into any folder; what it may not do is be a peer.
     let mut config = meeting.config();
     config.group = Some(GROUP.to_string());
@@ -356,7 +356,7 @@ fn users_of_one_group_meet_and_others_do_not() {
         assert_eq!(actor.hear(), "left");
         actor.finish();
     }
-    meeting.assert_empty();
+    meeting.assert_nobody_listens();
 }
 
 #[test]

@@ -16,9 +16,7 @@
 //! * **Living** is whose socket somebody listens at: the kernel closes it when the last thread of the process
 //!   is out of its way. A process that is stopped still listens.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -28,13 +26,12 @@ use derecho_core::ids::{NodeId, Rank};
 use derecho_core::link::host::{self, DecisionWord, Seat};
 use derecho_core::link::{Arbiter, Founding, Generation, LinkError};
 use derecho_core::memory::{LINE, Word};
-use rustix::fs::{FallocateFlags, OFlags, fallocate};
-use rustix::io::Errno;
+use rustix::fs::{FallocateFlags, FileType, fallocate, fstat};
+use rustix::io::{Errno, pread, pwrite};
 
 use super::directory::{Folder, Lock};
 use super::error::JoinError;
 use super::mapping::Mapping;
-use super::socket;
 
 /// The file's size. Part of its form, as all below is.
 const BYTES: usize = 8 << 10;
@@ -88,14 +85,16 @@ struct Page {
 
 impl Page {
     fn head(&self) -> &Head {
-        // SAFETY: the mapping has `BYTES` bytes, was made of a file of that size which no node ever cuts,
-        // begins on a page and lives as long as `self`; all of it is atomics, for which any bits do.
+        // SAFETY: `at` has checked that the line lies inside the mapping, which begins on a page and lives as
+        // long as `self`; all of it is atomics, for which any bits do. The file had `BYTES` bytes. No node cuts it,
+        // but whoever may write it can. The kernel then ends each process that looks at it (SIGBUS); no other
+        // memory is reached.
         unsafe { self.mapping.at(0, LINE).cast().as_ref() }
     }
 
     fn places(&self) -> &[Place] {
         let first = self.mapping.at(LINE, SEATS * SEAT_BYTES).cast();
-        // SAFETY: as above, and `at` has checked that the range lies inside the mapping.
+        // SAFETY: as above.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), SEATS) }
     }
 }
@@ -194,89 +193,95 @@ impl ShmArbiter {
         if node == NodeId(0) {
             return Ok(false);
         }
-        let path = self.folder.socket_path(node);
-        match socket::connect(&path) {
+        match self.folder.connect(node) {
             // Somebody listens, or is just about to, or has more callers than it takes.
             Ok(_) | Err(Errno::AGAIN | Errno::INTR | Errno::ACCESS | Errno::PROTOTYPE) => Ok(true),
             // Nobody does. Who has no socket has left, or was found dead before.
             Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(false),
-            Err(errno) => Err(refused(format!("looking who listens at {}", path.display()), errno)),
+            Err(errno) => {
+                let path = self.folder.socket_path(node);
+                Err(refused(format!("looking who listens at {}", path.display()), errno))
+            }
         }
     }
 
     /// The words of this host.
     fn page(&self, lock: &Lock) -> Result<&Page, LinkError> {
-        let path = self.folder.group_path();
         let page = match self.page.get() {
             Some(page) => page,
             None => {
-                let made = self.open(&path, lock)?;
+                let made = self.open(lock)?;
                 self.page.get_or_init(|| made)
             }
         };
         // Whoever removes the file by hand makes two groups of one.
-        let now = fs::symlink_metadata(&path).map(|stat| (stat.dev(), stat.ino()));
-        if now.is_ok_and(|inode| inode == page.inode) {
+        if self.folder.group_now(lock) == Some(page.inode) {
             return Ok(page);
         }
-        Err(wrong(&path, "was removed while nodes used it; end all processes of this domain"))
+        Err(wrong(&self.folder.group_path(), REMOVED))
     }
 
     /// Opens the file, and makes it first if nobody has.
-    fn open(&self, path: &Path, _lock: &Lock) -> Result<Page, LinkError> {
-        let failed = |error: io::Error| {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            refused(format!("opening {}", path.display()), errno)
-        };
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let open = || File::options().read(true).write(true).custom_flags(flags).open(path);
-        let mut file = match open() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.make(path).and_then(|()| open())
+    fn open(&self, lock: &Lock) -> Result<Page, LinkError> {
+        let path = self.folder.group_path();
+        let failed = |errno| refused(format!("opening {}", path.display()), errno);
+        let noted = lock.group().map_err(failed)?;
+        let file = match self.folder.open_group(lock).map_err(failed)? {
+            Some(file) => file,
+            None if noted.is_some() && self.others_live(lock)? => {
+                return Err(wrong(&path, REMOVED));
             }
-            result => result,
-        }
-        .map_err(failed)?;
-        let stat = file.metadata().map_err(failed)?;
+            None => self.folder.make_group(lock, fill).map_err(failed)?,
+        };
+        let stat = fstat(&file).map_err(failed)?;
         let mut magic = [0; 8];
-        let form = if !stat.is_file() || stat.len() != BYTES as u64 {
+        let is_whole = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && stat.st_size == BYTES as i64;
+        let form = if !is_whole {
             Err(format!("is no file of {BYTES} bytes"))
-        } else if file.read_exact(&mut magic).is_err() || u64::from_ne_bytes(magic) != MAGIC {
+        } else if pread(&file, &mut magic, 0) != Ok(8) || u64::from_ne_bytes(magic) != MAGIC {
             Err("was made by another release of Squall".to_owned())
         } else {
-            self.folder.check_owner(stat.uid(), stat.gid())
+            self.folder.check_owner(stat.st_uid, stat.st_gid)
         };
         form.map_err(|fault| {
-            wrong(path, &format!("{fault}; remove it while no process of this domain runs"))
+            wrong(&path, &format!("{fault}; remove it while no process of this domain runs"))
         })?;
-        let mapping = Mapping::new(&file, BYTES, true).map_err(|errno| failed(errno.into()))?;
-        Ok(Page { mapping, inode: (stat.dev(), stat.ino()) })
+        let inode = (stat.st_dev, stat.st_ino);
+        if noted.is_some_and(|noted| noted != inode) && self.others_live(lock)? {
+            return Err(wrong(&path, REMOVED));
+        }
+        let mapping = Mapping::new(&file, BYTES, true).map_err(failed)?;
+        lock.set_group(inode).map_err(failed)?;
+        Ok(Page { mapping, inode })
     }
 
-    /// Makes the file, whole before it has its name. What somebody left who died doing so is overwritten:
-    /// nobody else has it.
-    fn make(&self, path: &Path) -> io::Result<()> {
-        let draft = self.folder.group_draft_path();
-        match fs::remove_file(&draft) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let fill = || {
-            let mut file = File::options().write(true).create_new(true).open(&draft)?;
-            file.set_permissions(fs::Permissions::from_mode(self.folder.file_mode()))?;
-            let flags = FallocateFlags::empty();
-            match fallocate(&file, flags, 0, BYTES as u64) {
-                Ok(()) => {}
-                // A file system that cannot promise space has to take it.
-                Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.write_all(&[0; BYTES])?,
-                Err(errno) => return Err(errno.into()),
+    /// Whether another node of this domain lives.
+    fn others_live(&self, lock: &Lock) -> Result<bool, LinkError> {
+        let others = self.folder.others(self.node, lock);
+        for place in others.map_err(|error| LinkError::System(error.to_string()))? {
+            if self.lives(place.node)? {
+                return Ok(true);
             }
-            rustix::io::pwrite(&file, &MAGIC.to_ne_bytes(), 0)?;
-            fs::rename(&draft, path)
-        };
-        fill().inspect_err(|_| drop(fs::remove_file(&draft)))
+        }
+        Ok(false)
     }
 }
+
+/// Writes what a file has that nobody has used.
+fn fill(file: &OwnedFd) -> Result<(), Errno> {
+    match fallocate(file, FallocateFlags::empty(), 0, BYTES as u64) {
+        Ok(()) => {}
+        // A file system that cannot promise space has to take it.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => drop(pwrite(file, &[0; BYTES], 0)?),
+        Err(errno) => return Err(errno),
+    }
+    pwrite(file, &MAGIC.to_ne_bytes(), 0).map(drop)
+}
+
+/// What is said when the file is not the one that was made.
+const REMOVED: &str = "was removed while nodes used it; end all processes of this domain and start them again, \
+                       and have cleaners of temporary files leave its folder alone";
 
 fn wrong(path: &Path, fault: &str) -> LinkError {
     LinkError::System(format!("the file {} {fault}", path.display()))

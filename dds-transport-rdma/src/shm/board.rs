@@ -12,10 +12,10 @@
 //!
 //! ```text
 //!   ring: places --> parked of each (one line each) --all awake--> done: no lock, no store
-//!                                    '--somebody sleeps--> table (mutex) --> eventfd
+//!                                    '--somebody sleeps--> table (mutex) --> bell
 //! ```
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,13 +25,13 @@ use derecho_core::park;
 use rustix::io::Errno;
 
 use super::barrier::{self, Barriers};
-use super::doorbell::{HEADER_PARKED, ring};
+use super::doorbell::{Bell, HEADER_PARKED};
 use super::pages::Pages;
 
 /// Places: one for each bit, the last one the node's own.
 const PLACES: usize = OWN_PLACE as usize + 1;
 
-type Table = [Option<Arc<OwnedFd>>; PLACES];
+type Table = [Option<Arc<Bell>>; PLACES];
 
 /// The bells of a node's peers and of itself.
 pub(crate) struct Board {
@@ -54,7 +54,7 @@ impl Board {
     /// A board on which only the node itself has its place: its header begins `memory`.
     pub(crate) fn new(
         memory: impl AsFd,
-        bell: &Arc<OwnedFd>,
+        bell: &Arc<Bell>,
         barriers: Barriers,
     ) -> Result<Board, Errno> {
         let pages = Pages::new(PLACES)?;
@@ -76,7 +76,7 @@ impl Board {
     pub(crate) fn seat(
         &self,
         memory: impl AsFd,
-        bell: &Arc<OwnedFd>,
+        bell: &Arc<Bell>,
         barriers: Barriers,
     ) -> Option<u32> {
         let place = self.table().iter().position(Option::is_none)?;
@@ -162,11 +162,10 @@ impl Board {
     #[cold]
     fn wake(&self, sleepers: u64) {
         for place in places(sleepers) {
-            // Held while it is written, and written without the lock: a peer that has made its
-            // bell block then stops one thread, and not all that ring.
+            // Held while it is rung, so that it is not closed meanwhile. The lock is not.
             let bell = self.table()[place].clone();
             let Some(bell) = bell else { continue };
-            ring(&bell);
+            bell.ring();
             if place != OWN_PLACE as usize {
                 self.count_ring();
             }
@@ -206,6 +205,8 @@ impl Bells for Board {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::OwnedFd;
+
     use rustix::event::{EventfdFlags, eventfd};
     use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
     use rustix::io::pwrite;
@@ -221,12 +222,13 @@ mod tests {
         memory
     }
 
-    fn bell() -> Arc<OwnedFd> {
-        Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap())
+    fn bell() -> Arc<Bell> {
+        Arc::new(Bell::Own(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()))
     }
 
     /// How often a bell was rung since it was last asked.
-    fn rung(bell: &Arc<OwnedFd>) -> u64 {
+    fn rung(bell: &Arc<Bell>) -> u64 {
+        let Bell::Own(bell) = &**bell else { return 0 };
         let mut count = [0; 8];
         rustix::io::read(bell, &mut count).map_or(0, |_| u64::from_ne_bytes(count))
     }

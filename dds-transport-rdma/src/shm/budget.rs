@@ -63,13 +63,18 @@ impl Budget {
             {
                 return Err(format!(
                     "{need} bytes of shared memory are needed and the control group {} has room \
-                     for {room}; raise its memory.max or open fewer or smaller regions",
+                     for {room}; raise its limit (memory.max, or memory.limit_in_bytes) or open fewer or smaller regions",
                     group.display()
                 ));
             }
         }
         Ok(())
     }
+}
+
+/// Whether the host and the control groups have room for what is mapped in and may have no memory yet.
+pub(crate) fn check_room(need: u64) -> Result<(), String> {
+    Budget::new(None).check_host(need)
 }
 
 /// `MemAvailable` of the host, in bytes.
@@ -82,31 +87,53 @@ fn parse_available(text: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The folders of the (version 2) control groups of this process that can have a limit.
+/// The files of a control group that matter here, by version of the interface: the limit, what is taken, and
+/// the line of `memory.stat` that counts what the kernel would drop first.
+const FILES: [[&str; 3]; 2] = [
+    ["memory.max", "memory.current", "inactive_file "],
+    ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "],
+];
+
+/// The folders of the control groups of this process that can have a limit.
 fn control_groups() -> Vec<PathBuf> {
-    let root = Path::new("/sys/fs/cgroup");
     let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let Some(own) = text.lines().find_map(|line| line.strip_prefix("0::/")) else {
-        return Vec::new();
+    control_groups_in(Path::new("/sys/fs/cgroup"), &text)
+}
+
+/// The same, where the hierarchies are mounted at `root` and the kernel says `text` of the process.
+fn control_groups_in(root: &Path, text: &str) -> Vec<PathBuf> {
+    // `0::/group` is of version 2, `5:memory:/group` of version 1, which has a hierarchy for each controller.
+    let folder = |line: &str| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, group) = (fields.next()?, fields.next()?.trim_start_matches('/'));
+        match controllers {
+            "" => Some((root.to_owned(), root.join(group))),
+            _ if controllers.split(',').any(|it| it == "memory") => {
+                let root = root.join("memory");
+                Some((root.clone(), root.join(group)))
+            }
+            _ => None,
+        }
     };
-    let own = root.join(own);
-    own.ancestors()
-        .take_while(|folder| folder.starts_with(root))
-        .filter(|folder| folder.join("memory.max").exists())
-        .map(Path::to_owned)
-        .collect()
+    let mut groups = Vec::new();
+    for (root, own) in text.lines().filter_map(folder) {
+        let above = own.ancestors().take_while(|folder| folder.starts_with(&root));
+        let limited =
+            above.filter(|folder| FILES.iter().any(|[limit, ..]| folder.join(limit).exists()));
+        groups.extend(limited.map(Path::to_owned));
+    }
+    groups
 }
 
 /// What a control group has room for, if it has a limit. Page cache that the kernel would drop
 /// first counts as room.
 fn room_in(group: &Path) -> Option<u64> {
     let read = |file: &str| fs::read_to_string(group.join(file)).ok();
-    let max = read("memory.max")?.trim().parse::<u64>().ok()?;
-    let current = read("memory.current")?.trim().parse::<u64>().ok()?;
+    let [limit, taken, cached] = FILES.iter().find(|[limit, ..]| group.join(limit).exists())?;
+    let max = read(limit)?.trim().parse::<u64>().ok()?;
+    let current = read(taken)?.trim().parse::<u64>().ok()?;
     let cache = read("memory.stat")
-        .and_then(|text| {
-            text.lines().find_map(|line| line.strip_prefix("inactive_file "))?.parse().ok()
-        })
+        .and_then(|text| text.lines().find_map(|line| line.strip_prefix(cached))?.parse().ok())
         .unwrap_or(0);
     Some(max.saturating_sub(current.saturating_sub(cache)))
 }
@@ -147,6 +174,30 @@ mod tests {
             Budget { limit: None, taken: 0, control_groups: vec![folder.path().to_owned()] };
         assert!(budget.take(501).unwrap_err().contains("memory.max"));
         assert_eq!(budget.take(500), Ok(()));
+    }
+
+    #[test]
+    fn control_groups_of_both_versions_are_found_and_their_limits_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let put = |group: &str, file: &str, text: &str| {
+            fs::create_dir_all(root.join(group)).unwrap();
+            fs::write(root.join(group).join(file), text).unwrap();
+        };
+        put("memory/a/b", "memory.limit_in_bytes", "1000\n");
+        put("memory/a/b", "memory.usage_in_bytes", "900\n");
+        put("memory/a/b", "memory.stat", "inactive_file 1\ntotal_inactive_file 50\n");
+        put("memory/a", "memory.limit_in_bytes", "9223372036854771712\n");
+        put("memory/a", "memory.usage_in_bytes", "900\n");
+        put("c", "memory.max", "500\n");
+        put("c", "memory.current", "1\n");
+        let text = "11:cpu,cpuacct:/x\n5:hugetlb,memory:/a/b\n1:name=systemd:/y\n0::/c\n";
+        let groups = control_groups_in(root, text);
+        assert_eq!(groups, ["memory/a/b", "memory/a", "c"].map(|it| root.join(it)));
+        assert_eq!(room_in(&groups[0]), Some(150));
+        assert!(room_in(&groups[1]).is_some_and(|room| room > 1 << 60));
+        assert_eq!(room_in(&groups[2]), Some(499));
+        assert_eq!(control_groups_in(root, "0::/nowhere\n"), [] as [PathBuf; 0]);
     }
 
     #[test]

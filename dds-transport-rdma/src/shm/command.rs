@@ -13,7 +13,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use super::arena::{NewArena, Space};
-use super::doorbell::{hush, ring};
+use super::doorbell::{hush, signal};
 
 /// Bytes that may wait for one peer before its silence counts against it.
 pub(crate) const QUEUE_LIMIT: usize = 1 << 20;
@@ -105,7 +105,7 @@ impl CommandSender {
         // One ring serves all commands until the thread looks. The thread takes the flag down
         // before it looks, so a command that found the flag up is found by that look.
         if !self.signal.raised.swap(true, Ordering::AcqRel) {
-            ring(&self.signal.bell);
+            signal(&self.signal.bell);
         }
         true
     }

@@ -1,6 +1,7 @@
 //! What a node has to be told before it can meet others. Everything has a default but the domain.
 
 use std::env;
+use std::ffi::{OsString, c_ulong};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -68,13 +69,12 @@ pub struct ShmConfig {
 
 impl ShmConfig {
     /// The defaults for `domain`, with what `SQUALL_RUNTIME_DIR`, `SQUALL_GROUP` and
-    /// `SQUALL_MEMORY_LIMIT` say. A value that cannot be understood is reported by the join.
+    /// `SQUALL_MEMORY_LIMIT` say, unless the program has rights that its caller has not (setuid, setgid, file
+    /// capabilities): then the environment is the caller's and says nothing. A value that cannot be understood is reported by the join.
     pub fn new(domain: impl Into<String>) -> ShmConfig {
-        let setting = |name| env::var(name).ok().filter(|value| !value.is_empty());
+        let setting = |name| setting(is_privileged(), name)?.into_string().ok();
         ShmConfig {
-            runtime_dir: env::var_os("SQUALL_RUNTIME_DIR")
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from),
+            runtime_dir: self::setting(is_privileged(), "SQUALL_RUNTIME_DIR").map(PathBuf::from),
             domain: domain.into(),
             group: setting("SQUALL_GROUP"),
             node: random_node(),
@@ -131,6 +131,21 @@ pub(crate) struct Checked {
     pub(crate) runtime_dir: PathBuf,
     pub(crate) uid: u32,
     pub(crate) gid: Option<u32>,
+}
+
+/// What the environment says, if it may say anything.
+fn setting(is_privileged: bool, name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !is_privileged && !value.is_empty())
+}
+
+/// Whether this program has rights that its caller has not, as the kernel saw it when it began.
+fn is_privileged() -> bool {
+    const AT_SECURE: c_ulong = 23;
+    unsafe extern "C" {
+        fn getauxval(kind: c_ulong) -> c_ulong;
+    }
+    // SAFETY: the function only reads what the kernel gave the program at its start.
+    unsafe { getauxval(AT_SECURE) != 0 }
 }
 
 fn random_node() -> NodeId {
@@ -224,6 +239,13 @@ mod tests {
         assert_eq!(find_group("root"), Ok(0));
         let missing = find_group("no-such-group").unwrap_err();
         assert!(missing.to_string().contains("no-such-group"));
+    }
+
+    #[test]
+    fn the_environment_of_a_privileged_program_says_nothing() {
+        assert!(setting(false, "PATH").is_some());
+        assert_eq!(setting(true, "PATH"), None);
+        assert!(!is_privileged());
     }
 
     #[test]

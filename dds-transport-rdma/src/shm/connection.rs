@@ -19,6 +19,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
 use super::command::{MESSAGE_BYTES, Outbox, QUEUE_LIMIT};
+use super::doorbell::Bell;
 use super::exports::Announcement;
 use super::imports::{Imports, Lease};
 use super::process::Process;
@@ -56,6 +57,7 @@ pub(crate) enum Step {
 pub(crate) enum Source {
     Listener,
     Commands,
+    Mark,
     Socket(u32),
     Process(u32),
 }
@@ -66,6 +68,7 @@ impl Source {
         EventData::new_u64(match self {
             Source::Listener => 0,
             Source::Commands => 1,
+            Source::Mark => 4,
             Source::Socket(key) => u64::from(key) << 2 | 2,
             Source::Process(key) => u64::from(key) << 2 | 3,
         })
@@ -75,7 +78,8 @@ impl Source {
     pub(crate) fn from_data(data: u64) -> Source {
         let key = (data >> 2) as u32;
         match data & 3 {
-            0 => Source::Listener,
+            0 if key == 0 => Source::Listener,
+            0 => Source::Mark,
             1 => Source::Commands,
             2 => Source::Socket(key),
             _ => Source::Process(key),
@@ -104,11 +108,12 @@ pub(crate) struct Connection {
     /// Whether the join waits for it.
     pub(crate) awaited: bool,
     pub(crate) node: Option<NodeId>,
-    pub(crate) bell: Option<OwnedFd>,
+    pub(crate) bell: Option<Bell>,
     pub(crate) imports: Imports,
     pub(crate) lease: Option<Arc<Lease>>,
     pub(crate) outbox: Arc<Outbox>,
-    pub(crate) process: Arc<Process>,
+    /// The process at the other end, until it has left.
+    pub(crate) process: Option<Arc<Process>>,
     socket: Arc<OwnedFd>,
     queue: VecDeque<Packet>,
     /// When something was last sent, or the queue began.
@@ -138,7 +143,7 @@ impl Connection {
             imports,
             lease: Some(Arc::new(Lease(Arc::clone(&socket)))),
             outbox: Arc::new(Outbox::default()),
-            process: Arc::new(process),
+            process: Some(Arc::new(process)),
             socket,
             queue: VecDeque::new(),
             progress: Instant::now(),
@@ -166,9 +171,9 @@ impl Connection {
         self.push_packet(wire::encode(message), None);
     }
 
-    /// Queues a hello, which comes with the doorbell.
-    pub(crate) fn push_hello(&mut self, hello: Vec<u8>, bell: Arc<OwnedFd>) {
-        self.push_packet(hello, Some(bell));
+    /// Queues a hello, which is encoded already.
+    pub(crate) fn push_hello(&mut self, hello: Vec<u8>) {
+        self.push_packet(hello, None);
     }
 
     /// Queues a note, which was counted when the node sent it.
@@ -236,12 +241,12 @@ impl Connection {
 
     /// Whether the process at the other end is dead.
     pub(crate) fn is_dead(&self) -> bool {
-        self.process.is_dead()
+        self.process.as_ref().is_some_and(|process| process.is_dead())
     }
 
     /// Takes leave of a peer that the node has been told is down. What is queued is still sent.
     pub(crate) fn depart(&mut self, epoll: &OwnedFd) {
-        let _ = epoll::delete(epoll, &*self.process);
+        self.unwatch_process(epoll);
         self.phase = Phase::Departed;
         self.bell = None;
         self.flush();
@@ -276,7 +281,8 @@ impl Connection {
 
     /// Watches for the death of the process at the other end.
     pub(crate) fn watch_process(&self, epoll: &OwnedFd) -> Result<(), Errno> {
-        epoll::add(epoll, &*self.process, Source::Process(self.key).data(), EventFlags::IN)
+        let data = Source::Process(self.key).data();
+        self.process.as_ref().map_or(Ok(()), |it| epoll::add(epoll, &**it, data, EventFlags::IN))
     }
 
     /// Watches for what the phase needs. While `deaf`, peers' messages stay in the socket.
@@ -314,7 +320,14 @@ impl Connection {
         if self.watched.take().is_some() {
             let _ = epoll::delete(epoll, &*self.socket);
         }
-        let _ = epoll::delete(epoll, &*self.process);
+        self.unwatch_process(epoll);
+    }
+
+    /// Lets go of the process. Its end shows in the socket, too.
+    fn unwatch_process(&mut self, epoll: &OwnedFd) {
+        if let Some(process) = self.process.take() {
+            let _ = epoll::delete(epoll, &*process);
+        }
     }
 
     /// When the connection needs attention although nothing happens.
@@ -344,6 +357,7 @@ mod tests {
         for source in [
             Source::Listener,
             Source::Commands,
+            Source::Mark,
             Source::Socket(0),
             Source::Process(0),
             Source::Socket(u32::MAX),

@@ -4,30 +4,49 @@
 //! only looks whether somebody listens.
 //!
 //! ```text
-//!   /tmp/squall-<uid>/          0700, or 2770 and the group's
+//!   /tmp/squall-<uid>/          0700, or 3770 and the group's
 //!     <domain>/                 the same
-//!       lock                    held while a node joins or leaves; released with its holder
+//!       lock                    held while a node joins or leaves; says which `group` was made
 //!       <node id, hex>.sock     a node listens here
+//!       <node id, hex>.bell     and is woken here
 //!       group                   what the host decides for all of them, once somebody has asked
+//!       *.new                   one of these that is not finished
 //! ```
-//! The last to leave removes the folders. A lock file that was removed and made anew meanwhile is
-//! another file: whoever gets a lock looks whether its file is still the one in the folder.
+//! * **By descriptor.** A member of the UNIX group may write in the folders, so it may exchange what has a name
+//!   in them between any two steps of another. Each folder is opened once, without following a link, and all
+//!   that is done in it goes through that descriptor. Mode and group are set on what was opened and is this
+//!   user's own. The folders are sticky: what is another user's cannot be renamed or removed.
+//! * **Whole or not there.** The lock gets its name when its maker holds it. Whoever finds it missing while nodes
+//!   live knows that somebody has removed it.
+//! * **Not cleaned away.** Each node holds a shared lock on both folders, which `systemd-tmpfiles` respects,
+//!   and [touches](Folder::refresh) the files, so that nothing is old. What was removed nevertheless is an error of
+//!   whoever comes next, see [`Marks`].
+//!
+//! The last to leave removes the folders, as far as they are its own. A lock file that was removed and made anew
+//! meanwhile is another file: whoever gets a lock looks whether its file is still the one in the folder.
 
-use std::fs;
-use std::os::fd::OwnedFd;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use derecho_core::ids::NodeId;
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags, chmod, chown, fchmod, flock, fstat,
-    lstat, mkdir, open, rmdir, statat, unlink,
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, Timespec,
+    Timestamps, UTIME_NOW, fchmod, flock, fstat, openat, renameat_with, rmdir, statat, unlinkat,
+    utimensat,
 };
 use rustix::io::Errno;
 
 use super::config::Checked;
 use super::error::JoinError;
-use super::socket;
+use super::marks::Marks;
+use super::socket::{self, Credentials};
+
+mod making;
+mod sockets;
 
 /// How long a folder may look unfinished, for it may just be made by another process.
 const UNFINISHED_LIMIT: Duration = Duration::from_millis(300);
@@ -36,20 +55,39 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 const LOCK: &str = "lock";
 const GROUP: &str = "group";
-const GROUP_DRAFT: &str = "group.new";
+/// How the name of a file ends that is not finished.
+const DRAFT: &str = ".new";
+/// What to do when files are missing.
+const END_ALL: &str = "end all processes of this domain and start them again, and have cleaners of \
+                       temporary files leave this folder alone or set SQUALL_RUNTIME_DIR to another one";
 
 /// Where the nodes of one domain meet.
 #[derive(Clone)]
 pub(crate) struct Folder {
     runtime_dir: PathBuf,
     domain_dir: PathBuf,
+    node: NodeId,
+    marks: Marks,
     uid: u32,
     gid: Option<u32>,
     lock_limit: Duration,
+    /// Both folders since this node entered, each with a shared lock.
+    opened: Arc<Mutex<Option<Arc<Opened>>>>,
+}
+
+/// The folders, whatever is at their paths by now.
+struct Opened {
+    runtime: OwnedFd,
+    domain: OwnedFd,
 }
 
 /// The domain's lock; released when dropped.
-pub(crate) struct Lock(#[allow(dead_code, reason = "held, not used")] OwnedFd);
+pub(crate) struct Lock {
+    file: OwnedFd,
+    folders: Arc<Opened>,
+    /// There was none before.
+    made: bool,
+}
 
 /// A socket in the folder.
 pub(crate) struct Place {
@@ -63,9 +101,12 @@ impl Folder {
         let folder = Folder {
             domain_dir: checked.runtime_dir.join(&checked.config.domain),
             runtime_dir: checked.runtime_dir.clone(),
+            node: checked.config.node,
+            marks: Marks::new(&checked.runtime_dir, &checked.config.domain),
             uid: checked.uid,
             gid: checked.gid,
             lock_limit: checked.config.lock_limit,
+            opened: Arc::default(),
         };
         let path = folder.socket_path(checked.config.node);
         if path.as_os_str().len() > socket::PATH_LIMIT {
@@ -76,7 +117,7 @@ impl Folder {
 
     /// Where a node listens.
     pub(crate) fn socket_path(&self, node: NodeId) -> PathBuf {
-        self.domain_dir.join(format!("{node}.sock"))
+        self.domain_dir.join(socket_name(node))
     }
 
     fn lock_path(&self) -> PathBuf {
@@ -88,19 +129,14 @@ impl Folder {
         self.domain_dir.join(GROUP)
     }
 
-    /// Where they are made.
-    pub(crate) fn group_draft_path(&self) -> PathBuf {
-        self.domain_dir.join(GROUP_DRAFT)
-    }
-
     /// The same folder, for whoever does not want to wait that long for its lock.
     pub(crate) fn with_lock_limit(&self, limit: Duration) -> Folder {
         Folder { lock_limit: self.lock_limit.min(limit), ..self.clone() }
     }
 
     /// The mode of what all who may join can write.
-    pub(crate) fn file_mode(&self) -> u32 {
-        if self.gid.is_some() { 0o660 } else { 0o600 }
+    pub(crate) fn file_mode(&self) -> Mode {
+        Mode::from_raw_mode(if self.gid.is_some() { 0o660 } else { 0o600 })
     }
 
     /// Whether a file in the folder may be believed to be made by a node; if not, why.
@@ -116,119 +152,270 @@ impl Folder {
         }
     }
 
+    /// Whether a process may be a node of this domain, by its user and groups.
+    pub(crate) fn admits(&self, credentials: &Credentials) -> bool {
+        let in_group = self.gid.is_some_and(|gid| credentials.gids.contains(&gid));
+        credentials.uid == self.uid || in_group
+    }
+
+    fn opened(&self) -> Result<Arc<Opened>, Errno> {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.clone().ok_or(Errno::NOENT)
+    }
+
     /// Takes the lock for a node that is in the folder already.
     pub(crate) fn stay(&self) -> Result<Lock, JoinError> {
-        let deadline = Instant::now() + self.lock_limit;
-        loop {
-            if let Some(lock) = self.lock(deadline)? {
-                return Ok(lock);
-            }
-            if Instant::now() >= deadline {
-                // Nobody removes it from under a node.
-                let doing = format!("taking the lock {}", self.lock_path().display());
-                return Err(JoinError::system(doing, Errno::NOENT));
-            }
-            std::thread::sleep(LOOK_AGAIN);
-        }
+        let folders = self.opened().map_err(|errno| self.not_locked(errno))?;
+        let lock = self.lock(&folders, Instant::now() + self.lock_limit, false)?;
+        lock.ok_or_else(|| {
+            self.damaged(format!(
+                "has lost its file {LOCK:?}, which was removed while nodes used it"
+            ))
+        })
     }
 
     /// Makes the folders if need be, checks them, and takes the lock.
     pub(crate) fn enter(&self) -> Result<Lock, JoinError> {
         let deadline = Instant::now() + self.lock_limit;
         loop {
-            self.prepare(&self.runtime_dir)?;
-            match self.prepare(&self.domain_dir) {
-                Ok(()) => {}
+            let runtime = self.prepare(CWD, self.runtime_dir.as_os_str(), &self.runtime_dir)?;
+            let name = self.domain_dir.file_name().unwrap_or_default();
+            let domain = match self.prepare(runtime.as_fd(), name, &self.domain_dir) {
                 // The last node of another domain has just removed the folder above.
                 Err(JoinError::System { errno: Errno::NOENT, .. }) if Instant::now() < deadline => {
                     continue;
                 }
-                Err(error) => return Err(error),
-            }
-            if let Some(lock) = self.lock(deadline)? {
+                result => result?,
+            };
+            share(&runtime, &self.runtime_dir);
+            share(&domain, &self.domain_dir);
+            let folders = Arc::new(Opened { runtime, domain });
+            if let Some(lock) = self.lock(&folders, deadline, true)? {
+                *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(folders);
                 return Ok(lock);
+            }
+            if Instant::now() >= deadline {
+                return Err(self.not_locked(Errno::NOENT));
             }
         }
     }
 
-    /// Takes the lock, or `None` if its file was removed meanwhile.
-    fn lock(&self, deadline: Instant) -> Result<Option<Lock>, JoinError> {
-        let path = self.lock_path();
-        let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = if self.gid.is_some() { Mode::from_raw_mode(0o660) } else { Mode::RUSR };
-        let doing = || format!("taking the lock {}", path.display());
-        let file = loop {
-            match open(&path, flags, mode) {
-                Ok(file) => break file,
-                Err(Errno::NOENT) => return Ok(None),
-                // Another member of the group has made it and not opened it to the group yet.
-                Err(Errno::ACCESS) if self.gid.is_some() && Instant::now() < deadline => {
-                    std::thread::sleep(LOOK_AGAIN);
-                }
-                Err(errno) => return Err(JoinError::system(doing(), errno)),
-            }
+    fn not_locked(&self, errno: Errno) -> JoinError {
+        JoinError::system(format!("taking the lock {}", self.lock_path().display()), errno)
+    }
+
+    fn damaged(&self, fault: String) -> JoinError {
+        JoinError::Folder { path: self.domain_dir.clone(), fault, remedy: END_ALL.to_owned() }
+    }
+
+    /// Takes the lock, or `None` if there is none, or it was removed meanwhile.
+    fn lock(
+        &self,
+        folders: &Arc<Opened>,
+        deadline: Instant,
+        may_make: bool,
+    ) -> Result<Option<Lock>, JoinError> {
+        let failed = |errno| self.not_locked(errno);
+        let domain = folders.domain.as_fd();
+        // Whatever it is that has this name: opening it does not block.
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let (file, made) = match openat(domain, LOCK, flags, Mode::empty()) {
+            Ok(file) => (file, false),
+            Err(Errno::NOENT) if may_make => match self.make_lock(domain) {
+                Ok(file) => (file, true),
+                // Another one was quicker, or the folder is gone.
+                Err(Errno::EXIST | Errno::NOENT) => return Ok(None),
+                Err(errno) => return Err(failed(errno)),
+            },
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(failed(errno)),
         };
-        let stat = fstat(&file).map_err(|errno| JoinError::system(doing(), errno))?;
-        if self.gid.is_some() && stat.st_uid == self.uid {
-            fchmod(&file, mode).map_err(|errno| JoinError::system(doing(), errno))?;
+        let stat = fstat(&file).map_err(failed)?;
+        let fault = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => self.check_owner(stat.st_uid, stat.st_gid).err(),
+            kind => Some(format!("is no file but a {kind:?}")),
+        };
+        if let Some(fault) = fault {
+            return Err(
+                self.damaged(format!("has something in the place of its lock: {LOCK:?} {fault}"))
+            );
         }
-        loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => break,
-                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < deadline => {
+        while let Err(errno) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            match errno {
+                Errno::WOULDBLOCK | Errno::INTR if Instant::now() < deadline => {
                     std::thread::sleep(LOOK_AGAIN);
                 }
-                Err(Errno::WOULDBLOCK | Errno::INTR) => {
+                Errno::WOULDBLOCK | Errno::INTR => {
+                    let path = self.lock_path();
                     return Err(JoinError::LockBusy { path, waited: self.lock_limit });
                 }
-                Err(errno) => return Err(JoinError::system(doing(), errno)),
+                errno => return Err(failed(errno)),
             }
         }
-        let current = lstat(&path).map(|now| (now.st_dev, now.st_ino));
-        Ok((current == Ok((stat.st_dev, stat.st_ino))).then_some(Lock(file)))
+        let is_current = same_file(statat(domain, LOCK, AtFlags::SYMLINK_NOFOLLOW), &stat)
+            && fstat(domain).is_ok_and(|own| {
+                same_file(statat(CWD, &self.domain_dir, AtFlags::SYMLINK_NOFOLLOW), &own)
+            });
+        Ok(is_current.then(|| Lock { file, folders: Arc::clone(folders), made }))
+    }
+
+    fn discard(&self, domain: impl AsFd, name: &str) {
+        if let Err(errno) = unlinkat(domain, name, AtFlags::empty()) {
+            tracing::debug!(name, %errno, "a file that was not finished stays");
+        }
+    }
+
+    /// Makes the lock's file, held from the moment at which it has its name.
+    fn make_lock(&self, domain: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+        let draft = self.draft(LOCK);
+        let file = self.make_file(domain, &draft)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .and_then(|()| renameat_with(domain, &draft, domain, LOCK, RenameFlags::NOREPLACE))
+            .inspect_err(|_| self.discard(domain, &draft))?;
+        Ok(file)
+    }
+
+    fn draft(&self, name: &str) -> String {
+        format!("{name}.{}{DRAFT}", self.node)
+    }
+
+    /// Makes a file that all who may join can write, whatever the umask is.
+    fn make_file(&self, domain: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Left by this very node if it failed half way.
+        let _ = unlinkat(domain, name, AtFlags::empty());
+        let file = openat(domain, name, flags, Mode::RUSR | Mode::WUSR)?;
+        fchmod(&file, self.file_mode())?;
+        Ok(file)
+    }
+
+    /// Whether nodes live whose files are missing: then nobody may join, for there would be two groups of one
+    /// domain.
+    pub(crate) fn check_whole(&self, lock: &Lock) -> Result<(), JoinError> {
+        // A process that ends may have lost its socket and not its mark yet.
+        let deadline = Instant::now() + UNFINISHED_LIMIT;
+        let living = loop {
+            let living = self.living_without_files(lock);
+            if living.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                break living;
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        };
+        if lock.made {
+            // Else the next one that comes would find it and take all for whole.
+            let _ = unlinkat(&lock.folders.domain, LOCK, AtFlags::empty());
+        }
+        let mut pids: Vec<String> = living.iter().map(|(_, pid)| pid.to_string()).collect();
+        pids.sort();
+        pids.dedup();
+        Err(self.damaged(format!(
+            "has lost files, which were removed while nodes used them (processes {})",
+            pids.join(", ")
+        )))
+    }
+
+    /// Nodes that live although their files are not here, and their processes.
+    fn living_without_files(&self, lock: &Lock) -> Vec<(NodeId, i32)> {
+        let mut living = self.marks.living(|credentials| self.admits(credentials));
+        let missing = |node: NodeId| {
+            let socket = statat(&lock.folders.domain, socket_name(node), AtFlags::SYMLINK_NOFOLLOW);
+            lock.made || socket.is_err()
+        };
+        living.retain(|(node, _)| *node != self.node && missing(*node));
+        living
+    }
+
+    /// The mark that this node lives; `None` if the system allows none.
+    pub(crate) fn set_mark(&self) -> Option<OwnedFd> {
+        let mark = self.marks.set(self.node);
+        mark.inspect_err(|errno| tracing::warn!(%errno, "this node has no mark that it lives")).ok()
     }
 
     /// The sockets of all nodes but `own`.
-    pub(crate) fn others(&self, own: NodeId, _lock: &Lock) -> Result<Vec<Place>, JoinError> {
-        let path = &self.domain_dir;
-        let failed = |error: std::io::Error| {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            JoinError::system(format!("reading the folder {}", path.display()), errno)
+    pub(crate) fn others(&self, own: NodeId, lock: &Lock) -> Result<Vec<Place>, JoinError> {
+        let failed = |errno| {
+            JoinError::system(format!("reading the folder {}", self.domain_dir.display()), errno)
         };
-        let mut places = Vec::new();
-        for entry in fs::read_dir(path).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if let Some(node) = node_of(&path)
-                && node != own
-            {
-                places.push(Place { path, node });
-            }
-        }
+        let names = names_in(&lock.folders.domain).map_err(failed)?;
+        let paths = names.iter().map(|name| self.domain_dir.join(OsStr::from_bytes(name)));
+        let mut places: Vec<Place> = paths
+            .filter_map(|path| node_of(&path).map(|node| Place { path, node }))
+            .filter(|place| place.node != own)
+            .collect();
         // The folder's own order depends on the file system.
         places.sort_by_key(|place| place.node);
         Ok(places)
     }
 
-    /// Makes a bound socket reachable for whoever may join.
-    pub(crate) fn open_to_peers(&self, path: &Path) -> Result<(), JoinError> {
-        chmod(path, Mode::from_raw_mode(self.file_mode())).map_err(|errno| {
-            JoinError::system(format!("setting the mode of {}", path.display()), errno)
-        })
+    /// Opens the file with the words of the local group, `None` if there is none.
+    pub(crate) fn open_group(&self, lock: &Lock) -> Result<Option<OwnedFd>, Errno> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        match openat(&lock.folders.domain, GROUP, flags, Mode::empty()) {
+            Err(Errno::NOENT) => Ok(None),
+            result => result.map(Some),
+        }
+    }
+
+    /// Which file has the words of the local group now.
+    pub(crate) fn group_now(&self, lock: &Lock) -> Option<(u64, u64)> {
+        let stat = statat(&lock.folders.domain, GROUP, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some((stat.st_dev, stat.st_ino))
+    }
+
+    /// Makes that file, whole before it has its name.
+    pub(crate) fn make_group(
+        &self,
+        lock: &Lock,
+        fill: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
+    ) -> Result<OwnedFd, Errno> {
+        let (domain, draft) = (&lock.folders.domain, self.draft(GROUP));
+        let file = self.make_file(domain.as_fd(), &draft)?;
+        fill(&file)
+            .and_then(|()| renameat_with(domain, &draft, domain, GROUP, RenameFlags::NOREPLACE))
+            .inspect_err(|_| self.discard(domain, &draft))?;
+        Ok(file)
+    }
+
+    /// Touches what this node needs, so that it is not taken for old. Says so if its socket is gone.
+    pub(crate) fn refresh(&self) {
+        let Ok(folders) = self.opened() else { return };
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let now = Timestamps { last_access: now, last_modification: now };
+        let socket = socket_name(self.node);
+        for name in [".", LOCK, GROUP, &bell_name(self.node), &socket] {
+            let touched = utimensat(&folders.domain, name, &now, AtFlags::SYMLINK_NOFOLLOW);
+            if touched == Err(Errno::NOENT) && name == socket {
+                let path = self.socket_path(self.node);
+                tracing::error!(path = %path.display(), "this node's socket was removed, so nobody can join any more; {END_ALL}");
+            }
+        }
+        let _ = utimensat(&folders.runtime, ".", &now, AtFlags::SYMLINK_NOFOLLOW);
     }
 
     /// Removes what a dead node left behind. Ids are never reused, so nobody else listens there.
     pub(crate) fn remove_socket(&self, node: NodeId) {
-        let path = self.socket_path(node);
-        match unlink(&path) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => tracing::warn!(path = %path.display(), %errno, "socket not removed"),
+        let Ok(folders) = self.opened() else { return };
+        for name in [bell_name(node), socket_name(node)] {
+            match unlinkat(&folders.domain, &name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                // Another user's, which only that user may remove.
+                Err(errno @ (Errno::PERM | Errno::ACCESS)) if self.gid.is_some() => {
+                    tracing::debug!(name, %errno, "socket not removed");
+                }
+                Err(errno) => tracing::warn!(name, %errno, "socket not removed"),
+            }
         }
     }
 
-    /// Removes the node's socket, and the folders if nobody else is in them. A node that is
+    /// Removes the node's sockets, and the folders if nobody else is in them. A node that is
     /// `alone` looks whether what is left there is left by the dead.
     pub(crate) fn leave(&self, node: NodeId, alone: bool) {
-        let lock = self.lock(Instant::now() + self.lock_limit);
+        let Ok(folders) = self.opened() else { return };
+        let lock = self.lock(&folders, Instant::now() + self.lock_limit, false);
         self.remove_socket(node);
         match lock {
             Ok(Some(lock)) => {
@@ -238,7 +425,7 @@ impl Folder {
                 self.remove_if_empty(&lock);
             }
             // Whoever removed the lock's file removes the folder too.
-            Ok(None) => {}
+            Ok(None) => self.remove_folders(&folders),
             Err(error) => tracing::warn!(%error, "the folder of the domain stays"),
         }
     }
@@ -246,142 +433,104 @@ impl Folder {
     /// Removes the sockets at which nobody listens.
     fn sweep(&self, own: NodeId, lock: &Lock) {
         for place in self.others(own, lock).unwrap_or_default() {
-            if socket::connect(&place.path).err() == Some(Errno::CONNREFUSED) {
+            if self.connect(place.node).err() == Some(Errno::CONNREFUSED) {
                 self.remove_socket(place.node);
             }
         }
     }
 
     /// Removes the folders if there is nothing in them but what nodes share that are all gone.
-    pub(crate) fn remove_if_empty(&self, _lock: &Lock) {
-        let Ok(entries) = fs::read_dir(&self.domain_dir) else { return };
-        let shared = [LOCK, GROUP, GROUP_DRAFT].map(std::ffi::OsStr::new);
-        if entries.flatten().any(|entry| !shared.contains(&&*entry.file_name())) {
+    pub(crate) fn remove_if_empty(&self, lock: &Lock) {
+        let domain = &lock.folders.domain;
+        let Ok(names) = names_in(domain) else { return };
+        // The bell of a node has no use without the socket.
+        let is_orphan = |name: &[u8]| {
+            let node = name.strip_suffix(b".bell");
+            node.is_some_and(|node| !names.contains(&[node, b".sock"].concat()))
+        };
+        let is_shared = |name: &[u8]| {
+            [LOCK, GROUP].iter().any(|it| it.as_bytes() == name)
+                || is_draft(name)
+                || is_orphan(name)
+        };
+        if names.iter().any(|name| !is_shared(name)) {
             return;
         }
-        // Seldom there.
-        let _ = (unlink(self.group_path()), unlink(self.group_draft_path()));
-        // A node that opened the file before it goes notices that it has another one's lock; one
+        // The lock last. A node that opened the file before it goes notices that it has another one's lock; one
         // that makes a new file keeps the folder from being removed.
-        if unlink(self.lock_path()).is_ok() && rmdir(&self.domain_dir).is_ok() {
+        for name in names.iter().filter(|name| **name != LOCK.as_bytes()) {
+            let _ = unlinkat(domain, OsStr::from_bytes(name), AtFlags::empty());
+        }
+        let _ = unlinkat(domain, LOCK, AtFlags::empty());
+        self.remove_folders(&lock.folders);
+    }
+
+    /// Removes the folders unless something is in them, or they are another user's.
+    fn remove_folders(&self, folders: &Opened) {
+        let name = self.domain_dir.file_name().unwrap_or_default();
+        if unlinkat(&folders.runtime, name, AtFlags::REMOVEDIR).is_ok() {
             // Refused while other domains are in it, which is as it should be.
             let _ = rmdir(&self.runtime_dir);
         }
     }
+}
 
-    /// Makes one folder if it is missing and checks it.
-    fn prepare(&self, path: &Path) -> Result<(), JoinError> {
-        let deadline = Instant::now() + UNFINISHED_LIMIT;
-        loop {
-            let made = match mkdir(path, Mode::RWXU) {
-                Ok(()) => true,
-                Err(Errno::EXIST) => false,
-                Err(errno) => {
-                    return Err(JoinError::system(
-                        format!("making the folder {}", path.display()),
-                        errno,
-                    ));
-                }
-            };
-            if made {
-                self.finish(path)?;
-            }
-            match self.inspect(path) {
-                Ok(Fault::None) => return Ok(()),
-                // Another process has just removed it.
-                Err(Errno::NOENT) if Instant::now() < deadline => {}
-                Ok(Fault::Unfinished(_)) if Instant::now() < deadline => {
-                    std::thread::sleep(LOOK_AGAIN);
-                }
-                Ok(Fault::Unfinished(fault) | Fault::Wrong(fault)) => {
-                    return Err(JoinError::Folder {
-                        path: path.to_owned(),
-                        fault,
-                        remedy: "correct or remove it, or set SQUALL_RUNTIME_DIR to another folder"
-                            .to_owned(),
-                    });
-                }
-                Err(errno) => {
-                    return Err(JoinError::system(
-                        format!("looking at the folder {}", path.display()),
-                        errno,
-                    ));
-                }
-            }
+impl Lock {
+    /// Which file has the words of the local group, as its maker wrote it down.
+    pub(crate) fn group(&self) -> Result<Option<(u64, u64)>, Errno> {
+        let mut bytes = [0; 16];
+        if rustix::io::pread(&self.file, &mut bytes, 0)? < bytes.len() {
+            return Ok(None);
         }
+        let number = u128::from_le_bytes(bytes);
+        Ok(Some((number as u64, (number >> 64) as u64)))
     }
 
-    /// Gives a folder that was just made its group and mode, whatever the umask is.
-    fn finish(&self, path: &Path) -> Result<(), JoinError> {
-        let mode = Mode::from_raw_mode(self.mode());
-        let result = match self.gid {
-            None => chmod(path, mode),
-            Some(gid) => {
-                chown(path, None, Some(Gid::from_raw(gid))).and_then(|()| chmod(path, mode))
-            }
-        };
-        result.or_else(|errno| match errno {
-            // Removed by another process that found it empty; it is made again.
-            Errno::NOENT => Ok(()),
-            errno => {
-                let _ = rmdir(path);
-                Err(JoinError::system(
-                    format!(
-                        "giving the folder {} to the group (are you a member of it?)",
-                        path.display()
-                    ),
-                    errno,
-                ))
-            }
-        })
-    }
-
-    fn mode(&self) -> u32 {
-        if self.gid.is_some() { 0o2770 } else { 0o700 }
-    }
-
-    /// What is wrong with a folder.
-    fn inspect(&self, path: &Path) -> Result<Fault, Errno> {
-        let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
-        let mode = stat.st_mode & 0o7777;
-        Ok(match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => match self.gid {
-                None if stat.st_uid != self.uid => Fault::Wrong(format!(
-                    "belongs to user {} and not to user {}, who is joining",
-                    stat.st_uid, self.uid
-                )),
-                None if mode & 0o077 != 0 => Fault::Wrong(format!(
-                    "has mode {mode:04o}, which lets other users in; it has to be 0700"
-                )),
-                None if mode & 0o700 != 0o700 => {
-                    Fault::Unfinished(format!("has mode {mode:04o}; it has to be 0700"))
-                }
-                Some(_) if mode & 0o007 != 0 => Fault::Wrong(format!(
-                    "has mode {mode:04o}, which lets users outside the group in; it has to be 2770"
-                )),
-                Some(gid) if stat.st_gid != gid => Fault::Unfinished(format!(
-                    "belongs to group {} and not to group {gid}, which is configured",
-                    stat.st_gid
-                )),
-                Some(_) if mode != 0o2770 => {
-                    Fault::Unfinished(format!("has mode {mode:04o}; it has to be 2770"))
-                }
-                _ => Fault::None,
-            },
-            FileType::Symlink => {
-                Fault::Wrong("is a symbolic link and not a folder itself".to_owned())
-            }
-            _ => Fault::Wrong("is not a folder".to_owned()),
-        })
+    /// Writes down which file it is.
+    pub(crate) fn set_group(&self, (device, inode): (u64, u64)) -> Result<(), Errno> {
+        let number = u128::from(inode) << 64 | u128::from(device);
+        rustix::io::pwrite(&self.file, &number.to_le_bytes(), 0).map(drop)
     }
 }
 
-/// What is wrong with a folder.
-enum Fault {
-    None,
-    /// It may be one that another process is just making.
-    Unfinished(String),
-    Wrong(String),
+/// Shares a folder with the other nodes and with nobody who wants it for itself, as cleaners do.
+fn share(folder: &OwnedFd, path: &Path) {
+    let deadline = Instant::now() + UNFINISHED_LIMIT;
+    while let Err(errno) = flock(folder, FlockOperation::NonBlockingLockShared) {
+        if Instant::now() >= deadline {
+            tracing::warn!(path = %path.display(), %errno, "a cleaner may remove files from this folder");
+            return;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+fn same_file(now: Result<Stat, Errno>, then: &Stat) -> bool {
+    now.is_ok_and(|now| (now.st_dev, now.st_ino) == (then.st_dev, then.st_ino))
+}
+
+/// What is in a folder.
+fn names_in(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let name = entry?.file_name().to_bytes().to_vec();
+        if name != b"." && name != b".." {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+fn is_draft(name: &[u8]) -> bool {
+    name.ends_with(DRAFT.as_bytes())
+}
+
+fn socket_name(node: NodeId) -> String {
+    format!("{node}.sock")
+}
+
+fn bell_name(node: NodeId) -> String {
+    format!("{node}.bell")
 }
 
 /// The node that listens at a path, if it is such a path.

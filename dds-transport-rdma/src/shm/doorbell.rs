@@ -1,7 +1,20 @@
 //! How a node sleeps and how it is woken.
 //!
-//! Owns: the node's own eventfd and the word that says whether the node sleeps. Never does: decide
-//! when to sleep. The order of the steps is [`derecho_core::park`]'s.
+//! Owns: the word that says whether the node sleeps, and the two things that end a sleep: an eventfd
+//! that only this process has, and a datagram socket that peers send to. Never does: decide when to
+//! sleep. The order of the steps is [`derecho_core::park`]'s.
+//!
+//! ```text
+//!   threads of this process -- write --> eventfd, private --.
+//!                                                           +--> poll of the sleeper
+//!   a peer's own socket -- send, MSG_DONTWAIT --> <node>.bell --'
+//! ```
+//! * **Nothing is shared with a peer.** Each ringer has a socket of its own, connected to the bell. A
+//!   descriptor that two processes hold has one set of status flags, so the peer could make an eventfd
+//!   blocking and full, and hold every thread that rings it. `MSG_DONTWAIT` belongs to the call and not
+//!   to the descriptor. A full queue is as good as a ring, because the sleeper has not looked yet.
+//! * **Nothing of a peer's comes in.** Where the kernel can (Linux 6.16), the bell refuses descriptors that
+//!   are attached to a datagram, for closing one may block.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -12,8 +25,10 @@ use derecho_core::memory::{LINE_WORDS, OwnRegion, Word};
 use derecho_core::park;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
 
 use super::barrier::{self, Barriers};
+use super::socket;
 
 /// Words of a node's header, at the beginning of its first arena.
 ///
@@ -34,9 +49,36 @@ pub(crate) const HEADER_PARKED: usize = LINE_WORDS;
 /// not rung for it finds by itself.
 const DOUBTFUL_SLEEP: u64 = 1_000_000;
 
+/// Datagrams taken from a bell at one waking. A peer that sends more wakes the node again.
+const RINGS_LIMIT: usize = 64;
+
+/// A way to wake a node.
+pub(crate) enum Bell {
+    /// The eventfd of this very node; no other process has it.
+    Own(OwnedFd),
+    /// A socket of this node, connected to the peer's.
+    Peer(OwnedFd),
+}
+
+impl Bell {
+    /// Rings. A bell that has been rung and not heard yet needs no second ring, so an overflow is as
+    /// good; and a bell that is broken hurts only its owner. Never blocks.
+    pub(crate) fn ring(&self) {
+        match self {
+            Bell::Own(eventfd) => signal(eventfd),
+            Bell::Peer(socket) => {
+                let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                let _ = rustix::net::send(socket, &[1], flags);
+            }
+        }
+    }
+}
+
 /// What wakes this node.
 pub(crate) struct Doorbell {
-    bell: Arc<OwnedFd>,
+    own: Arc<Bell>,
+    /// Peers send to it, once it is bound.
+    socket: OwnedFd,
     header: OwnRegion,
     barriers: Barriers,
     /// A barrier has failed, although it was possible when the node joined.
@@ -46,13 +88,34 @@ pub(crate) struct Doorbell {
 impl Doorbell {
     /// The doorbell of the node whose header this is.
     pub(crate) fn new(header: OwnRegion, barriers: Barriers) -> Result<Doorbell, Errno> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Doorbell { bell: Arc::new(bell), header, barriers, doubtful: AtomicBool::new(false) })
+        let own = Bell::Own(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let socket = socket::bell()?;
+        let doubtful = AtomicBool::new(false);
+        Ok(Doorbell { own: Arc::new(own), socket, header, barriers, doubtful })
     }
 
-    /// The descriptor that peers get.
-    pub(crate) fn bell(&self) -> &Arc<OwnedFd> {
-        &self.bell
+    /// The bell for the threads of this process.
+    pub(crate) fn bell(&self) -> &Arc<Bell> {
+        &self.own
+    }
+
+    /// The socket for the peers, to be bound in the folder.
+    pub(crate) fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    /// Makes both silent.
+    fn hush(&self) {
+        if let Bell::Own(eventfd) = &*self.own {
+            hush(eventfd);
+        }
+        let mut byte = [0];
+        for _ in 0..RINGS_LIMIT {
+            match rustix::net::recv(&self.socket, &mut byte, RecvFlags::DONTWAIT) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
     }
 
     fn parked(&self) -> &Word {
@@ -67,7 +130,7 @@ impl Doorbell {
             park::before_looking();
         }
         if park::asleep(self.parked()) {
-            ring(&self.bell);
+            self.own.ring();
         }
     }
 
@@ -82,22 +145,21 @@ impl Doorbell {
     }
 }
 
-/// Rings a bell. One that has been rung and not heard yet needs no second ring, so an overflow is
-/// as good; and a bell that is broken hurts only its owner.
-pub(crate) fn ring(bell: &OwnedFd) {
-    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+/// Makes an eventfd readable that no other process has.
+pub(crate) fn signal(eventfd: &OwnedFd) {
+    let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
 }
 
-/// Makes a bell silent.
-pub(crate) fn hush(bell: &OwnedFd) {
+/// Makes it unreadable again.
+pub(crate) fn hush(eventfd: &OwnedFd) {
     let mut count = [0; 8];
-    let _ = rustix::io::read(bell, &mut count);
+    let _ = rustix::io::read(eventfd, &mut count);
 }
 
 /// Lets the thread that drives the node sleep until there is news.
 ///
-/// Peers see in shared memory that it sleeps and ring an eventfd; so do the link's own thread when
-/// it has an event, and any thread of this process with [`Parker::wake`].
+/// Peers see in shared memory that the node sleeps and send to its bell. The link's own thread rings when
+/// it has an event, and so does any thread of this process with [`Parker::wake`].
 pub struct ShmParker(Arc<Doorbell>);
 
 impl ShmParker {
@@ -122,12 +184,14 @@ impl Parker for ShmParker {
             tv_sec: i64::try_from(nanos / SECOND).unwrap_or(i64::MAX),
             tv_nsec: (nanos % SECOND).cast_signed() as _,
         });
-        let mut set = [PollFd::from_borrowed_fd(self.0.bell.as_fd(), PollFlags::IN)];
+        let Bell::Own(own) = &*self.0.own else { unreachable!("a node's own bell is its own") };
+        let wake = |bell| PollFd::from_borrowed_fd(bell, PollFlags::IN);
+        let mut set = [wake(own.as_fd()), wake(self.0.socket.as_fd())];
         // A signal ends the sleep early, which the caller takes as a wake-up without news.
         if let Ok(rung) = poll(&mut set, limit.as_ref())
             && rung > 0
         {
-            hush(&self.0.bell);
+            self.0.hush();
         }
     }
 

@@ -72,6 +72,11 @@ pub enum JoinError {
         /// Why.
         reason: String,
     },
+    /// Others live in this domain, and none of them answers.
+    Unanswered {
+        /// Their processes, as far as they are known.
+        pids: Vec<i32>,
+    },
     /// There is not enough memory for even the link itself.
     Memory(String),
     /// The kernel gives no huge pages to shared memory; what it says of that.
@@ -137,6 +142,11 @@ impl fmt::Display for JoinError {
             JoinError::Refused { pid, reason } => {
                 write!(f, "process {pid} in this domain cannot be a peer: {reason}")
             }
+            JoinError::Unanswered { pids } => write!(
+                f,
+                "other processes are in this domain and none of them answers (processes {pids:?}), so this process \
+                 would be alone in it; they may have no descriptor or no processor left: end them, or try again"
+            ),
             JoinError::Memory(text) => f.write_str(text),
             JoinError::NoHugePages(is) => write!(
                 f,

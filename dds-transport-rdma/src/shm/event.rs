@@ -14,7 +14,7 @@ use derecho_core::link::Evidence;
 use derecho_core::memory::Replica;
 
 use super::command::Outbox;
-use super::doorbell::Doorbell;
+use super::doorbell::{Bell, Doorbell};
 use super::process::Process;
 
 /// Unpolled events, in bytes, at which the thread stops reading.
@@ -30,7 +30,7 @@ pub(crate) enum Event {
         header: Replica,
         /// What the header lies at the beginning of.
         memory: OwnedFd,
-        bell: OwnedFd,
+        bell: Bell,
         outbox: Arc<Outbox>,
         process: Arc<Process>,
     },

@@ -11,9 +11,11 @@ use std::sync::Arc;
 use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::memory::{LINE, Replica, WORD};
 use rustix::fs::{FileType, FsWord, SealFlags, fcntl_get_seals, fstat, fstatfs};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::net::Shutdown;
 
 use super::arena::{ARENA_BYTES_LIMIT, ARENAS_LIMIT, Space};
+use super::budget;
 use super::command::{Command, CommandSender};
 use super::doorbell::{HEADER_MAGIC, HEADER_NODE, HEADER_WORDS};
 use super::mapping::Mapping;
@@ -87,6 +89,8 @@ pub(crate) struct Imports {
     connection: u32,
     commands: CommandSender,
     arenas: BTreeMap<u32, (u64, Arc<Mapping>)>,
+    /// The memory of the arenas, where regions are mapped in.
+    memories: BTreeMap<u32, OwnedFd>,
     /// The memory of the first arena, until the peer is up.
     header_memory: Option<OwnedFd>,
     next_arena: u32,
@@ -110,6 +114,7 @@ impl Imports {
             connection,
             commands,
             arenas: BTreeMap::new(),
+            memories: BTreeMap::new(),
             header_memory: None,
             next_arena: 0,
             regions: BTreeMap::new(),
@@ -139,6 +144,11 @@ impl Imports {
         let mapping = Mapping::new(&memory, length, false).map_err(|errno| {
             Fault(format!("arena {index} of {bytes} bytes could not be mapped: {errno}"))
         })?;
+        if self.populates
+            && let Ok(memory) = fcntl_dupfd_cloexec(&memory, 0)
+        {
+            self.memories.insert(index, memory);
+        }
         self.next_arena = index + 1;
         self.arenas.insert(index, (bytes, Arc::new(mapping)));
         if index == 0 {
@@ -149,6 +159,7 @@ impl Imports {
 
     /// Forgets an arena; replicas in hand keep it mapped.
     pub(crate) fn retire(&mut self, index: u32) -> Result<(), Fault> {
+        self.memories.remove(&index);
         match self.arenas.remove(&index) {
             Some(_) if index != 0 => Ok(()),
             _ => fault(format!("arena {index} cannot be gone")),
@@ -193,10 +204,12 @@ impl Imports {
             serial: announced.serial,
         };
         if self.populates
-            && let Err(error) = mapping.populate(space.offset, space.bytes)
+            && let Err(error) = self.check_memory_behind(&space).and_then(|()| {
+                // Kernels before 5.14 cannot: the first look at each page takes it in.
+                mapping.populate(space.offset, space.bytes).map_err(|errno| errno.to_string())
+            })
         {
-            // Kernels before 5.14 cannot: the first look at each page takes it in.
-            tracing::warn!(%error, "a peer's memory is not mapped in at once");
+            tracing::warn!(error, "a peer's memory is not mapped in at once");
         }
         let base = mapping.at(space.offset, space.bytes);
         self.next_serial = announced.serial + 1;
@@ -205,6 +218,18 @@ impl Imports {
         // SAFETY: the range lies in the mapping and on a line, as was just checked; the backing
         // keeps the mapping; a sealed memfd cannot be cut, so all of it stays readable.
         Ok(unsafe { Replica::from_raw(base, space.bytes / WORD, Arc::new(held)) })
+    }
+
+    /// Whether a region has memory. Mapping in what has none takes it, and that counts as this process's.
+    fn check_memory_behind(&self, space: &Space) -> Result<(), String> {
+        const BLOCK: u64 = 512;
+        let memory = self.memories.get(&space.arena).ok_or("its memory is not at hand")?;
+        let blocks = fstat(memory).map_err(|errno| errno.to_string())?.st_blocks as u64;
+        let end = (space.offset + space.bytes) as u64;
+        if blocks.saturating_mul(BLOCK) < end {
+            return Err(format!("{end} bytes were shown and only {blocks} blocks have memory"));
+        }
+        budget::check_room(space.bytes as u64)
     }
 
     fn check_region(&self, announced: &Announced) -> Result<Space, Fault> {

@@ -4,7 +4,6 @@
 //! wait for a peer. [`Link::write`] moves nothing, for a store is seen as it is.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -22,7 +21,7 @@ use super::arena::{Arenas, Carved, Space};
 use super::barrier::Barriers;
 use super::board::Board;
 use super::command::{Command, CommandSender, MESSAGE_BYTES, Outbox, QUEUE_HARD_LIMIT};
-use super::doorbell::{Doorbell, HEADER_BARRIERS, HEADER_PARKED, ShmParker, ring};
+use super::doorbell::{Bell, Doorbell, HEADER_BARRIERS, HEADER_PARKED, ShmParker};
 use super::event::{Event, EventReceiver};
 use super::exports::Freed;
 use super::imports::REGIONS_LIMIT;
@@ -97,7 +96,7 @@ struct Lent {
 /// A peer that is up, as the node knows it.
 struct PeerLine {
     header: Replica,
-    bell: Arc<OwnedFd>,
+    bell: Arc<Bell>,
     /// Its place on the board, if it has one.
     node: NodeId,
     place: Option<u32>,
@@ -164,7 +163,7 @@ impl ShmLink {
         if let Some(Some(line)) = self.peers.get(peer.index())
             && line.header.get(HEADER_PARKED).is_some_and(asleep)
         {
-            ring(&line.bell);
+            line.bell.ring();
             self.board.count_ring();
         }
     }

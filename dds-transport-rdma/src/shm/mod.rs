@@ -8,7 +8,7 @@
 //!   ShmLink --- commands --> shm-rendezvous <==socket==> shm-rendezvous --> events --> ShmLink
 //!      |                                                                                 |
 //!   arena (memfd, sealed)  ---- the same pages, mapped read-only ---->  Replica of A's region
-//!   header line `parked`   <--- read by B, which rings A's eventfd if A sleeps
+//!   header line `parked`   <--- read by B, which sends to A's socket `<node>.bell` if A sleeps
 //! ```
 //! Every thread of B may ring: its board of bells shows it the headers of all peers.
 //!
@@ -24,7 +24,7 @@
 //! * **Trust.** A peer is a process of the same user, or of the configured UNIX group. Its memory
 //!   is mapped read-only and its announcements are checked against it; a process that speaks
 //!   nonsense is cut off and hurts nobody else. Members of a group can still waste each other's
-//!   time: a doorbell, for one, is a descriptor that both ends hold. The page of the group is a file that
+//!   time. The page of the group is a file that
 //!   all of them can write, and so cut: only members of the UNIX group reach it, and no node does so.
 //!
 //! [`Link::write`]: derecho_core::link::Link::write
@@ -45,6 +45,7 @@ mod exports;
 mod imports;
 mod link;
 mod mapping;
+mod marks;
 mod names;
 mod pages;
 mod process;

@@ -32,6 +32,11 @@ impl Process {
         Ok(Process { pid, handle: socket::process(end, pid)? })
     }
 
+    /// Its number, zero if it has none in this process's namespace.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
     /// Whether it is dead.
     pub(crate) fn is_dead(&self) -> bool {
         socket::is_dead(&self.handle)

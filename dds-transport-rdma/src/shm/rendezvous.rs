@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
@@ -20,11 +19,11 @@ use super::command::{Command, CommandReceiver, CommandSender};
 use super::config::Checked;
 use super::connection::{Connection, Phase, Source};
 use super::directory::{Folder, Place};
-use super::doorbell::Doorbell;
 use super::error::JoinError;
 use super::event::{Event, EventSender};
 use super::exports::{Announcement, Exports};
 use super::imports::Imports;
+use super::marks::Marks;
 use super::socket;
 use super::wire::{self, Message, PACKET_LIMIT};
 
@@ -33,6 +32,14 @@ mod incoming;
 
 /// The most connections, whatever their phase. Beyond it nobody is accepted until one is gone.
 const CONNECTIONS_LIMIT: usize = 1024;
+/// The most connections of nodes that have left and keep theirs open.
+const DEPARTED_LIMIT: usize = 128;
+/// The most connections of one user who is not this node's own.
+const USER_LIMIT: usize = 256;
+/// The most of these that may be in their greeting at once.
+const USER_STRANGERS_LIMIT: usize = 16;
+/// Between two touches of the files of this node.
+const REFRESH_PAUSE: Duration = Duration::from_secs(600);
 /// The most strangers that may be in their greeting at once. Others wait in the kernel's queue.
 const STRANGERS_LIMIT: usize = 64;
 /// Packets read from one connection before the others have their turn.
@@ -50,8 +57,10 @@ const EVENTS: usize = 64;
 
 /// What became of a node that the join waits for.
 pub(crate) enum Answer {
-    /// It is a peer, or it is gone.
-    Settled,
+    /// It is a peer.
+    Met(NodeId),
+    /// It is gone.
+    Gone(NodeId),
     /// It cannot be a peer, so this node cannot be in the domain.
     Failed(JoinError),
 }
@@ -69,7 +78,7 @@ pub(crate) struct Parts {
     pub(crate) checked: Checked,
     pub(crate) folder: Folder,
     pub(crate) listener: OwnedFd,
-    pub(crate) doorbell: Arc<Doorbell>,
+    pub(crate) mark: Option<OwnedFd>,
     pub(crate) exports: Exports,
     pub(crate) events: EventSender,
     pub(crate) commands: CommandReceiver,
@@ -83,9 +92,11 @@ pub(crate) struct Rendezvous {
     checked: Checked,
     folder: Folder,
     listener: OwnedFd,
+    /// Shows others that this node lives.
+    mark: Option<OwnedFd>,
+    refresh_at: Instant,
     listening: bool,
     accept_at: Option<Instant>,
-    bell: Arc<OwnedFd>,
     exports: Exports,
     events: EventSender,
     commands: CommandReceiver,
@@ -117,6 +128,9 @@ impl Rendezvous {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let commands = parts.commands;
         epoll::add(&epoll, commands.bell(), Source::Commands.data(), EventFlags::IN)?;
+        if let Some(mark) = &parts.mark {
+            epoll::add(&epoll, mark, Source::Mark.data(), EventFlags::IN)?;
+        }
         let mut known = BTreeSet::new();
         known.insert(parts.checked.config.node);
         let mut rendezvous = Rendezvous {
@@ -124,9 +138,10 @@ impl Rendezvous {
             checked: parts.checked,
             folder: parts.folder,
             listener: parts.listener,
+            mark: parts.mark,
+            refresh_at: Instant::now() + REFRESH_PAUSE,
             listening: false,
             accept_at: None,
-            bell: Arc::clone(parts.doorbell.bell()),
             exports: parts.exports,
             events: parts.events,
             commands,
@@ -171,6 +186,7 @@ impl Rendezvous {
                 self.on_event(Source::from_data(event.data.u64()), event.flags);
             }
             self.on_time(Instant::now());
+            self.shed_departed();
             self.hear_or_not();
         }
         self.end();
@@ -179,6 +195,10 @@ impl Rendezvous {
     fn on_event(&mut self, source: Source, flags: EventFlags) {
         match source {
             Source::Listener => self.accept(),
+            // Whoever looks only whether this node lives says nothing.
+            Source::Mark => {
+                while self.mark.as_ref().is_some_and(|mark| socket::accept(mark).is_ok()) {}
+            }
             Source::Commands => {
                 self.commands.hush();
                 while self.ending.is_none()
@@ -279,8 +299,8 @@ impl Rendezvous {
     fn forget(&mut self, mut connection: Connection) {
         connection.unwatch(&self.epoll);
         self.exports.released_all(connection.key);
-        if connection.awaited {
-            let _ = self.answers.send(Answer::Settled);
+        if let (true, Some(node)) = (connection.awaited, connection.called) {
+            let _ = self.answers.send(Answer::Gone(node));
         }
         self.listen_if_room();
     }
@@ -374,6 +394,10 @@ impl Rendezvous {
             self.accept_at = None;
             self.listen_if_room();
         }
+        if self.refresh_at <= now {
+            self.refresh_at = now + REFRESH_PAUSE;
+            self.folder.refresh();
+        }
         self.retry_due(now);
     }
 
@@ -382,7 +406,8 @@ impl Rendezvous {
         let connections =
             self.connections.values().filter_map(|connection| connection.deadline(silence_limit));
         let retries = self.retries.iter().map(|retry| retry.at);
-        let next = connections.chain(retries).chain(self.accept_at).min()?;
+        let next =
+            connections.chain(retries).chain(self.accept_at).chain([self.refresh_at]).min()?;
         let left = next.saturating_duration_since(Instant::now());
         // The kernel's clock ticks in milliseconds here, so a rest of one is not slept away.
         let left = left + Duration::from_millis(1);
@@ -391,6 +416,10 @@ impl Rendezvous {
 
     /// Says goodbye, leaves the folder, and gives the goodbyes time to be taken.
     fn end(mut self) {
+        // Before the socket goes: a mark without a socket is that of a node whose files were removed.
+        if let Some(mark) = self.mark.take() {
+            Marks::clear(mark);
+        }
         if self.ending == Some(Ending::Abrupt) {
             self.connections.values().for_each(Connection::break_off);
             return;

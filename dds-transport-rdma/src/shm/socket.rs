@@ -20,15 +20,47 @@ pub(crate) const PATH_LIMIT: usize = 107;
 /// Connections that the kernel keeps until they are accepted.
 const BACKLOG: i32 = 1024;
 
-fn new_socket() -> Result<OwnedFd, Errno> {
+fn new_socket(kind: SocketType) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+    rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)
 }
 
-/// A socket bound to `path`, not listening yet.
-pub(crate) fn bind(path: &Path) -> Result<OwnedFd, Errno> {
-    let socket = new_socket()?;
-    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+/// A socket that is to listen, not bound yet.
+pub(crate) fn listener() -> Result<OwnedFd, Errno> {
+    new_socket(SocketType::SEQPACKET)
+}
+
+/// A socket that peers are to ring at, not bound yet.
+pub(crate) fn bell() -> Result<OwnedFd, Errno> {
+    let bell = new_socket(SocketType::DGRAM)?;
+    // Kernels before 6.16 do not know the option.
+    let _ = set_socket_option(&bell, SO_PASSRIGHTS, 0);
+    Ok(bell)
+}
+
+/// Gives a socket its path.
+pub(crate) fn bind(socket: &OwnedFd, path: &Path) -> Result<(), Errno> {
+    rustix::net::bind(socket, &SocketAddrUnix::new(path)?)
+}
+
+/// A socket bound to a name that is in no folder, not listening yet.
+pub(crate) fn bind_abstract(name: &[u8]) -> Result<OwnedFd, Errno> {
+    let socket = listener()?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new_abstract_name(name)?)?;
+    Ok(socket)
+}
+
+/// Connects to whoever listens at a name that is in no folder.
+pub(crate) fn connect_abstract(name: &[u8]) -> Result<OwnedFd, Errno> {
+    let socket = listener()?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(name)?)?;
+    Ok(socket)
+}
+
+/// A socket that sends to the bell at `path`.
+pub(crate) fn connect_bell(path: &Path) -> Result<OwnedFd, Errno> {
+    let socket = new_socket(SocketType::DGRAM)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket)
 }
 
@@ -39,7 +71,7 @@ pub(crate) fn listen(socket: &OwnedFd) -> Result<(), Errno> {
 
 /// Connects to whoever listens at `path`. `CONNREFUSED`: nobody does; `AGAIN`: too many wait.
 pub(crate) fn connect(path: &Path) -> Result<OwnedFd, Errno> {
-    let socket = new_socket()?;
+    let socket = listener()?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket)
 }
@@ -127,6 +159,8 @@ const SOL_SOCKET: c_int = 1;
 const SO_PEERCRED: c_int = 17;
 const SO_PEERGROUPS: c_int = 59;
 const SO_PEERPIDFD: c_int = 77;
+/// Whether descriptors may come with what is sent to a socket.
+const SO_PASSRIGHTS: c_int = 83;
 /// The most groups that a process can be a member of.
 const GROUPS_LIMIT: usize = 65536;
 
@@ -138,6 +172,27 @@ unsafe extern "C" {
         value: *mut c_void,
         length: *mut u32,
     ) -> c_int;
+    fn setsockopt(
+        socket: c_int,
+        level: c_int,
+        name: c_int,
+        value: *const c_void,
+        length: u32,
+    ) -> c_int;
+}
+
+/// Sets a socket option that is a number.
+fn set_socket_option(socket: &OwnedFd, name: c_int, value: c_int) -> Result<(), Errno> {
+    let length = size_of_val(&value) as u32;
+    // SAFETY: `value` is readable for `length` bytes, and the socket is open for as long as it is borrowed.
+    let result = unsafe {
+        setsockopt(socket.as_raw_fd(), SOL_SOCKET, name, (&raw const value).cast(), length)
+    };
+    if result == 0 { Ok(()) } else { Err(last_error()) }
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
 }
 
 /// Reads a socket option into `value`; returns how many bytes it has.
@@ -148,12 +203,7 @@ fn socket_option(socket: &OwnedFd, name: c_int, value: &mut [u32]) -> Result<usi
     let result = unsafe {
         getsockopt(socket.as_raw_fd(), SOL_SOCKET, name, value.as_mut_ptr().cast(), &raw mut length)
     };
-    if result == 0 {
-        Ok(length as usize)
-    } else {
-        let error = std::io::Error::last_os_error();
-        Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
-    }
+    if result == 0 { Ok(length as usize) } else { Err(last_error()) }
 }
 
 /// Who is at the other end.

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   Hello     1  magic[8] n:u8 version:u16[n] | order:u32 (as the machine has it) word:u8
-//!                page:u32 features:u64 node:u128 length:u8 domain[length]     + eventfd
+//!                page:u32 features:u64 node:u128 length:u8 domain[length]
 //!   Refuse    2  magic[8] n:u8 version:u16[n] | reason:u8 text[..]
 //!   Accept    3  version:u16
 //!   Arena     4  index:u32 bytes:u64                                          + memfd
@@ -20,6 +20,7 @@
 //!   Cut      11  text[..]
 //!   Retire   12  index:u32
 //! ```
+//! The doorbell is no descriptor that is handed over: it is a socket in the folder, `<node id>.bell`.
 //! What stands before the bar in `Hello` and `Refuse` never changes, so that any two releases can
 //! tell each other which versions they speak.
 
@@ -28,7 +29,7 @@ use std::fmt;
 use derecho_core::link::NOTE_LIMIT;
 
 /// The protocol versions that this release speaks.
-pub const VERSIONS: &[u16] = &[1];
+pub const VERSIONS: &[u16] = &[2];
 /// The most versions that a hello may list.
 pub const VERSIONS_LIMIT: usize = 16;
 /// The longest packet: a note and its kind.

@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+pub(crate) mod raw;
+
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -48,6 +50,18 @@ impl Meeting {
     pub(crate) fn sockets(&self) -> usize {
         let Ok(entries) = std::fs::read_dir(self.domain_dir()) else { return 0 };
         entries.flatten().filter(|entry| entry.path().extension() == Some("sock".as_ref())).count()
+    }
+
+    /// Fails the test if somebody listens in the folder of a UNIX group. What its users have left there only
+    /// they may remove.
+    pub(crate) fn assert_nobody_listens(&self) {
+        for entry in std::fs::read_dir(self.domain_dir()).into_iter().flatten().flatten() {
+            if entry.path().extension() == Some("sock".as_ref()) {
+                assert!(raw::try_connect(&entry.path()).is_err(), "{:?} lives", entry.path());
+            }
+        }
+        let _ = std::fs::remove_dir_all(self.runtime_dir());
+        self.assert_empty();
     }
 
     pub(crate) fn assert_empty(&self) {

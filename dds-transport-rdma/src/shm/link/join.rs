@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, unbounded};
 use derecho_core::ids::NodeId;
@@ -25,15 +25,19 @@ use crate::shm::error::JoinError;
 use crate::shm::event;
 use crate::shm::exports::Exports;
 use crate::shm::names::UsedNames;
+use crate::shm::process::Process;
 use crate::shm::rendezvous::{Answer, Parts, Rendezvous};
 use crate::shm::socket;
 
 /// The serial of the header, which is announced with its arena and never closed.
 const HEADER_SERIAL: u64 = u64::MAX;
+/// Between two looks at whether those who do not answer are stopped.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A node's place in the folder, and the others that were found there.
 struct Found {
     listener: OwnedFd,
+    mark: Option<OwnedFd>,
     calls: Vec<(Place, Option<OwnedFd>)>,
 }
 
@@ -47,7 +51,7 @@ impl ShmLink {
     /// [`JoinError`] says what is wrong and what to do. Nothing of the attempt stays behind.
     pub fn join(config: ShmConfig) -> Result<ShmLink, JoinError> {
         let checked = config.check()?;
-        let answer_limit = checked.config.answer_limit;
+        let ShmConfig { answer_limit, hello_limit, .. } = checked.config;
         let node = checked.config.node;
         let folder = Folder::new(&checked)?;
 
@@ -75,13 +79,13 @@ impl ShmLink {
             .map_err(|errno| JoinError::system("making the link's queue", errno))?;
         let (answer_sender, answers) = unbounded();
 
-        let found = find(&folder, node)?;
-        let awaited = found.calls.len();
+        let found = find(&folder, node, doorbell.socket())?;
+        let awaited = Awaited::new(&found.calls);
         let parts = Parts {
             checked,
             folder: folder.clone(),
             listener: found.listener,
-            doorbell: Arc::clone(&doorbell),
+            mark: found.mark,
             exports,
             events: event_sender,
             commands: command_receiver,
@@ -114,7 +118,9 @@ impl ShmLink {
             admits_other_users,
         };
         // If somebody refuses, the link is dropped and leaves.
-        wait_for_answers(&answers, awaited, Instant::now() + answer_limit)?;
+        let now = Instant::now();
+        let deadlines = [now + answer_limit, now + answer_limit.max(hello_limit)];
+        wait_for_answers(&answers, awaited, deadlines)?;
         Ok(link)
     }
 }
@@ -140,14 +146,15 @@ fn make_header(
 
 /// Takes this node's place in the folder and connects to all others, under the lock: so of any two
 /// nodes the later one finds the earlier, and they are connected once.
-fn find(folder: &Folder, node: NodeId) -> Result<Found, JoinError> {
+fn find(folder: &Folder, node: NodeId, bell: &OwnedFd) -> Result<Found, JoinError> {
     let lock = folder.enter()?;
-    let found = take_place(folder, node, &lock).and_then(|listener| {
+    let found = folder.check_whole(&lock).and_then(|()| take_place(folder, node, bell, &lock));
+    let found = found.and_then(|(listener, mark)| {
         let calls = call_others(folder, node, &lock);
         if calls.is_err() {
             folder.remove_socket(node);
         }
-        Ok(Found { listener, calls: calls? })
+        Ok(Found { listener, mark, calls: calls? })
     });
     if found.is_err() {
         folder.remove_if_empty(&lock);
@@ -155,21 +162,28 @@ fn find(folder: &Folder, node: NodeId) -> Result<Found, JoinError> {
     found
 }
 
-fn take_place(folder: &Folder, node: NodeId, _lock: &Lock) -> Result<OwnedFd, JoinError> {
-    let path = folder.socket_path(node);
-    let listener = socket::bind(&path).map_err(|errno| match errno {
-        Errno::ADDRINUSE => JoinError::NodeExists(node),
-        errno => JoinError::system(format!("making the socket {}", path.display()), errno),
-    })?;
-    let listening = folder.open_to_peers(&path).and_then(|()| {
-        socket::listen(&listener)
-            .map_err(|errno| JoinError::system(format!("listening at {}", path.display()), errno))
-    });
-    if let Err(error) = listening {
-        folder.remove_socket(node);
-        return Err(error);
+fn take_place(
+    folder: &Folder,
+    node: NodeId,
+    bell: &OwnedFd,
+    lock: &Lock,
+) -> Result<(OwnedFd, Option<OwnedFd>), JoinError> {
+    let doing = |what| format!("{what} the socket {}", folder.socket_path(node).display());
+    let listener = socket::listener().map_err(|errno| JoinError::system(doing("making"), errno))?;
+    match folder.bind(&listener, bell, lock) {
+        Err(Errno::ADDRINUSE) => return Err(JoinError::NodeExists(node)),
+        Err(errno) => {
+            folder.remove_socket(node);
+            return Err(JoinError::system(doing("making"), errno));
+        }
+        Ok(()) => {}
     }
-    Ok(listener)
+    let mark = folder.set_mark();
+    if let Err(errno) = socket::listen(&listener) {
+        folder.remove_socket(node);
+        return Err(JoinError::system(doing("listening at"), errno));
+    }
+    Ok((listener, mark))
 }
 
 fn call_others(
@@ -179,7 +193,7 @@ fn call_others(
 ) -> Result<Vec<(Place, Option<OwnedFd>)>, JoinError> {
     let mut calls = Vec::new();
     for place in folder.others(node, lock)? {
-        match socket::connect(&place.path) {
+        match folder.connect(place.node) {
             Ok(socket) => calls.push((place, Some(socket))),
             // So many wait for it that it has to be tried again.
             Err(Errno::AGAIN | Errno::INTR) => calls.push((place, None)),
@@ -219,18 +233,61 @@ fn start(
     })
 }
 
+/// The nodes that a join waits for.
+struct Awaited {
+    /// Those who have not answered, with their processes as far as they are known.
+    pending: BTreeMap<NodeId, Option<Process>>,
+    /// Whether somebody has.
+    met: bool,
+}
+
+impl Awaited {
+    fn new(calls: &[(Place, Option<OwnedFd>)]) -> Awaited {
+        let process = |socket: &OwnedFd| {
+            socket::credentials(socket).and_then(|it| Process::at(socket, it.pid)).ok()
+        };
+        let called =
+            calls.iter().map(|(place, socket)| (place.node, socket.as_ref().and_then(process)));
+        Awaited { pending: called.collect(), met: false }
+    }
+
+    fn hear(&mut self, answers: &Receiver<Answer>, deadline: Instant) -> Result<(), JoinError> {
+        while !self.pending.is_empty() {
+            match answers.recv_deadline(deadline) {
+                Ok(Answer::Met(node)) => {
+                    self.met = true;
+                    self.pending.remove(&node);
+                }
+                Ok(Answer::Gone(node)) => drop(self.pending.remove(&node)),
+                Ok(Answer::Failed(error)) => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Those who could have answered: they are neither stopped nor dead, as far as it is known.
+    fn running(&self) -> impl Iterator<Item = &Option<Process>> {
+        let runs = |it: &Process| !it.is_halted() && !it.is_dead();
+        self.pending.values().filter(move |process| process.as_ref().is_none_or(runs))
+    }
+}
+
+/// Waits for the answers of those who were called. Who has not answered by the first deadline is met later, but
+/// a node that has met nobody although others run waits until the second one, and is in no domain then.
 fn wait_for_answers(
     answers: &Receiver<Answer>,
-    awaited: usize,
-    deadline: Instant,
+    mut awaited: Awaited,
+    deadlines: [Instant; 2],
 ) -> Result<(), JoinError> {
-    for _ in 0..awaited {
-        match answers.recv_deadline(deadline) {
-            Ok(Answer::Settled) => {}
-            Ok(Answer::Failed(error)) => return Err(error),
-            // The rest are met when they answer.
-            Err(_) => break,
+    awaited.hear(answers, deadlines[0])?;
+    while !awaited.met && awaited.running().next().is_some() {
+        let now = Instant::now();
+        if now >= deadlines[1] {
+            let pids = awaited.running().flatten().map(Process::pid).collect();
+            return Err(JoinError::Unanswered { pids });
         }
+        awaited.hear(answers, deadlines[1].min(now + LOOK_AGAIN))?;
     }
     Ok(())
 }

@@ -1,20 +1,22 @@
 //! How two nodes become peers: connecting, hellos, refusals.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use derecho_core::ids::{NodeId, Peer};
 use derecho_core::link::Evidence;
 use rustix::event::epoll::{self, EventFlags};
-use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 
 use super::{
-    ACCEPT_PAUSE, Answer, CONNECTIONS_LIMIT, Connection, Event, JoinError, Message, Phase, Place,
-    RETRY_PAUSES, Rendezvous, Retry, STRANGERS_LIMIT, Source, socket, wire,
+    ACCEPT_PAUSE, Answer, CONNECTIONS_LIMIT, Connection, DEPARTED_LIMIT, Event, JoinError, Message,
+    Phase, Place, RETRY_PAUSES, Rendezvous, Retry, STRANGERS_LIMIT, Source, USER_LIMIT,
+    USER_STRANGERS_LIMIT, socket, wire,
 };
 use crate::shm::connection::Step;
+use crate::shm::doorbell::Bell;
 use crate::shm::imports::Imports;
 use crate::shm::process::Process;
 use crate::shm::socket::Credentials;
@@ -24,6 +26,13 @@ use crate::shm::wire::{Greeting, Platform, Reason};
 struct Introduced {
     node: NodeId,
     version: u16,
+}
+
+/// Why a node that introduced itself is no peer.
+enum Unfit {
+    Refused(Reason, String),
+    /// It has begun to leave. Whether it is gone is asked again.
+    Leaving,
 }
 
 impl Rendezvous {
@@ -45,10 +54,8 @@ impl Rendezvous {
     }
 
     fn has_room(&self) -> bool {
-        let strangers =
-            |it: &&Connection| matches!(it.phase, Phase::Greeting { .. }) && it.called.is_none();
         self.connections.len() < CONNECTIONS_LIMIT
-            && self.connections.values().filter(strangers).count() < STRANGERS_LIMIT
+            && self.connections.values().filter(|it| is_stranger(it)).count() < STRANGERS_LIMIT
     }
 
     /// Watches the listening socket if another connection could be taken.
@@ -81,7 +88,7 @@ impl Rendezvous {
         if let Err(errno) = self.add(socket, Some(node), awaited, None) {
             tracing::debug!(%errno, %node, "a connection was gone before it was used");
             if awaited {
-                let _ = self.answers.send(Answer::Settled);
+                let _ = self.answers.send(Answer::Gone(node));
             }
         }
     }
@@ -100,7 +107,10 @@ impl Rendezvous {
         let populates = self.checked.config.lock_memory;
         let imports = Imports::new(credentials.uid, key, self.command_sender.clone(), populates);
         let phase = Phase::Greeting { deadline, step: Step::Hello };
-        let allowed = self.may_join(&credentials);
+        let allowed = self.may_join(&credentials).and_then(|()| match called {
+            Some(_) => Ok(()),
+            None => self.has_room_for(credentials.uid),
+        });
         let socket = Arc::new(socket);
         let mut connection = Connection::new(key, socket, credentials, process, imports, phase);
         connection.called = called;
@@ -109,29 +119,67 @@ impl Rendezvous {
         self.connections.insert(key, connection);
         self.with(key, |this, connection| match allowed {
             Ok(()) => {
-                connection.push_hello(this.hello(), Arc::clone(&this.bell));
+                connection.push_hello(this.hello());
                 connection.flush();
             }
-            Err(text) => this.refuse(connection, Reason::NotAllowed, text),
+            Err((reason, text)) => this.refuse(connection, reason, text),
         });
         Ok(())
     }
 
     /// Whether a process may be a peer.
-    fn may_join(&self, credentials: &Credentials) -> Result<(), String> {
-        if credentials.uid == self.checked.uid {
+    fn may_join(&self, credentials: &Credentials) -> Result<(), (Reason, String)> {
+        if self.folder.admits(credentials) {
             return Ok(());
         }
-        match self.checked.gid {
-            Some(gid) if credentials.gids.contains(&gid) => Ok(()),
-            Some(gid) => Err(format!(
+        let text = match self.checked.gid {
+            Some(gid) => format!(
                 "user {} is neither user {} nor a member of group {gid}",
                 credentials.uid, self.checked.uid
-            )),
-            None => Err(format!(
+            ),
+            None => format!(
                 "user {} is not user {}, and no group is configured (SQUALL_GROUP)",
                 credentials.uid, self.checked.uid
-            )),
+            ),
+        };
+        Err((Reason::NotAllowed, text))
+    }
+
+    /// Whether another user has a connection left. The own user has as many as there are.
+    fn has_room_for(&self, uid: u32) -> Result<(), (Reason, String)> {
+        if uid == self.checked.uid {
+            return Ok(());
+        }
+        let theirs = || self.connections.values().filter(|it| it.credentials.uid == uid);
+        let strangers = theirs().filter(|it| is_stranger(it)).count();
+        if theirs().count() < USER_LIMIT && strangers < USER_STRANGERS_LIMIT {
+            return Ok(());
+        }
+        let text = format!(
+            "user {uid} has {} connections to this process, {strangers} of them from nodes that have not said who they \
+             are; the limits are {USER_LIMIT} and {USER_STRANGERS_LIMIT}",
+            theirs().count()
+        );
+        Err((Reason::Full, text))
+    }
+
+    /// Closes connections of nodes that have left and keep theirs open, the oldest first, of the user who has
+    /// most of them. A node that left so long ago and still looks at memory here finds other things in it.
+    pub(super) fn shed_departed(&mut self) {
+        if self.connections.len() <= DEPARTED_LIMIT {
+            return;
+        }
+        loop {
+            let mut departed: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+            for it in self.connections.values().filter(|it| matches!(it.phase, Phase::Departed)) {
+                departed.entry(it.credentials.uid).or_default().push(it.key);
+            }
+            let count: usize = departed.values().map(Vec::len).sum();
+            let most = departed.values().max_by_key(|keys| keys.len());
+            let (Some(keys), true) = (most, count > DEPARTED_LIMIT) else { return };
+            for &key in keys.iter().take((count - DEPARTED_LIMIT).min(keys.len().div_ceil(2))) {
+                self.with(key, |_, connection| connection.finish());
+            }
         }
     }
 
@@ -157,7 +205,7 @@ impl Rendezvous {
     ) {
         match (step, message) {
             (Step::Hello, Message::Hello { versions, rest }) => {
-                match self.introduce(connection, versions, rest, descriptor) {
+                match self.introduce(connection, versions, rest) {
                     Ok(Introduced { node, version }) => {
                         connection.node = Some(node);
                         connection.say(&Message::Accept { version });
@@ -165,7 +213,8 @@ impl Rendezvous {
                         connection.next_step(Step::Accept);
                         connection.flush();
                     }
-                    Err((reason, text)) => {
+                    Err(Unfit::Leaving) => self.on_greeting_ended(connection),
+                    Err(Unfit::Refused(reason, text)) => {
                         if reason == Reason::Version {
                             let error = self.no_common_version(connection, versions);
                             self.settle(connection, Answer::Failed(error));
@@ -198,43 +247,52 @@ impl Rendezvous {
         connection: &mut Connection,
         versions: &[u16],
         rest: &[u8],
-        descriptor: Option<OwnedFd>,
-    ) -> Result<Introduced, (Reason, String)> {
+    ) -> Result<Introduced, Unfit> {
         let ours = &self.checked.config.versions;
         let common = versions.iter().filter(|version| ours.contains(version)).max();
         let Some(version) = common.copied() else {
-            return Err((Reason::Version, format!("versions {versions:?} against {ours:?}")));
+            let text = format!("versions {versions:?} against {ours:?}");
+            return Err(Unfit::Refused(Reason::Version, text));
         };
-        let greeting = wire::decode_greeting(rest)
-            .map_err(|nonsense| (Reason::Other, format!("its hello is nonsense: {nonsense}")))?;
+        let greeting = wire::decode_greeting(rest).map_err(|nonsense| {
+            Unfit::Refused(Reason::Other, format!("its hello is nonsense: {nonsense}"))
+        })?;
         let here = Platform::here();
         if greeting.platform != here {
             let text = format!("its platform is {:?} and not {here:?}", greeting.platform);
-            return Err((Reason::Platform, text));
+            return Err(Unfit::Refused(Reason::Platform, text));
         }
         if greeting.domain != self.checked.config.domain {
             let text = format!(
                 "it is in domain {:?} and not in {:?}",
                 greeting.domain, self.checked.config.domain
             );
-            return Err((Reason::Domain, text));
+            return Err(Unfit::Refused(Reason::Domain, text));
         }
         let node = NodeId(greeting.node);
         if self.known.contains(&node) || connection.called.is_some_and(|called| called != node) {
-            return Err((Reason::NodeKnown, format!("node id {node} was used before")));
+            let text = format!("node id {node} was used before");
+            return Err(Unfit::Refused(Reason::NodeKnown, text));
         }
-        let bell = descriptor.filter(is_bell);
-        if bell.is_none() {
-            return Err((Reason::Other, "its hello came without a doorbell".to_owned()));
-        }
-        connection.bell = bell;
+        let bell = match self.folder.connect_bell(node, connection.credentials.uid) {
+            Ok(bell) => bell,
+            // A node that leaves takes its bell away first, and its socket right after it.
+            Err(Errno::NOENT | Errno::CONNREFUSED) if connection.called.is_some() => {
+                return Err(Unfit::Leaving);
+            }
+            Err(errno) => {
+                let text = format!("its doorbell cannot be rung: {errno}");
+                return Err(Unfit::Refused(Reason::Other, text));
+            }
+        };
+        connection.bell = Some(Bell::Peer(bell));
         Ok(Introduced { node, version })
     }
 
     fn peer_up(&mut self, connection: &mut Connection) -> Result<(), crate::shm::imports::Fault> {
         let node = connection.node.expect("a node says who it is before it shows memory");
         let (header, memory) = connection.imports.header(node)?;
-        let bell = connection.bell.take().expect("a hello brings the doorbell");
+        let bell = connection.bell.take().expect("a hello is answered when the doorbell is there");
         if !self.known.insert(node) {
             // Two connections of one node raced; the first has won.
             self.refuse(connection, Reason::NodeKnown, format!("node id {node} is in use"));
@@ -245,13 +303,13 @@ impl Rendezvous {
         connection.phase = Phase::Up { peer };
         tracing::debug!(%node, pid = connection.credentials.pid, ?peer, "peer up");
         let outbox = Arc::clone(&connection.outbox);
-        let process = Arc::clone(&connection.process);
+        let process = connection.process.clone().expect("the process of a peer is watched");
         self.events.send(Event::PeerUp { peer, node, header, memory, bell, outbox, process });
         for announcement in self.exports.catch_up(connection.key) {
             connection.push(announcement);
         }
         connection.flush();
-        self.settle(connection, Answer::Settled);
+        self.settle(connection, Answer::Met(node));
         Ok(())
     }
 
@@ -331,7 +389,7 @@ impl Rendezvous {
             .partition(|retry: &Retry| retry.at <= now);
         self.retries = later;
         for Retry { place, awaited, pause, .. } in due {
-            match socket::connect(&place.path) {
+            match self.folder.connect(place.node) {
                 Ok(socket) => self.add_called(place, socket, awaited),
                 Err(Errno::AGAIN | Errno::INTR | Errno::MFILE | Errno::NFILE) => {
                     self.retry_later(place, awaited, (pause * 2).min(RETRY_PAUSES.1));
@@ -342,7 +400,7 @@ impl Rendezvous {
                         self.folder.remove_socket(place.node);
                     }
                     if awaited {
-                        let _ = self.answers.send(Answer::Settled);
+                        let _ = self.answers.send(Answer::Gone(place.node));
                     }
                 }
             }
@@ -367,11 +425,7 @@ impl Rendezvous {
     }
 }
 
-/// Whether a descriptor is an eventfd that does not block: the node itself writes to it.
-fn is_bell(descriptor: &OwnedFd) -> bool {
-    use std::os::fd::AsRawFd;
-    let path = format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd());
-    let kind = std::fs::read_link(path);
-    let named = kind.map_or(true, |kind| kind.to_string_lossy().contains("eventfd"));
-    named && fcntl_getfl(descriptor).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK))
+/// Whether a connection is one of a process that has not said yet who it is.
+fn is_stranger(connection: &Connection) -> bool {
+    matches!(connection.phase, Phase::Greeting { .. }) && connection.called.is_none()
 }

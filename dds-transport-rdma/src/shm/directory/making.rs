@@ -1,0 +1,156 @@
+//! Making and checking the folders.
+//!
+//! Owns: who may own a folder, and its mode. Never does: change or open anything by a path that another user could
+//! have exchanged; see [`Folder`].
+
+use std::ffi::OsStr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Instant;
+
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, fchmod, fchown, fstat, mkdirat, openat, rmdir,
+    statat,
+};
+use rustix::io::Errno;
+
+use super::{Folder, LOOK_AGAIN, UNFINISHED_LIMIT, names_in};
+use crate::shm::error::JoinError;
+
+impl Folder {
+    /// Makes one folder if it is missing, checks it and opens it.
+    pub(super) fn prepare(
+        &self,
+        above: BorrowedFd<'_>,
+        name: &OsStr,
+        path: &Path,
+    ) -> Result<OwnedFd, JoinError> {
+        let deadline = Instant::now() + UNFINISHED_LIMIT;
+        loop {
+            let made = match mkdirat(above, name, Mode::RWXU) {
+                Ok(()) => true,
+                Err(Errno::EXIST) => false,
+                Err(errno) => {
+                    let doing = format!("making the folder {}", path.display());
+                    return Err(JoinError::system(doing, errno));
+                }
+            };
+            let looking = |errno| {
+                JoinError::system(format!("looking at the folder {}", path.display()), errno)
+            };
+            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let opened = openat(above, name, flags, Mode::empty());
+            if let Ok(folder) = &opened {
+                self.finish(folder, made, path)?;
+            }
+            let stat = match &opened {
+                Ok(folder) => fstat(folder),
+                Err(_) => statat(above, name, AtFlags::SYMLINK_NOFOLLOW),
+            };
+            let fault = match stat {
+                // Another process has just removed it.
+                Err(Errno::NOENT) if Instant::now() < deadline => continue,
+                stat => self.inspect(&stat.map_err(looking)?),
+            };
+            match (fault, opened) {
+                (Fault::None, Ok(folder)) => return Ok(folder),
+                // It was exchanged between the two looks, or cannot be opened at all.
+                (Fault::None, Err(_)) if Instant::now() < deadline => {}
+                (Fault::None, Err(errno)) => return Err(looking(errno)),
+                (Fault::Unfinished(_), _) if Instant::now() < deadline => {
+                    std::thread::sleep(LOOK_AGAIN);
+                }
+                (Fault::Unfinished(fault) | Fault::Wrong(fault), _) => {
+                    return Err(JoinError::Folder {
+                        path: path.to_owned(),
+                        fault,
+                        remedy: "correct or remove it, or set SQUALL_RUNTIME_DIR to another folder"
+                            .to_owned(),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Gives a folder that was just made its group and mode, whatever the umask is, and a folder of an earlier
+    /// release what it has not. Nothing that is not this user's own is changed, and nothing that has something in
+    /// it is opened to the group.
+    fn finish(&self, folder: &OwnedFd, made: bool, path: &Path) -> Result<(), JoinError> {
+        let failed = |errno| {
+            let _ = made.then(|| rmdir(path));
+            JoinError::system(
+                format!(
+                    "giving the folder {} to the group (are you a member of it?)",
+                    path.display()
+                ),
+                errno,
+            )
+        };
+        let stat = fstat(folder).map_err(failed)?;
+        if stat.st_uid != self.uid {
+            return Ok(());
+        }
+        let mode = stat.st_mode & 0o7777;
+        let finished = Mode::from_raw_mode(self.mode());
+        match self.gid {
+            None if made => fchmod(folder, finished).map_err(failed),
+            Some(gid)
+                if made && mode & 0o077 == 0 && names_in(folder).is_ok_and(|it| it.is_empty()) =>
+            {
+                fchown(folder, None, Some(Gid::from_raw(gid)))
+                    .and_then(|()| fchmod(folder, finished))
+                    .map_err(failed)
+            }
+            Some(gid) if stat.st_gid == gid && mode == 0o2770 => {
+                fchmod(folder, finished).map_err(failed)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn mode(&self) -> u32 {
+        if self.gid.is_some() { 0o3770 } else { 0o700 }
+    }
+
+    /// What is wrong with a folder.
+    fn inspect(&self, stat: &Stat) -> Fault {
+        let mode = stat.st_mode & 0o7777;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => match self.gid {
+                None if stat.st_uid != self.uid => Fault::Wrong(format!(
+                    "belongs to user {} and not to user {}, who is joining",
+                    stat.st_uid, self.uid
+                )),
+                None if mode & 0o077 != 0 => Fault::Wrong(format!(
+                    "has mode {mode:04o}, which lets other users in; it has to be 0700"
+                )),
+                None if mode & 0o700 != 0o700 => {
+                    Fault::Unfinished(format!("has mode {mode:04o}; it has to be 0700"))
+                }
+                Some(_) if mode & 0o007 != 0 => Fault::Wrong(format!(
+                    "has mode {mode:04o}, which lets users outside the group in; it has to be 3770"
+                )),
+                Some(gid) if stat.st_gid != gid => Fault::Unfinished(format!(
+                    "belongs to group {} and not to group {gid}, which is configured",
+                    stat.st_gid
+                )),
+                Some(_) if mode != 0o3770 => {
+                    Fault::Unfinished(format!("has mode {mode:04o}; it has to be 3770"))
+                }
+                _ => Fault::None,
+            },
+            FileType::Symlink => {
+                Fault::Wrong("is a symbolic link and not a folder itself".to_owned())
+            }
+            _ => Fault::Wrong("is not a folder".to_owned()),
+        }
+    }
+}
+
+/// What is wrong with a folder.
+enum Fault {
+    None,
+    /// It may be one that another process is just making.
+    Unfinished(String),
+    Wrong(String),
+}

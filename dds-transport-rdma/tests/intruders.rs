@@ -1,0 +1,234 @@
+//! Programs that misuse the folder, the sockets and the memory that nodes share: nobody waits for them, and no
+//! domain is split by them.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use dds_transport_rdma::shm::wire::Message;
+use dds_transport_rdma::shm::{JoinError, ShmConfig, ShmLink};
+use derecho_core::ids::RegionId;
+use derecho_core::link::Link;
+use derecho_core::memory::WORD;
+use rustix::fs::{SealFlags, fstat};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use support::raw::{ARENA, HEADER_PARKED, NODE, Raw, honest_memory, memory, memory_of};
+use support::{Meeting, Node, PATIENCE};
+
+/// Runs `act` in a thread of its own; fails if it does not come back.
+fn in_time<T: Send + 'static>(what: &str, act: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || sender.send(act()));
+    receiver.recv_timeout(PATIENCE / 2).unwrap_or_else(|_| panic!("{what} does not come back"))
+}
+
+/// The error of a join that has to fail.
+fn refused(config: ShmConfig) -> JoinError {
+    let joined = in_time("the join", move || ShmLink::join(config).map(drop));
+    joined.expect_err("the join has to be refused")
+}
+
+#[test]
+fn a_doorbell_that_its_owner_made_blocking_holds_no_thread() {
+    let meeting = Meeting::new();
+    let mut node = meeting.join();
+    let memory = honest_memory();
+    let asleep = 1_u64.to_ne_bytes();
+    assert_eq!(rustix::io::pwrite(&memory, &asleep, HEADER_PARKED).unwrap(), WORD);
+    let raw = Raw::connect(&meeting, &node);
+    raw.introduce(&memory, ARENA);
+    node.until("it is a peer", |node| node.up.len() == 1);
+    raw.block_bell();
+    let bells = node.link.bells();
+    in_time("a thread that rings", move || (0..10_000).for_each(|_| bells.ring(!0)));
+    assert!(node.link.counters().rings >= 10_000, "the peer was never rung");
+    drop(raw);
+    node.until("the peer is down", |node| node.down.len() == 1);
+}
+
+#[test]
+fn a_newcomer_is_told_that_files_of_living_nodes_were_removed() {
+    for removed in ["lock", "socket", "everything"] {
+        let meeting = Meeting::new();
+        let node = meeting.join();
+        node.link.arbiter().unwrap().found().unwrap();
+        let socket = meeting.domain_dir().join(format!("{}.sock", node.link.node()));
+        match removed {
+            "lock" => fs::remove_file(meeting.domain_dir().join("lock")).unwrap(),
+            "socket" => fs::remove_file(socket).unwrap(),
+            _ => fs::remove_dir_all(meeting.runtime_dir()).unwrap(),
+        }
+        // As often as somebody tries.
+        for _ in 0..2 {
+            let error = refused(meeting.config());
+            assert!(matches!(error, JoinError::Folder { .. }), "{removed}: {error}");
+            let text = error.to_string();
+            assert!(text.contains("removed") && text.contains("end all"), "{text}");
+        }
+        drop(node);
+        // After the processes are gone the domain begins anew.
+        drop(meeting.join());
+        meeting.assert_empty();
+    }
+}
+
+#[test]
+fn a_group_whose_file_was_removed_is_not_founded_again() {
+    for and_lock in [false, true] {
+        let meeting = Meeting::new();
+        let founder = meeting.join();
+        let witness = meeting.join();
+        founder.link.arbiter().unwrap().found().unwrap();
+        fs::remove_file(meeting.domain_dir().join("group")).unwrap();
+        if and_lock {
+            fs::remove_file(meeting.domain_dir().join("lock")).unwrap();
+        } else {
+            // By one that comes later.
+            let newcomer = meeting.join();
+            let told = newcomer.link.arbiter().unwrap().found().unwrap_err().to_string();
+            assert!(told.contains("removed") && told.contains("end all"), "{told}");
+        }
+        // By one that was there and had not asked before.
+        let told = witness.link.arbiter().unwrap().found().unwrap_err().to_string();
+        assert!(told.contains("removed") && told.contains("end all"), "{told}");
+        drop((founder, witness));
+        let node = meeting.join();
+        node.link.arbiter().unwrap().found().unwrap();
+        drop(node);
+        meeting.assert_empty();
+    }
+}
+
+#[test]
+fn a_folder_swapped_for_a_symbolic_link_gives_nothing_of_the_target_away() {
+    let meeting = Meeting::new();
+    let secret = meeting.folder.path().join("secret");
+    fs::create_dir(&secret).unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o700)).unwrap();
+    let stop = AtomicBool::new(false);
+    let swaps = std::thread::scope(|scope| {
+        // The attacker: as quick as it can, it puts a link in the place of the folder of the domain.
+        let attacker = scope.spawn(|| {
+            let (place, away) = (meeting.domain_dir(), meeting.folder.path().join("away"));
+            let mut swaps = 0;
+            while !stop.load(Ordering::Relaxed) {
+                if fs::rename(&place, &away).is_ok() {
+                    swaps += u32::from(symlink(&secret, &place).is_ok());
+                    std::thread::sleep(Duration::from_micros(200));
+                    let _ = (fs::remove_file(&place), fs::remove_dir_all(&away));
+                }
+            }
+            swaps
+        });
+        let deadline = Instant::now() + Duration::from_secs(3);
+        while Instant::now() < deadline {
+            let mut config = meeting.config();
+            config.group = Some(rustix::process::getegid().as_raw().to_string());
+            config.lock_limit = Duration::from_millis(20);
+            drop(ShmLink::join(config));
+        }
+        stop.store(true, Ordering::Relaxed);
+        attacker.join().unwrap()
+    });
+    assert!(swaps > 10, "nothing was tried");
+    let mode = fs::metadata(&secret).unwrap().mode() & 0o7777;
+    assert_eq!(mode, 0o700, "the mode of a folder elsewhere was changed to {mode:04o}");
+    assert_eq!(fs::read_dir(&secret).unwrap().count(), 0, "something was put there");
+}
+
+#[test]
+fn connections_that_said_goodbye_and_stay_keep_nobody_out() {
+    const CONNECTIONS: u128 = 1_100;
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    if limit.maximum.is_some_and(|most| most < 8 * CONNECTIONS as u64) {
+        eprintln!("skipped: needs more descriptors than {:?}", limit.maximum);
+        return;
+    }
+    let meeting = Meeting::new();
+    let mut node = meeting.join();
+    let before = descriptors();
+    let mut staying = Vec::new();
+    for index in 0..CONNECTIONS {
+        let raw = Raw::connect_as(&meeting, &node, NODE + index);
+        let memory = memory_of(NODE + index, ARENA, SealFlags::SHRINK | SealFlags::GROW);
+        raw.introduce(&memory, ARENA);
+        raw.send(&Message::Goodbye, None);
+        staying.push(raw);
+        node.poll();
+    }
+    node.until("all have left", |node| node.down.len() == CONNECTIONS as usize);
+    // Two for each that are the test's own.
+    let held = descriptors() - before - 2 * CONNECTIONS as usize;
+    assert!(held < 400, "the node holds {held} descriptors for those who have left");
+    let mut newcomer = meeting.join();
+    newcomer.until("it meets the node", |newcomer| newcomer.up.len() == 1);
+    drop(staying);
+    drop((newcomer, node));
+}
+
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[test]
+fn a_join_that_meets_nobody_although_others_live_fails() {
+    let meeting = Meeting::new();
+    let node = meeting.join();
+    let silent = meeting.domain_dir().join(format!("{NODE:032x}.sock"));
+    // A node that listens and says nothing; the other one answers.
+    let listener = Raw::listen(&silent);
+    let mut newcomer = meeting.join();
+    newcomer.until("it meets the other", |newcomer| newcomer.up.len() == 1);
+    drop((newcomer, node));
+    let error = refused(meeting.config());
+    let pid = std::process::id().to_string();
+    assert!(error.to_string().contains(&pid), "{error}");
+    drop(listener);
+    drop(meeting.join());
+    meeting.assert_empty();
+}
+
+#[test]
+fn a_fifo_in_the_place_of_the_lock_holds_no_join() {
+    let meeting = Meeting::new();
+    drop(meeting.join());
+    for folder in [meeting.runtime_dir(), meeting.domain_dir()] {
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let lock = meeting.domain_dir().join("lock");
+    rustix::fs::mknodat(rustix::fs::CWD, &lock, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
+    let error = refused(meeting.config());
+    assert!(error.to_string().contains("lock"), "{error}");
+}
+
+#[test]
+fn a_region_without_memory_takes_none_of_a_node_that_locks_its_own() {
+    const SPARSE: u64 = 64 << 20;
+    let meeting = Meeting::new();
+    let mut config = meeting.config();
+    config.lock_memory = true;
+    let mut node = match ShmLink::join(config) {
+        Ok(link) => Node::new(link),
+        Err(error) => return eprintln!("skipped: {error}"),
+    };
+    let raw = Raw::connect(&meeting, &node);
+    raw.introduce(&honest_memory(), ARENA);
+    let sparse = memory(SPARSE, SealFlags::SHRINK | SealFlags::GROW);
+    raw.send(&Message::Arena { index: 1, bytes: SPARSE }, Some(&sparse));
+    let words = SPARSE / WORD as u64;
+    let region = Message::Region { serial: 0, region: 1, arena: 1, offset: 0, words };
+    raw.send(&region, None);
+    node.until("the region is up", |node| node.regions.iter().any(|it| it.1 == RegionId(1)));
+    let taken = fstat(&sparse).unwrap().st_blocks as u64 * 512;
+    assert!(taken < 1 << 20, "{taken} bytes were taken for a region of nothing");
+    drop(raw);
+    node.until("the peer is down", |node| node.down.len() == 1);
+}
