@@ -85,7 +85,7 @@ fn memory_that_could_be_cut_is_refused() {
         ("sealed", memory(ARENA, SealFlags::GROW)),
         ("announced", memory(ARENA / 2, SealFlags::SHRINK | SealFlags::GROW)),
         ("announced", memory(ARENA * 2, SealFlags::SHRINK | SealFlags::GROW)),
-        ("no memory", eventfd(0, EventfdFlags::empty()).unwrap()),
+        ("sealed", eventfd(0, EventfdFlags::empty()).unwrap()),
         ("sealed", tempfile::tempfile().unwrap().into()),
     ];
     for (_, bad) in &cases {

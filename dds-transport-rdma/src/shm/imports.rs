@@ -282,12 +282,13 @@ impl Imports {
 /// Whether memory can be mapped without fear: it can never become smaller than it is now, and it
 /// is the peer's own.
 fn check_memory(memory: &OwnedFd, bytes: u64, owner: u32) -> Result<(), String> {
+    // Asked first. The kernel answers by itself; the status of another file may be up to a file system that the
+    // peer runs, which would let this thread wait. Only memory files have seals.
+    let seals = fcntl_get_seals(memory).map_err(|_| "it cannot be sealed".to_owned())?;
     let stat = fstat(memory).map_err(|errno| errno.to_string())?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err("it is no memory".to_owned());
     }
-    // Only memory files have seals.
-    let seals = fcntl_get_seals(memory).map_err(|_| "it cannot be sealed".to_owned())?;
     if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
         return Err("it is not sealed against being cut".to_owned());
     }
