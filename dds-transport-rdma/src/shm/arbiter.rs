@@ -279,7 +279,7 @@ fn fill(file: &OwnedFd) -> Result<(), Errno> {
     pwrite(file, &MAGIC.to_ne_bytes(), 0).map(drop)
 }
 
-/// What is said when the file is not the one that was made.
+/// Error text for a group file that is not the one that was made.
 const REMOVED: &str = "was removed while nodes used it; end all processes of this domain and start them again, \
                        and have cleaners of temporary files leave its folder alone";
 

@@ -100,7 +100,7 @@ fn control_groups() -> Vec<PathBuf> {
     control_groups_in(Path::new("/sys/fs/cgroup"), &text)
 }
 
-/// The same, where the hierarchies are mounted at `root` and the kernel says `text` of the process.
+/// Control groups that `text`, the kernel's list for this process, names below the mount point `root`.
 fn control_groups_in(root: &Path, text: &str) -> Vec<PathBuf> {
     // `0::/group` is of version 2, `5:memory:/group` of version 1, which has a hierarchy for each controller.
     let folder = |line: &str| {

@@ -133,7 +133,7 @@ pub(crate) struct Checked {
     pub(crate) gid: Option<u32>,
 }
 
-/// What the environment says, if it may say anything.
+/// Value of an environment variable, unless the program is privileged or the value is empty.
 fn setting(is_privileged: bool, name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !is_privileged && !value.is_empty())
 }

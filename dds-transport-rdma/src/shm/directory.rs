@@ -59,9 +59,9 @@ const LOCK: &str = "lock";
 /// File that marks a runtime folder that a node made: the last node to leave removes such a folder.
 const MADE: &str = ".made-by-squall";
 const GROUP: &str = "group";
-/// How the name of a file ends that is not finished.
+/// Suffix of the name of a file that is not finished.
 const DRAFT: &str = ".new";
-/// What to do when files are missing.
+/// Advice for a folder whose files are missing.
 const END_ALL: &str = "end all processes of this domain and start them again, and have cleaners of \
                        temporary files leave this folder alone or set SQUALL_RUNTIME_DIR to another one";
 
@@ -368,7 +368,7 @@ impl Folder {
         }
     }
 
-    /// Which file has the words of the local group now.
+    /// Device and inode of the group file that is in the folder now.
     pub(crate) fn group_now(&self, lock: &Lock) -> Option<(u64, u64)> {
         let stat = statat(&lock.folders.domain, GROUP, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some((stat.st_dev, stat.st_ino))
@@ -505,7 +505,7 @@ impl Folder {
 }
 
 impl Lock {
-    /// Which file has the words of the local group, as its maker wrote it down.
+    /// Device and inode of the group file, as the maker of that file noted them.
     pub(crate) fn group(&self) -> Result<Option<(u64, u64)>, Errno> {
         let mut bytes = [0; 16];
         if rustix::io::pread(&self.file, &mut bytes, 0)? < bytes.len() {
@@ -538,7 +538,7 @@ fn same_file(now: Result<Stat, Errno>, then: &Stat) -> bool {
     now.is_ok_and(|now| (now.st_dev, now.st_ino) == (then.st_dev, then.st_ino))
 }
 
-/// What is in a folder.
+/// Names of the entries of a folder.
 fn names_in(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {

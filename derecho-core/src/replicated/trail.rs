@@ -42,7 +42,7 @@ pub(super) struct Update {
     pub(super) holds: Option<inbox::Record>,
 }
 
-/// So many bytes are staged at a time.
+/// Bytes that are staged at a time.
 const STAGED: u64 = 4 << 20;
 
 /// See the [module](self).

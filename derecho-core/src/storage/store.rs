@@ -468,7 +468,7 @@ mod tests {
     }
 
     std::thread_local! {
-        /// Where the changing memory lies, and how often anybody has looked there.
+        /// Start and length of the changing memory, and the number of looks at that memory.
         static CHANGING: core::cell::Cell<(usize, usize, u64)> = const { core::cell::Cell::new((0, 0, 0)) };
     }
 
@@ -478,7 +478,7 @@ mod tests {
             Changing { bytes }
         }
 
-        /// What a look at these bytes finds: nothing that anybody else would find, if they lie in changing memory.
+        /// Result of a look at these bytes: different at each look if they lie in changing memory.
         fn look(record: &[u8], found: u64) -> u64 {
             let (start, length, looks) = CHANGING.get();
             if !(start..start + length).contains(&(record.as_ptr() as usize)) {

@@ -114,7 +114,7 @@ impl Folder {
         if self.gid.is_some() { 0o3770 } else { 0o700 }
     }
 
-    /// What is wrong with a folder.
+    /// Returns the fault of a folder, by its status.
     fn inspect(&self, stat: &Stat) -> Fault {
         let mode = stat.st_mode & 0o7777;
         match FileType::from_raw_mode(stat.st_mode) {
@@ -149,10 +149,10 @@ impl Folder {
     }
 }
 
-/// What is wrong with a folder.
+/// Fault of a folder.
 enum Fault {
     None,
-    /// It may be one that another process is just making.
+    /// Fault of a folder that another process may just be making.
     Unfinished(String),
     Wrong(String),
 }

@@ -235,7 +235,7 @@ fn start(
 
 /// The nodes that a join waits for.
 struct Awaited {
-    /// Those who have not answered, with their processes as far as they are known.
+    /// Nodes that have not answered, with their processes as far as these are known.
     pending: BTreeMap<NodeId, Option<Process>>,
     /// Whether somebody has.
     met: bool,
@@ -266,7 +266,7 @@ impl Awaited {
         Ok(())
     }
 
-    /// Those who could have answered: they are neither stopped nor dead, as far as it is known.
+    /// Processes of nodes that could have answered: neither stopped nor dead, as far as is known.
     fn running(&self) -> impl Iterator<Item = &Option<Process>> {
         let runs = |it: &Process| !it.is_halted() && !it.is_dead();
         self.pending.values().filter(move |process| process.as_ref().is_none_or(runs))
