@@ -123,6 +123,8 @@ pub struct Subgroup {
     members: Vec<Member>,
     /// Members of earlier epochs that are still there.
     former: Vec<Former>,
+    /// Lines of the epochs passed over since the current one began, in which former members may say that they have finished.
+    passed: Vec<member::Bank>,
     /// Once this node has left: senders whose memory it still refers to.
     parted: Vec<Parted>,
     /// In the order of their ranks.
@@ -179,6 +181,7 @@ impl Subgroup {
             me: 0,
             members: Vec::new(),
             former: Vec::new(),
+            passed: Vec::new(),
             parted: Vec::new(),
             sources: Vec::new(),
             next_number: 0,

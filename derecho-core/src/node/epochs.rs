@@ -205,8 +205,12 @@ impl Node {
         let Some(founded) = self.founded_mut(id) else { return false };
         if founded.subgroup.phase() == Phase::Finished {
             // It has received nothing of the epoch that it was about to begin.
-            if let Some(next) = founded.next.take() {
-                founded.subgroup.pass_over(next.epoch.own().is_some_and(|own| own.member.reads));
+            if let Some(Next { epoch, .. }) = founded.next.take() {
+                let own = epoch.own();
+                if let Some(own) = own {
+                    founded.subgroup.pass_over_told(epoch.number, epoch.name, own.slot);
+                }
+                founded.subgroup.pass_over(own.is_some_and(|own| own.member.reads));
             }
             return true;
         }

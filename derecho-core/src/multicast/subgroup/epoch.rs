@@ -182,6 +182,12 @@ impl Subgroup {
         }
     }
 
+    /// Passes over an epoch that this member was told of and has not begun, in which it was to have this line slot: the leavers
+    /// of that epoch may say under its name that they have finished (I-260).
+    pub fn pass_over_told(&mut self, epoch: u64, name: u64, slot: usize) {
+        self.passed.push(Bank::new(epoch, name, slot));
+    }
+
     /// Begins the next epoch, when this one is complete or finished. `false` if what it is told makes no
     /// sense; then nothing has changed.
     pub fn next_epoch(&mut self, opening: Opening) -> bool {
@@ -268,6 +274,9 @@ impl Subgroup {
     ) {
         let is_there = |peer| members.iter().any(|member| member.peer() == peer);
         let is_cut = unfinished.is_none();
+        // A leaver may have heard of an epoch that this member passed over, and then says nothing of this one.
+        let mut banks = core::mem::take(&mut self.passed);
+        banks.push(bank);
         if !goes_on {
             // I-36: of what was sent before nothing is used again.
             self.former.iter_mut().for_each(|former| former.kept = None);
@@ -277,7 +286,7 @@ impl Subgroup {
             *unfinished = None;
             // It may have been told to leave by an epoch that it did not come to.
             if let Some(kept) = kept.as_mut().filter(|kept| is_cut && !kept.has_finished()) {
-                kept.expect_in(member, bank);
+                banks.iter().for_each(|bank| kept.expect_in(member, *bank));
             }
         }
         // Who has left and come back, in epochs that this node did not come to, is a former member too.
@@ -290,7 +299,7 @@ impl Subgroup {
             let sender = sender.filter(|sender| !is_cut || member.is_known(sender));
             let mut kept = sender.map(|sender| Kept::new(&member, sender.returned()));
             if let Some(kept) = kept.as_mut().filter(|_| is_cut) {
-                kept.expect_in(&member, bank);
+                banks.iter().for_each(|bank| kept.expect_in(&member, *bank));
             }
             let unfinished = unfinished.filter(|_| !member.put_out);
             if kept.is_some() || !is_there(member.peer()) {
