@@ -170,13 +170,14 @@ impl<'a> Crew<'a> {
     }
 
     /// Waits until every one of these delivers what was written after the call: more than what all have in flight
-    /// by then, which a member may take, although another that has received it is stopped.
+    /// by then, which a member may take, although another that has received it is stopped, and more than what it has
+    /// taken and not written down yet, in place of which as much again may be in flight.
     fn until_all_go_on(&self, which: impl Iterator<Item = usize>) {
         // Of three writers, each with a ring that is the next power of two.
         let in_flight = 3 * 2 * u64::from(IN_FLIGHT) * size_of::<u64>() as u64;
         for index in which {
             let before = self.delivered(index);
-            until("a member goes on", || self.delivered(index) > before + in_flight);
+            until("a member goes on", || self.delivered(index) > before + 2 * in_flight);
         }
     }
 

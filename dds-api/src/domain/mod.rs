@@ -12,6 +12,7 @@ pub(crate) mod enabling;
 mod entity;
 mod entity_group;
 mod factory;
+mod farewell;
 mod hints;
 mod lookup;
 mod participant;

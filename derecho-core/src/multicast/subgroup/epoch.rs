@@ -99,6 +99,12 @@ impl Subgroup {
         self.sources.iter().any(|source| source.incoming.is_held())
     }
 
+    /// Whether this node refers to anything of the senders on other nodes, in this epoch or in one that it has left.
+    pub fn refers_to_peers(&self) -> bool {
+        let of_peer = |source: &Source| source.origin.0.is_some() && source.incoming.is_held();
+        self.sources.iter().any(of_peer) || !self.parted.is_empty()
+    }
+
     /// Stops (I-32). Applications go on claiming and committing.
     pub fn wedge(&mut self) {
         if self.phase.is_at_work() {

@@ -1,0 +1,97 @@
+//! Samples that an application still has when their reader and their participant are gone: they stay as they are, while
+//! the writer goes on.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use support::{Actor, Mark, Meeting, SOON, join, listen, reader_of, role, say, until, writer_of};
+
+/// Samples that go through the writer's memory several times.
+const MANY: usize = 4_000;
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "writer" => act_writer(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+fn ordered_topic(participant: &DomainParticipant) -> Topic<Mark> {
+    participant.topic::<Mark>("Ordered").atomic().create().unwrap()
+}
+
+/// Writes to both topics until the director has gone.
+fn act_writer(folder: &Path) {
+    let participant = join(folder);
+    let ordered = participant.writer(&ordered_topic(&participant)).memory(64 << 10).in_flight(256);
+    let writers =
+        [ordered.max_blocking_time(SOON).create().unwrap(), writer_of(&participant, "Plain")];
+    say("ready");
+    let director = std::thread::spawn(|| listen().is_some());
+    let mut number = 0;
+    while !director.is_finished() {
+        for writer in &writers {
+            writer.write(&Mark::new(number)).unwrap();
+        }
+        number += 1;
+    }
+}
+
+/// Takes so many samples.
+fn take(reader: &DataReader<Mark>, count: usize) {
+    let deadline = Instant::now() + support::PATIENCE;
+    let mut taken = 0;
+    while taken < count {
+        assert!(Instant::now() < deadline, "{taken} samples of {count} came");
+        taken += reader.take(.., Timeout::millis(100)).unwrap().into_iter().count();
+    }
+}
+
+fn check_held(readers_of: impl Fn(&DomainParticipant) -> DataReader<Mark>) {
+    let meeting = Meeting::new();
+    let mut writer = Actor::start("writer", &meeting, 0);
+    assert_eq!(writer.hear(), "ready");
+    let observer = meeting.join();
+    let observing = readers_of(&observer);
+    let participant = meeting.join();
+    let reader = readers_of(&participant);
+    let samples: Vec<_> =
+        (0..4).map(|_| reader.take_next(SOON).unwrap().expect("a sample comes")).collect();
+    let numbers: Vec<u64> = samples.iter().map(|sample| sample.number).collect();
+    drop((reader, participant));
+    for _ in 0..5 {
+        take(&observing, MANY);
+        for (sample, number) in samples.iter().zip(&numbers) {
+            let sample = std::hint::black_box(&**sample);
+            sample.assert_whole();
+            assert_eq!(sample.number, *number, "the sample in hand is another one");
+        }
+    }
+    assert_eq!(observer.view().1, 3, "who has samples in hand stays");
+    drop(samples);
+    until("who has no samples in hand has gone", || observer.view().1 == 2);
+    // Nothing is kept for who has gone.
+    std::thread::sleep(Duration::from_millis(20));
+    take(&observing, MANY);
+    drop((observing, observer));
+    writer.finish();
+    meeting.assert_empty();
+}
+
+#[test]
+fn samples_of_an_ordered_topic_outlive_their_participant() {
+    check_held(|participant| participant.reader(&ordered_topic(participant)).create().unwrap());
+}
+
+#[test]
+fn samples_of_an_unordered_topic_outlive_their_participant() {
+    check_held(|participant| reader_of(participant, "Plain"));
+}
