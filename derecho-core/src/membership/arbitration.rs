@@ -35,7 +35,8 @@ pub(super) struct Known {
 }
 
 impl Arbitration {
-    /// Whether a member that suspects these may say so: those who are left could still decide (I-45).
+    /// Whether a member that suspects these may say so: those who are left could still decide (I-45). So the reports that a
+    /// leader waits for are those of a primary partition (I-43).
     pub(super) fn allows(self, view: &View, known: Known) -> bool {
         let left = view.ranks().without(known.suspects);
         match self {
@@ -44,16 +45,6 @@ impl Arbitration {
             }
             Arbitration::Network => view.is_primary(left),
             Arbitration::Local => is_share(left, view.ranks().without(known.gone)),
-        }
-    }
-
-    /// Whether reports of these are enough to make a decision (I-43): a leader that has not heard a
-    /// primary partition might not know of a decision that is final already.
-    pub(super) fn may_propose(self, view: &View, heard: RankSet, known: Known) -> bool {
-        match self {
-            Arbitration::Network if planted(Fault::DeadDoNotCount) => self.allows(view, known),
-            Arbitration::Network => view.is_primary(heard),
-            Arbitration::Local => true,
         }
     }
 

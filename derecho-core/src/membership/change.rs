@@ -131,6 +131,8 @@ pub struct Membership<R: Report> {
     former: Vec<NodeId>,
     /// Members that have no vote yet are to get theirs.
     promotes: bool,
+    /// Decisions on the word of nodes that they let in (I-332).
+    hearsay: Vec<(NodeId, Decision<R>)>,
     actions: Vec<Action<R>>,
 }
 
@@ -167,6 +169,7 @@ impl<R: Report> Membership<R> {
             joiners: BTreeMap::new(),
             former: Vec::new(),
             promotes: false,
+            hearsay: Vec::new(),
             actions: Vec::new(),
         }
     }
@@ -409,6 +412,8 @@ impl<R: Report> Membership<R> {
             Message::Decided(decision) => {
                 if self.may_decide(from, &decision) {
                     self.decided(decision);
+                } else {
+                    self.note_hearsay(from, decision);
                 }
             }
             Message::Wedged { view, suspects, leaves, report } => {
@@ -436,19 +441,34 @@ impl<R: Report> Membership<R> {
     }
 
     /// Whether a node may say that this is final (I-332). A member believes the others, and whoever repeats what one of them has
-    /// accepted. In a networked group a member also believes a node that the decision lets in, if that has asked to be let in:
-    /// all who have accepted the decision may be gone. A node without a view has nothing to compare the decision with.
+    /// accepted. A node without a view has nothing to compare the decision with.
     fn may_decide(&self, from: NodeId, decision: &Decision<R>) -> bool {
         let has_view = self.standing == Standing::Member && self.view.number > 0;
         if !has_view || self.view.rank_of(from).is_some() {
             return true;
         }
-        let is_let_in = decision.next.rank_of(from).is_some() && self.joiners.contains_key(&from);
-        let is_known = || {
-            let mut accepted = self.rows.iter().filter_map(|row| row.accepted.as_ref());
-            accepted.any(|(_, known)| known == decision)
-        };
-        is_known() || (self.arbitration == Arbitration::Network && is_let_in)
+        let mut accepted = self.rows.iter().filter_map(|row| row.accepted.as_ref());
+        accepted.any(|(_, known)| known == decision)
+    }
+
+    /// Keeps the first decision that a node tells which the decision lets in: all members that have accepted it may be gone.
+    fn note_hearsay(&mut self, from: NodeId, decision: Decision<R>) {
+        let next = &decision.next;
+        let follows = next.group == self.view.group && next.number == self.view.number + 1;
+        let is_new = self.hearsay.iter().all(|(node, _)| *node != from);
+        let fits = self.hearsay.len() < RankSet::MOST;
+        if follows && next.rank_of(from).is_some() && is_new && fits {
+            self.hearsay.push((from, decision));
+        }
+    }
+
+    /// Believes what was noted, if this member would go out otherwise: it is cut off, or nobody tells it what the kernel has
+    /// picked.
+    pub(super) fn believe_hearsay(&mut self) {
+        if (self.is_unread() || self.is_cut_off()) && !self.hearsay.is_empty() {
+            let (_, decision) = self.hearsay.remove(0);
+            self.decided(decision);
+        }
     }
 
     fn row_of(&mut self, from: NodeId, view: u64) -> Option<&mut Row<R>> {

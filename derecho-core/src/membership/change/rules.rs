@@ -30,6 +30,7 @@ impl<R: Report> Membership<R> {
             self.accept();
         }
         self.finish();
+        self.believe_hearsay();
     }
 
     fn has_cause(&self) -> bool {
@@ -74,15 +75,14 @@ impl<R: Report> Membership<R> {
     }
 
     /// I-41: one ballot a member, its rank. It proposes once it knows the reports of all whom it does not
-    /// suspect, all of them suspect all before it and none of them suspects it, and they could decide.
+    /// suspect, all of them suspect all before it and none of them suspects it.
     fn propose(&mut self) {
         if self.leader() != Some(self.rank) || self.own().has_accepted(self.rank) {
             return;
         }
+        // Those are a primary partition of a networked group: a member suspects nobody beyond that (I-45).
         let heard = self.unsuspected();
-        let ready = self.lacked_to_propose().is_empty()
-            && self.arbitration.may_propose(&self.view, heard, self.known());
-        if !ready {
+        if !self.lacked_to_propose().is_empty() {
             return;
         }
         let accepted = heard.iter().filter_map(|rank| self.row(rank).accepted.as_ref());
@@ -263,6 +263,7 @@ impl<R: Report> Membership<R> {
         (self.gone, self.held_back) = (RankSet::EMPTY, RankSet::EMPTY);
         (self.wedged, self.reported, self.promotes) = (false, false, false);
         (self.asked, self.winner) = (None, None);
+        self.hearsay.clear();
         self.joiners.retain(|node, _| self.view.rank_of(*node).is_none());
         self.actions.push(Action::Install(decision));
         // Whoever failed meanwhile is the next change's.
