@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -23,6 +24,7 @@ fn act() {
     match role.as_str() {
         "reads steadily" => act_reads(&folder),
         "comes and goes" => act_comes_and_goes(&folder),
+        "comes and goes, and writes" => act_comes_and_goes_beside_a_writer(&folder),
         other => panic!("no such role: {other}"),
     }
 }
@@ -60,6 +62,57 @@ fn act_comes_and_goes(folder: &Path) {
     }
     say("over");
     listen();
+}
+
+/// The same beside a writer of the same participant, which stays.
+fn act_comes_and_goes_beside_a_writer(folder: &Path) {
+    let participant = join(folder);
+    let topic = topic(&participant);
+    let writer = participant.writer(&topic).in_flight(64);
+    let writer = writer.max_blocking_time(SOON).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let (over, written) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| write_until(&over, &written, &writer));
+        for _ in 0..ROUNDS {
+            let reader = participant.reader(&topic).create().unwrap();
+            let mut got: BTreeMap<_, Got> = BTreeMap::new();
+            for _ in 0..400 {
+                let sample = reader.take_next(SOON).unwrap().unwrap();
+                got.entry(sample.info().publication_handle).or_default().take_in(&sample);
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        writing.join().expect("the writer is not isolated");
+    });
+    say("over");
+    listen();
+}
+
+/// A reader that replaced a deleted one was given the end of what that one was for, and lacked what followed.
+#[test]
+fn a_reader_that_replaces_another_one_lacks_nothing() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let reader = participant.reader(&topic(&participant)).create().unwrap();
+    let mut restless = Actor::start("comes and goes, and writes", &meeting, 3);
+    let (mut got, ended) = (Got::default(), AtomicBool::new(false));
+    let said = std::thread::scope(|scope| {
+        let taking = scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                let samples = reader.take(.., Timeout::millis(10)).unwrap();
+                samples.into_iter().for_each(|sample| got.take_in(&sample));
+            }
+        });
+        let said = restless.try_hear();
+        ended.store(true, Ordering::Relaxed);
+        taking.join().unwrap();
+        said
+    });
+    assert_eq!(said.as_deref(), Some("over"), "no reader lacks anything");
+    restless.finish();
+    drop((reader, participant));
+    meeting.assert_empty();
 }
 
 /// A reader that was deleted had still to take what was sent before; the sender had used that memory again, and was called

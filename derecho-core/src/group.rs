@@ -375,6 +375,17 @@ impl<S: State> Group<S> {
         self.walks.contains_key(&key) || coming.any(|epoch| epoch.layout.seat_of(me).is_some())
     }
 
+    /// Whether this node reads in the epoch of a subgroup that it is in, and in all that are known to follow.
+    pub fn reads_on(&self, key: u64) -> bool {
+        let me = self.node.id();
+        let Some(walk) = self.walks.get(&key) else { return false };
+        let now = walk.id().and_then(|id| self.node.epoch(id)).unwrap_or(0);
+        let told = core::iter::once(walk.told());
+        let coming = self.registry.epochs(key).chain(self.expected.get(&key)).chain(told);
+        let mut coming = coming.filter(|epoch| epoch.number >= now);
+        coming.all(|epoch| epoch.layout.seat_of(me).is_some_and(|seat| seat.reads))
+    }
+
     /// Whether this node sends this stream in a subgroup, or will in an epoch that is still to come.
     pub fn sends(&self, key: u64, stream: RegionId) -> bool {
         let own = StreamId { node: self.node.id(), region: stream };

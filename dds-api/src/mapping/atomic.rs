@@ -531,10 +531,19 @@ impl Stay {
         }
     }
 
+    /// Whether this participant delivers from now on without a break. It does not if it delivers for readers alone that are
+    /// gone: an epoch without a reader here follows, and only after that the epoch of the readers that it has.
+    fn delivers_on(&self, domain: &Domain, key: u64) -> bool {
+        let announced = domain.state().of(domain.node().id());
+        let is_for = |(id, _): (u64, &Endpoint)| self.readers.contains_key(&id);
+        domain.reads_on(key) && announced.into_iter().any(is_for)
+    }
+
     /// Gives queues to the readers that have none, if this participant delivers, and says to all of them who
     /// sends.
     fn connect(&mut self, domain: &mut Domain, key: u64) {
         let Some(subgroup) = self.subgroup else { return };
+        let delivers_on = self.delivers_on(domain, key);
         let writers: Arc<[StreamId]> = self.senders.as_slice().into();
         let writing = self.writing_to_each(domain.state(), key);
         for (&reader, Reading { shared, inbox, .. }) in &mut self.readers {
@@ -548,7 +557,7 @@ impl Stay {
                 sources.iter_mut().filter(of_it).for_each(|source| source.ended = true);
                 *inbox = None;
             }
-            if inbox.is_none() {
+            if inbox.is_none() && delivers_on {
                 *inbox = domain.node_mut().add_subgroup_reader(subgroup);
             }
             let sending = inbox.as_ref().and_then(|_| writing.get(&reader)).copied().unwrap_or(0);
