@@ -103,6 +103,10 @@ pub enum Fault {
     MemoryReplaced,
     /// A sender keeps nothing for those who have left its subgroup (I-260).
     LeaverForgotten,
+    /// A version counts as durable everywhere as soon as one storer has it in its log for good (I-105).
+    DurableAnywhere,
+    /// A beginning waits for none of the logs that marks name (I-106).
+    NamedNotAwaited,
 }
 
 #[cfg(any(model, loom))]

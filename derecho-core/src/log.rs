@@ -6,6 +6,7 @@
 //!
 //! ```text
 //!   folder ── identity            whose logs these are
+//!          ├─ extents             how far each log reached when it was last synced
 //!          ├─ <stream>-<version>.log   a segment: header, records, marks; the last one is appended to
 //!          ├─ <stream>-<version>.idx   where to find what in a segment that is appended to no more
 //!          └─ <stream>-<version>.ckp   a checkpoint: the state that all up to this version lead to
@@ -19,6 +20,7 @@ pub mod checksum;
 pub mod cursor;
 pub mod disk;
 pub mod error;
+mod extents;
 pub mod folder;
 mod head;
 pub mod index;

@@ -542,6 +542,11 @@ fn cut(args: &TruncateArgs, json: bool) -> Done {
         )));
     }
     truncate(&mut disk, (owner, args.stream), Version(args.after))?;
+    if !folder::streams(&mut disk)?.contains(&args.stream) {
+        let text = format!("Nothing is left of stream {}: its log begins anew.", args.stream);
+        show(json, &json!({ "records": 0, "streams": [] }), &text);
+        return Ok(Outcome::Yes);
+    }
     drop(disk);
     let place = Place { dir: args.dir.clone(), stream: Some(args.stream), aside: None };
     look(&place, json, |disk, of| survey(disk, of, |_| {}))

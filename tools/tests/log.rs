@@ -234,12 +234,43 @@ fn a_torn_tail_is_told_and_is_no_error() {
     let dir = place.path().join("log");
     write(&dir, 1..=3);
     let file = dir.join(segment(1));
+    // A record that a crash has cut off.
+    let mut bytes = fs::read(&file).unwrap();
+    let length = bytes.len();
+    bytes.extend_from_within(length - 120..length - 5);
+    fs::write(&file, &bytes).unwrap();
+    let report = place.run(&["log", "verify", dir.to_str().unwrap(), "--json"]).code(0).json();
+    assert_eq!((&report["last_seq"], &report["torn_tail"]["bytes"]), (&3.into(), &115.into()));
+    // Whoever only looks changes nothing.
+    assert_eq!(fs::metadata(&file).unwrap().len(), bytes.len() as u64);
+}
+
+/// What was synced and is not there any more is no torn tail, and no empty log (I-97).
+#[test]
+fn a_log_that_was_cut_or_is_gone_is_an_error() {
+    let place = Place::new();
+    let dir = place.path().join("log");
+    write(&dir, 1..=3);
+    let file = dir.join(segment(1));
     let length = fs::metadata(&file).unwrap().len();
     fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(length - 5).unwrap();
-    let report = place.run(&["log", "verify", dir.to_str().unwrap(), "--json"]).code(0).json();
-    assert_eq!((&report["last_seq"], &report["torn_tail"]["bytes"]), (&2.into(), &115.into()));
-    // Whoever only looks changes nothing.
-    assert_eq!(fs::metadata(&file).unwrap().len(), length - 5);
+    let text = dir.to_str().unwrap();
+    for command in ["ls", "verify"] {
+        let out = place.run(&["log", command, text]).code(1).out;
+        assert!(out.contains("was synced up to") && out.contains("squall log truncate"), "{out}");
+    }
+    let cut = ["log", "truncate", text, "--stream", "4f", "--after"];
+    place.run(&[&cut[..], &["2"]].concat()).code(0);
+    write(&dir, 3..=4);
+    place.run(&["log", "verify", text]).code(0);
+    fs::remove_file(&file).unwrap();
+    for command in ["ls", "verify"] {
+        let out = place.run(&["log", command, text]).code(1).out;
+        assert!(out.contains(&segment(1)) && out.contains("is gone"), "{out}");
+    }
+    place.run(&[&cut[..], &["0"]].concat()).code(0);
+    write(&dir, 1..=2);
+    place.run(&["log", "verify", text]).code(0);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use derecho_model::{Fault, plant};
 use derecho_sim::Config;
 use stored::World;
+use stored::apart::Apart;
 use stored::court::Court;
 use stored::root::Root;
 
@@ -103,14 +104,35 @@ fn leaning(seed: u64) {
     restart_without(0, seed, world, (court, root));
 }
 
+/// One of two disks does nothing while the members write.
+fn slow_disk(seed: u64) {
+    let (court, root) = (court(), Root::default());
+    let mut world = World::over(Config::adversarial(seed), 1, true, (court, Some(root.clone())));
+    world.settle();
+    world.add_one(true);
+    world.settle();
+    root.stall(seed as usize % 2, true);
+    world.flow(6);
+    root.stall(seed as usize % 2, false);
+    world.check();
+}
+
+/// In a network the log that alone has what came last is not back, and a majority of the last view is.
+fn named(seed: u64) {
+    let (mut apart, _) = Apart::with_a_keeper_that_crashed(seed);
+    apart.restart_in_a_network(0);
+}
+
 #[test]
 fn planted_errors_are_found() {
     set_hook(Box::new(|_| {}));
-    let cases: [(Fault, fn(u64), &str); 4] = [
+    let cases: [(Fault, fn(u64), &str); 6] = [
         (Fault::DurableBeforeView, newcomers, "I-150"),
         (Fault::LastViewForgotten, bystander, "durable, and"),
         (Fault::NewcomerCounts, newcomer, "durable, and"),
         (Fault::NobodyLeans, leaning, "durable, and"),
+        (Fault::DurableAnywhere, slow_disk, "I-105"),
+        (Fault::NamedNotAwaited, named, "durable, and"),
     ];
     let mut missed = Vec::new();
     for (fault, run, rule) in cases {

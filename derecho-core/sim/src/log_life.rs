@@ -227,6 +227,7 @@ impl Life {
                 self.account.misdirected += 1;
                 Err(End::Spoilt)
             }
+            LogError::Lost { .. } => broken("durable", error),
             _ => broken("opens", error),
         }
     }

@@ -7,22 +7,12 @@ mod stored;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use derecho_core::storage::store::Retention;
 use derecho_sim::Config;
 use stored::World;
+use stored::apart::{Apart, retention};
 use stored::court::Court;
 use stored::member::{KEY, LOG};
 use stored::root::Root;
-
-fn retention(seed: u64) -> Retention {
-    let retention = match seed % 3 {
-        0 => Retention::default(),
-        1 => Retention { depth: Some(2), ..Retention::default() },
-        _ => Retention { most: Some(40), ..Retention::default() },
-    };
-    // With every fourth three keys that are over are forgotten, sooner or later (I-240).
-    Retention { cleanup: (seed / 3 % 4 == 3).then_some(seed % 9), ..retention }
-}
 
 fn first(seed: u64, nodes: usize) -> (World, Root) {
     let mut court = Court::default();
@@ -105,6 +95,33 @@ fn whatever_happens() {
     assert!(lives as u64 > seeds().end - seeds().start);
 }
 
+/// As [`whatever_happens`], with members that stand still or are slow for a while, and disks that do nothing: what was said
+/// to be durable everywhere is in the log of every storer, not only in the longest one (I-105).
+#[test]
+fn members_and_disks_that_are_slow_for_a_while() {
+    let mut durable = 0;
+    for seed in seeds() {
+        println!("seed {seed}");
+        let (mut world, root) = first(seed, 2 + seed as usize % 2);
+        for life in 1..3 {
+            world.flow(10);
+            for _ in 0..12 {
+                world.random_delay();
+                world.random_fault();
+            }
+            if world.court.borrow().lost {
+                break;
+            }
+            durable += world.court.borrow().durable;
+            world = restart(world, &root, (seed, life));
+        }
+        if !world.living().is_empty() {
+            world.check();
+        }
+    }
+    assert!(durable as u64 > 10 * (seeds().end - seeds().start), "{durable} durable");
+}
+
 /// One group whose hosts reach no log but their own. How many were durable, in how many lives, how often it waited, and how often it did not
 /// wait for all.
 fn hosts_apart(seed: u64) -> [usize; 4] {
@@ -158,52 +175,6 @@ fn hosts_that_reach_no_log_but_their_own_wait_for_each_other() {
     let [durable, lives, waited, early] = sums;
     println!("{durable} durable in {lives} lives; {waited} waited, {early} did not wait for all");
     assert!(waited > 20 && early > 20, "{waited} waited, {early} did not wait for all");
-}
-
-/// Members whose logs are on disks of their own, which nobody else reaches.
-struct Apart {
-    seed: u64,
-    court: Rc<RefCell<Court>>,
-    root: Root,
-    world: World,
-}
-
-impl Apart {
-    fn new(seed: u64, nodes: usize) -> Apart {
-        let mut court = Court::default();
-        (court.retention, court.logged) = (retention(seed), true);
-        let (court, root) = (Rc::new(RefCell::new(court)), Root::apart());
-        let over = (Rc::clone(&court), Some(root.clone()));
-        let world = World::over(Config::adversarial(seed), nodes, true, over);
-        Apart { seed, court, root, world }
-    }
-
-    fn durable(&self) -> usize {
-        self.court.borrow().durable
-    }
-
-    /// All crash, and one is back that has not this folder; it waits, by this rule.
-    fn restart_without(&mut self, hidden: usize, life: u64, rule: &str) {
-        let Apart { seed, court, root, world } = self;
-        world.crash_all();
-        court.borrow_mut().restart_somewhere();
-        root.hide(hidden, true);
-        let config = Config::adversarial(*seed + life * 1_000_000);
-        *world = World::over(config, 1, true, (Rc::clone(court), Some(root.clone())));
-        world.run(300_000_000);
-        assert!(!world.has_begun(), "{rule}: seed {seed}: it begins without those who have it");
-    }
-
-    /// This folder is there again, and all is as it should be.
-    fn bring_back(&mut self, hidden: usize) {
-        let Apart { court, root, world, .. } = self;
-        root.hide(hidden, false);
-        assert!(world.bring_back());
-        world.settle();
-        world.flow(3);
-        world.check();
-        court.borrow().compare(&root.logs(LOG));
-    }
 }
 
 /// A log counts only when those that would come back without it know of it for good (I-113): not while the disk of
@@ -397,6 +368,18 @@ fn a_majority_of_the_last_view_restarts_in_a_network() {
         }
     }
     assert!(began > 4 && waited > 4, "{began} began, {waited} waited");
+}
+
+/// In a network a majority of the last view restarts a stream only with the logs that the newest mark names (I-106): another
+/// one of them may alone have what was durable after this one crashed.
+#[test]
+fn a_log_that_marks_name_is_awaited_in_a_network() {
+    for seed in 0..20 {
+        let (mut apart, before) = Apart::with_a_keeper_that_crashed(seed);
+        assert!(apart.durable() > before, "seed {seed}: the other one goes on");
+        apart.restart_in_a_network(0);
+        apart.bring_back(0);
+    }
 }
 
 /// The only one that has what came last crashes, while another one that it does not know yet is there with an older log; one that

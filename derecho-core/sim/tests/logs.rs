@@ -1,6 +1,13 @@
 //! Logs on disks that do their worst, over thousands of seeds (I-80 to I-87).
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use derecho_core::ids::NodeId;
+use derecho_core::log::survey::{survey, truncate};
+use derecho_core::log::{
+    Check, Disk, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Owner, Retention,
+    StreamKey, StreamLog, Version, WallTime, folder,
+};
+use derecho_sim::SimDisk;
 use derecho_sim::log_life::{Hazards, LogAccount, live};
 
 fn lives(seeds: std::ops::Range<u64>, hazards: Hazards) -> LogAccount {
@@ -38,4 +45,126 @@ fn a_seed_tells_the_same_life_each_time() {
     for seed in 0..20 {
         assert_eq!(live(seed, Hazards::ALL), live(seed, Hazards::ALL));
     }
+}
+
+const OWNER: Owner = Owner { group: GroupId(1), log: LogId(2) };
+const STREAM: StreamKey = StreamKey(0x4f);
+
+/// A log of so many messages in several files, which was closed.
+fn written(messages: u64) -> SimDisk {
+    let mut disk = SimDisk::new(1);
+    folder::claim(&mut disk, OWNER.group, OWNER.log).unwrap();
+    let mut log = open(&mut disk).unwrap();
+    (0..messages).for_each(|number| append(&mut log, number, &mut disk));
+    disk
+}
+
+fn open(disk: &mut SimDisk) -> Result<StreamLog, LogError> {
+    let limits = Limits { segment_bytes: 2000 };
+    StreamLog::open(disk, (OWNER, STREAM), limits, Check::Last).map(|(log, _)| log)
+}
+
+fn append(log: &mut StreamLog, number: u64, disk: &mut SimDisk) {
+    let entry = Entry {
+        kind: Kind::Sample,
+        epoch: EpochId { view: 1, sequence: 0 },
+        writer: NodeId(9),
+        writer_sequence: number,
+        source_time: WallTime(number),
+        reception_time: WallTime(number),
+        key: KeyHash([7; 16]),
+        payload: &[1; 100],
+    };
+    log.append(entry, disk).unwrap();
+    log.commit(disk).unwrap();
+}
+
+fn segments(disk: &SimDisk) -> Vec<String> {
+    disk.files().into_iter().filter(|name| name.ends_with(".log")).collect()
+}
+
+/// What is wrong, when it is opened, when it is read, and when it is surveyed.
+fn what_is_wrong(disk: &mut SimDisk) -> LogError {
+    let read = StreamLog::read(disk, (OWNER, STREAM), Check::All).map(|_| ()).unwrap_err();
+    let survey = survey(disk, (OWNER, STREAM), |_| {}).unwrap();
+    assert!(survey.errors.contains(&read), "{read}: {:?}", survey.errors);
+    assert!(folder::streams(disk).unwrap().contains(&STREAM), "{read}");
+    let opened = open(disk).map(|_| ()).unwrap_err();
+    assert_eq!(opened, read);
+    read
+}
+
+/// A log that is gone does not begin anew as if nothing had been kept (I-97).
+#[test]
+fn segments_that_are_gone_are_noticed() {
+    let names = segments(&written(60));
+    assert!(names.len() > 4, "{names:?}");
+    for (gone, first) in [(&names[..], 0), (&names[..1], 0), (&names[names.len() - 1..], 1)] {
+        let mut disk = written(60);
+        for name in gone {
+            disk.remove(name).unwrap();
+        }
+        disk.sync_folder().unwrap();
+        let error = what_is_wrong(&mut disk);
+        assert!(matches!(error, LogError::Lost { end: None, .. }), "{error}");
+        let missing = if first == 0 { &names[0] } else { names.last().unwrap() };
+        assert!(error.to_string().contains(missing), "{error}");
+    }
+}
+
+/// A segment that was cut where it was synced is not taken for one that a crash has torn (I-97).
+#[test]
+fn a_segment_that_was_truncated_is_noticed() {
+    for cut in [1, 100, 300] {
+        let mut disk = written(60);
+        let name = segments(&disk).pop().unwrap();
+        let length = disk.bytes(&name).len() as u64;
+        disk.truncate(&name, length - cut).unwrap();
+        disk.sync_file(&name).unwrap();
+        let error = what_is_wrong(&mut disk);
+        assert!(matches!(error, LogError::Lost { end: Some(_), .. }), "{error}");
+        assert!(error.to_string().contains(&name), "{error}");
+        // Whoever accepts the loss goes on.
+        let version = Version(55);
+        truncate(&mut disk, (OWNER, STREAM), version).unwrap();
+        let mut log = open(&mut disk).unwrap();
+        assert_eq!(log.durable(), version);
+        append(&mut log, 55, &mut disk);
+        assert_eq!(open(&mut disk).unwrap().durable(), version.next());
+    }
+}
+
+/// What a crash tears beyond what was synced is still cut, and so is what the log itself makes shorter.
+#[test]
+fn a_log_that_became_shorter_by_itself_is_opened() {
+    let mut disk = written(60);
+    let mut log = open(&mut disk).unwrap();
+    log.cut_after(&mut disk, Version(20)).unwrap();
+    drop(log);
+    let mut log = open(&mut disk).unwrap();
+    assert_eq!(log.durable(), Version(20));
+    (20..60).for_each(|number| append(&mut log, number, &mut disk));
+    let policy = Retention { messages: Some(5), ..Retention::default() };
+    assert!(log.retain(&mut disk, policy, WallTime(0)).unwrap() > 2);
+    drop(log);
+    let mut log = open(&mut disk).unwrap();
+    log.put_aside(&mut disk).unwrap();
+    drop(log);
+    assert_eq!(open(&mut disk).unwrap().durable(), Version(0));
+}
+
+/// A folder in which nothing is said of how far its logs reach is as it was; from its next opening on it is said.
+#[test]
+fn a_log_of_before_is_opened() {
+    let mut disk = written(60);
+    disk.remove("extents").unwrap();
+    let log = open(&mut disk).unwrap();
+    assert_eq!(log.durable(), Version(60));
+    drop(log);
+    for name in segments(&disk) {
+        disk.remove(&name).unwrap();
+    }
+    what_is_wrong(&mut disk);
+    truncate(&mut disk, (OWNER, STREAM), Version(0)).unwrap();
+    assert_eq!(open(&mut disk).unwrap().durable(), Version(0));
 }

@@ -260,6 +260,8 @@ impl StreamLog {
         self.commit(disk)?;
         let number = aside::number_for(disk, self.stream, self.durable())?;
         let (segments, state_at) = self.give_up_files();
+        let forgotten = self.forget_extent(disk);
+        self.unless_failed(forgotten)?;
         let moved = segments.iter().rev().chain(&state_at).try_for_each(|name| {
             // It can be made again.
             remove(disk, &index::name_of(name))?;
@@ -285,6 +287,7 @@ impl StreamLog {
         tail: Tail,
         names: impl IntoIterator<Item = String>,
     ) -> Result<(), LogError> {
+        self.forget_extent(disk)?;
         for name in names {
             remove(disk, &index::name_of(&name))?;
             remove(disk, &name)?;

@@ -104,6 +104,15 @@ pub enum LogError {
         /// The next file that is there.
         next: String,
     },
+    /// Something of a log that was synced is not there any more (I-97).
+    Lost {
+        /// Of which stream.
+        stream: StreamKey,
+        /// The version in the name of the segment that it was in.
+        version: Version,
+        /// Where that segment ends, and how far it was synced at least; none if it is gone.
+        end: Option<(u64, u64)>,
+    },
     /// Somebody else writes in this folder.
     Locked,
     /// The log has failed before, and takes nothing more.
@@ -221,6 +230,18 @@ impl fmt::Display for LogError {
                 f,
                 "stream {stream}: version {missing} is in no file, the next one is {next}; \
                  bring the missing file back"
+            ),
+            LogError::Lost { stream, version, end: None } => write!(
+                f,
+                "stream {stream}: the file {stream}-{:016x}.log was synced here and is gone; bring it back from a copy, or \
+                 accept the loss with `squall log truncate`",
+                version.0
+            ),
+            LogError::Lost { stream, version, end: Some((found, synced)) } => write!(
+                f,
+                "stream {stream}: what is sound in the file {stream}-{:016x}.log ends at offset {found}, and it was synced up to \
+                 {synced}; bring it back from a copy, or accept the loss with `squall log truncate`",
+                version.0
             ),
             LogError::Locked => f.write_str(
                 "another process writes in this log folder; end it first, or wait for its end",

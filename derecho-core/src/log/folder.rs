@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use super::head::{self, Magic};
 use super::segment::FileHeader;
-use super::{Disk, DiskError, GroupId, LogError, LogId, Owner, StreamKey};
+use super::{Disk, DiskError, GroupId, LogError, LogId, Owner, StreamKey, extents};
 use crate::bytes::{Reader, Wire};
 use crate::fault::{Fault, planted};
 
@@ -90,12 +90,13 @@ pub fn claim(disk: &mut impl Disk, group: GroupId, fresh: LogId) -> Result<Owner
     Ok(Owner { group, log: fresh })
 }
 
-/// The streams that have files here.
+/// The streams that have files here, or have to have some.
+///
+/// # Errors
+/// What the disk says, or that it cannot be known which have to.
 pub fn streams(disk: &mut impl Disk) -> Result<BTreeSet<StreamKey>, LogError> {
     let names: Vec<String> = disk.list().map_err(LogError::of(""))?;
-    Ok(names
-        .iter()
-        .filter_map(|name| FileHeader::parse_name(name))
-        .map(|(stream, ..)| stream)
-        .collect())
+    let there = names.iter().filter_map(|name| FileHeader::parse_name(name));
+    let known = extents::all(disk)?.into_keys();
+    Ok(there.map(|(stream, ..)| stream).chain(known).collect())
 }

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use super::checkpoint::Checkpoint;
 use super::disk::SECTOR;
+use super::extents::{self, ExtentSlot};
 use super::folder::{DRAFT, remove};
 use super::index::{self, Index};
 use super::record::Record;
@@ -207,7 +208,15 @@ impl StreamLog {
             // Whoever made or removed a file may have gone before that was kept.
             disk.sync_folder().map_err(LogError::of(""))?;
         }
+        // Before the files are looked at: whoever writes goes on meanwhile.
+        let known = extents::of(disk, stream)?;
         let mut names = names(disk, owner, stream)?;
+        let ends = names.segments.first().zip(names.segments.last());
+        if let Some(missing) =
+            known.missing(ends.map(|(first, last)| (first.version, last.version)))
+        {
+            return Err(LogError::Lost { stream, version: missing, end: None });
+        }
         recovery.removed.append(&mut names.drafts);
         let checkpoint = names.checkpoints.pop().map(|header| Checkpoint { header });
         if check == Check::All
@@ -247,6 +256,10 @@ impl StreamLog {
             let (index, torn) = if at + 1 == count {
                 let scanned = scan(disk, *header, true)?;
                 proven = scanned.proven;
+                if known.is_cut(header.version, scanned.index.end) {
+                    let (version, end) = (header.version, Some((scanned.index.end, known.end)));
+                    return Err(LogError::Lost { stream, version, end });
+                }
                 (scanned.index, scanned.torn)
             } else {
                 (sealed(disk, *header, (check, writes), &mut recovery)?, None)
@@ -265,10 +278,16 @@ impl StreamLog {
         let empty = segments.is_empty();
         let mut log = StreamLog::assemble((owner, stream, limits), segments, (checkpoint, state));
         if writes {
+            log.extent = ExtentSlot::claim(disk, stream)?;
             if empty {
                 log.begin(disk, state_at.unwrap_or_default())?;
             } else {
                 recovery.rewritten = log.make_sure(disk, (&recovery.torn, proven))?;
+            }
+            // Also what is said already: a sync that failed may have dropped what can still be read (I-85).
+            let reaches = log.reaches();
+            if let Some(slot) = &mut log.extent {
+                slot.keep(disk, reaches)?;
             }
             // Oldest first, each for good before the next: what is left is never in pieces.
             for name in &recovery.removed {

@@ -119,6 +119,10 @@ impl StreamLog {
 
     fn drop_first(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
         let name = self.segments[0].header.name();
+        let mut reaches = self.reaches();
+        reaches.first = self.segments.get(1).map_or(reaches.first, |next| next.header.version);
+        let said = self.extent.as_mut().map_or(Ok(()), |slot| slot.keep(disk, reaches));
+        self.unless_failed(said)?;
         let removed = remove(disk, &index::name_of(&name)).and_then(|()| remove(disk, &name));
         self.unless_failed(removed)?;
         self.segments.remove(0);
@@ -156,6 +160,7 @@ impl StreamLog {
     }
 
     fn cut(&mut self, disk: &mut impl Disk, version: Version) -> Result<(), LogError> {
+        self.forget_extent(disk)?;
         // The newest first, each for good before the next: what is left is always a prefix.
         while self.segments.len() > 1 && self.active().before() > version {
             let name = self.active().header.name();
@@ -173,6 +178,7 @@ impl StreamLog {
             shorten(disk, &name, kept.end)?;
         }
         self.settle_after_cut(kept);
+        self.note_extent(disk);
         Ok(())
     }
 }

@@ -12,6 +12,7 @@
 use alloc::vec::Vec;
 
 use super::checkpoint::Checkpoint;
+use super::extents::{Extent, ExtentSlot};
 use super::folder::publish;
 use super::index::{self, Index};
 use super::record::{LONGEST, encode};
@@ -92,6 +93,8 @@ pub struct StreamLog {
     /// Up to where readers have read that hold what follows.
     pub(super) pins: Vec<(u64, Version)>,
     pub(super) next_pin: u64,
+    /// Where it is said how far the log reaches (I-97); none if it is only read, or there was no room.
+    pub(super) extent: Option<ExtentSlot>,
 }
 
 impl StreamLog {
@@ -117,6 +120,7 @@ impl StreamLog {
             cut: None,
             pins: Vec::new(),
             next_pin: 0,
+            extent: None,
             segments: Vec::new(),
         };
         segments
@@ -311,6 +315,7 @@ impl StreamLog {
         };
         self.unless_failed(synced.map_err(LogError::of(&name)))?;
         self.settle();
+        self.note_extent(disk);
         let full = self.durable_end >= self.limits.segment_bytes;
         if full && self.active().index.messages() > 0 {
             // What was to be durable is. If there is no room for a new file, this one goes on; if there is worse,
@@ -375,7 +380,34 @@ impl StreamLog {
         self.durable_end = index.end;
         self.durable = tail.version;
         self.segments.push(Segment { header, index });
+        if self.extent.is_none() {
+            // There may have been no room for it when the log was opened.
+            self.extent = ExtentSlot::claim(disk, self.stream).unwrap_or_default();
+        }
+        self.note_extent(disk);
         Ok(())
+    }
+}
+
+impl StreamLog {
+    /// What the files reach over that are there for good.
+    pub(super) fn reaches(&self) -> Extent {
+        let first = self.segments.first().map_or(Version(0), |first| first.header.version);
+        Extent { first, last: self.active().header.version, end: self.durable_end }
+    }
+
+    /// Says how far the log reaches now. What was said before is right as well.
+    pub(super) fn note_extent(&mut self, disk: &mut impl Disk) {
+        let extent = self.reaches();
+        if let Some(slot) = &mut self.extent {
+            // A disk that does not take it says so when it matters.
+            let _ = slot.note(disk, extent);
+        }
+    }
+
+    /// Says nothing any more of how far the log reaches, for good, before it becomes shorter.
+    pub(super) fn forget_extent(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
+        self.extent.as_mut().map_or(Ok(()), |slot| slot.keep(disk, Extent::default()))
     }
 }
 

@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::checkpoint::Checkpoint;
+use super::extents;
 use super::folder::remove;
 use super::index;
 use super::recovery::{TornTail, expected};
@@ -55,6 +56,7 @@ pub fn survey<D: Disk>(
     (owner, stream): (Owner, StreamKey),
     mut visit: impl FnMut(&Record<'_>),
 ) -> Result<Survey, LogError> {
+    let known = extents::of(disk, stream)?;
     let names: Vec<String> = disk.list().map_err(LogError::of(""))?;
     let mut files: Vec<(FileKind, Version, String)> = names
         .into_iter()
@@ -98,6 +100,18 @@ pub fn survey<D: Disk>(
             Err(error) => survey.errors.push(error),
         }
     }
+    let ends = files[..segments].first().zip(files[..segments].last());
+    let ends = ends.map(|(first, last)| (first.1, last.1));
+    if let Some(version) = known.missing(ends) {
+        survey.errors.push(LogError::Lost { stream, version, end: None });
+    } else if let Some((_, version, name)) = files[..segments].last() {
+        let length = disk.length(name).unwrap_or(0);
+        let end = survey.torn.as_ref().map_or(length, |torn| torn.offset);
+        if known.is_cut(*version, end) {
+            let (version, end) = (*version, Some((end, known.end)));
+            survey.errors.push(LogError::Lost { stream, version, end });
+        }
+    }
     Ok(survey)
 }
 
@@ -128,6 +142,10 @@ pub fn truncate<D: Disk>(
     if first > version.next() {
         return Err(LogError::Gone { from: first });
     }
+    if segments.is_empty() && version == Version(0) {
+        // All of its files are gone, and it begins anew.
+        return extents::forget(disk, stream);
+    }
     let keeps = segments.partition_point(|(first, _)| *first <= version.next());
     let Some((_, name)) = keeps.checked_sub(1).and_then(|last| segments.get(last)) else {
         return Err(LogError::Beyond { last: Version(0) });
@@ -139,6 +157,7 @@ pub fn truncate<D: Disk>(
     if kept.tail.version < version {
         return Err(LogError::Beyond { last: kept.tail.version });
     }
+    extents::forget(disk, stream)?;
     for (_, later) in segments[keeps..].iter().rev() {
         remove(disk, &index::name_of(later))?;
         remove(disk, later)?;

@@ -10,6 +10,7 @@ use super::journal::{Answer, Errand};
 use super::logbook::Claim;
 use super::state::State;
 use super::store::{Meaning, Retention, Store};
+use crate::fault::{Fault, planted};
 use crate::group::book::Roll;
 use crate::group::report::StreamId;
 use crate::ids::RegionId;
@@ -127,6 +128,7 @@ fn claim<D: Disk, N: Disk>(
     // Who is named by the newest mark, and is neither here nor kept by others, is elsewhere.
     let begun = all.values().filter_map(|found| found.begun.as_ref());
     let named = begun.max_by_key(|(epoch, _)| *epoch).map(|(_, keepers)| keepers.clone());
+    let named = named.filter(|_| !planted(Fault::NamedNotAwaited));
     let elsewhere = named.into_iter().flatten().filter(|log| !all.contains_key(log));
     awaits.extend(elsewhere.filter(|log| !awaits.contains(log)).collect::<Vec<LogId>>());
     // Whoever has most has it from those who kept it: one that is named may have been emptied to be completed (I-91).

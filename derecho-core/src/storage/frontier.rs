@@ -6,6 +6,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use crate::fault::{Fault, planted};
 use crate::ids::NodeId;
 use crate::log::LogId;
 
@@ -89,7 +90,12 @@ impl Frontier {
             true => me.1,
             false => self.told_by.get(&node).copied().unwrap_or(0),
         };
-        let least = storers.map(of).min().unwrap_or(0);
+        let versions = storers.map(of);
+        let least = match planted(Fault::DurableAnywhere) {
+            true => versions.max(),
+            false => versions.min(),
+        };
+        let least = least.unwrap_or(0);
         let moved = least > self.everywhere;
         self.everywhere = self.everywhere.max(least);
         moved

@@ -140,6 +140,7 @@ impl LogBook {
             return Standing::NoLogs;
         }
         let begun = restart::last_begun(claims().map(|claim| &claim.found));
+        let begun = begun.filter(|_| !planted(Fault::NamedNotAwaited));
         let named = begun.into_iter().flat_map(|(_, keepers)| keepers);
         let wanted = named.chain(claims().flat_map(|claim| claim.awaits.iter().copied()));
         let claimants = self.of_vacancy(vacancy).map(|(node, _)| node);
@@ -183,5 +184,36 @@ impl LogBook {
         self.era = era_after(last, node);
         self.base = self.claims.get(&node).map(|(_, claim)| claim.found.tail).unwrap_or_default();
         Some(node)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::log::{EpochId, Version};
+
+    fn claim(log: u128, epoch: u64, names: &[u128]) -> Claim {
+        let epoch = EpochId { view: 1, sequence: epoch };
+        let found = FoundStream {
+            tail: Tail { epoch, version: Version(epoch.sequence) },
+            complete_from: Version(1),
+            checkpoint: None,
+            cuts: Vec::new(),
+            begun: Some((epoch, names.iter().map(|log| LogId(*log)).collect())),
+        };
+        let (accounts, awaits) = (Vec::new(), Vec::new());
+        Claim { log: LogId(log), accounts, awaits, found, began: 0 }
+    }
+
+    #[test]
+    fn the_logs_that_the_newest_mark_of_all_claims_names_are_awaited() {
+        let mut book = LogBook::default();
+        book.claim(NodeId(1), 0, claim(1, 4, &[1, 2, 3]));
+        assert_eq!(book.standing(0), Standing::Waits([2, 3].map(LogId).into()));
+        // A newer mark of another one names others.
+        book.claim(NodeId(4), 0, claim(4, 5, &[4, 5]));
+        assert_eq!(book.standing(0), Standing::Waits([LogId(5)].into()));
+        book.claim(NodeId(5), 0, claim(5, 5, &[4, 5]));
+        assert_eq!(book.standing(0), Standing::Begins(NodeId(4)));
     }
 }

@@ -57,6 +57,10 @@ pub(crate) struct Court {
     pub(crate) logged: bool,
     /// So many of the order were said to be durable everywhere.
     pub(crate) durable: usize,
+    /// The version up to which each member has said that its own log is durable.
+    acknowledged: BTreeMap<NodeId, u64>,
+    /// The version up to which each member has said that the logs are durable everywhere.
+    everywhere: BTreeMap<NodeId, u64>,
     /// Where it goes on after a crash of all is not known yet.
     comes_back: bool,
     /// With so many of the order it went on after the last crash of all.
@@ -334,8 +338,28 @@ impl Court {
         self.order.len()
     }
 
-    /// A member says that so many are durable everywhere.
-    pub(crate) fn durable(&mut self, node: NodeId, version: u64) {
+    /// A member says that its own log is durable up to this version.
+    pub(crate) fn acknowledges(&mut self, node: NodeId, version: u64) {
+        // What a log that has failed had said before is in it all the same.
+        let known = self.acknowledged.entry(node).or_default();
+        *known = version.max(*known);
+    }
+
+    /// A member says that so many are durable everywhere. Each of the storers that count there has said so of its own
+    /// log: the log that has most proves nothing for the others.
+    pub(crate) fn durable(
+        &mut self,
+        node: NodeId,
+        version: u64,
+        storers: impl Iterator<Item = NodeId>,
+    ) {
+        let before = self.everywhere.insert(node, version).unwrap_or(0);
+        if version > before && !self.gone.contains(&node) {
+            for storer in storers {
+                let own = self.acknowledged.get(&storer).copied().unwrap_or(0);
+                assert!(own >= version, "I-105: {version} everywhere, {own} at {storer:?}");
+            }
+        }
         if !self.lost && !self.gone.contains(&node) {
             assert!(version <= self.order.len() as u64, "it was not even delivered");
             self.durable = self.durable.max(version as usize);

@@ -402,7 +402,12 @@ impl Member {
 
     /// Whether it keeps a log.
     pub(crate) fn stores(&self) -> bool {
-        self.root.is_some()
+        self.root.as_ref().is_some_and(|(root, at)| !root.is_failing(*at))
+    }
+
+    /// Where it keeps its log, if it does.
+    pub(crate) fn root(&self) -> Option<(Root, usize)> {
+        self.root.clone()
     }
 
     /// Others go on of whom none has a complete log.
@@ -426,8 +431,12 @@ impl Member {
             let from = self.senders[&record.sender()];
             court.delivers(self.me, from, record.number(), record.bytes());
         }
-        court.durable(self.me, self.depot.durable(KEY));
         let own = self.depot.own_durable(KEY);
+        court.acknowledges(self.me, own);
+        let state = self.group.as_ref().unwrap().state();
+        let logs = state.logs(KEY).zip(state.holders(KEY));
+        let storers = logs.into_iter().flat_map(|(logs, holders)| logs.complete(holders));
+        court.durable(self.me, self.depot.durable(KEY), storers.map(|(node, _)| node));
         if let Some((root, at)) = self.root.as_ref().filter(|_| own > self.said) {
             let group = self.group.as_ref().unwrap();
             let now = (group.book().era(), group.view().number);

@@ -1,6 +1,7 @@
 //! Groups with a subgroup that is kept, in a simulated cluster.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod apart;
 pub(crate) mod court;
 pub(crate) mod member;
 pub(crate) mod root;
@@ -184,9 +185,7 @@ impl World {
 
     /// One goes. If no other one has a complete log its log knows of nobody who has one later (I-113).
     fn leave_behind(&self, node: NodeIndex) {
-        let others = self.living().into_iter().filter(|other| *other != node);
-        let complete = |other: NodeIndex| self.member(other).stores() && self.is_named(other);
-        if !others.into_iter().any(complete) {
+        if !self.has_another_log(node) {
             self.member(node).is_left_behind();
         }
     }
@@ -218,6 +217,52 @@ impl World {
             }
             _ => {}
         }
+    }
+
+    /// A member stands still or is slow, or its disk does nothing or is full, for less time than would put it out, while the
+    /// others write; or its log fails, and then it crashes.
+    pub(crate) fn random_delay(&mut self) {
+        let living = self.living();
+        let Some(&node) = living.get(self.random.below(living.len().max(1) as u64) as usize) else {
+            return;
+        };
+        let rounds = self.random.between(1, 6) as usize;
+        let disk = self.member(node).root();
+        match (self.random.below(9), disk) {
+            (0..2, _) => {
+                self.cluster.pause(node);
+                self.flow(rounds);
+                self.cluster.resume(node);
+            }
+            (2..4, _) => {
+                self.cluster.set_pace(node, self.random.between(2, 20));
+                self.flow(rounds);
+                self.cluster.set_pace(node, 1);
+            }
+            (4..6, Some((root, at))) => {
+                root.stall(at, true);
+                self.flow(rounds);
+                root.stall(at, false);
+            }
+            (6..8, Some((root, at))) => {
+                root.fill(at, true);
+                self.flow(rounds);
+                root.fill(at, false);
+            }
+            (8, Some((root, at))) if self.has_another_log(node) => {
+                // Its log takes nothing more, until its process is started anew.
+                root.fail_syncs(at);
+                self.flow(rounds);
+                self.crash(node);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether another member than this one has a log that is complete.
+    fn has_another_log(&self, node: NodeIndex) -> bool {
+        let mut others = self.living().into_iter().filter(|other| *other != node);
+        others.any(|other| self.member(other).stores() && self.is_named(other))
     }
 
     /// The first one keeps a log and writes; another one has all of it and keeps none, and one that keeps logs takes no part. Returns the first.
@@ -286,8 +331,9 @@ impl World {
     }
 
     pub(crate) fn settle(&mut self) {
-        for _ in 0..3_000 {
-            self.run(100_000);
+        // A log that is to be completed from one that cannot have all is asked a thousand times before it is replaced.
+        for round in 0..3_300 {
+            self.run(if round < 3_000 { 100_000 } else { 100_000_000 });
             if self.is_settled() {
                 return;
             }

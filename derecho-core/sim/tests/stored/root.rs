@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use derecho_core::log::proceed::Word;
 use derecho_core::log::views::{self, VIEWS};
 use derecho_core::log::{
-    Check, Disk, DiskError, Entry, GroupId, Limits, LogId, Mark, OwnedRecord, Owner, Record,
-    StreamKey, StreamLog, Tail, Version, folder,
+    Check, Disk, DiskError, Entry, GroupId, Limits, LogError, LogId, Mark, OwnedRecord, Owner,
+    Record, StreamKey, StreamLog, Tail, Version, folder,
 };
 use derecho_core::storage::errands::{self, Neighbour};
 use derecho_core::storage::journal::{Answer, Condition, Errand, Journal};
@@ -54,6 +54,8 @@ struct Slot {
     busy: bool,
     /// Its disk does nothing for the time being.
     stalled: bool,
+    /// Each sync of its disk fails until its process has ended.
+    failing: bool,
     /// Others went on, and none of them had a complete log.
     left_behind: bool,
     /// The last view that is durable in it: its era and number.
@@ -100,6 +102,24 @@ impl Root {
     /// The disk of this folder does nothing, or goes on.
     pub(crate) fn stall(&self, at: usize, stalled: bool) {
         self.0.lock().unwrap()[at].stalled = stalled;
+    }
+
+    /// The disk of this folder is full, or has room again.
+    pub(crate) fn fill(&self, at: usize, is_full: bool) {
+        let slots = self.0.lock().unwrap();
+        slots[at].folder.0.lock().unwrap().mishaps.room = is_full.then_some(0);
+    }
+
+    /// From now on each sync of the disk of this folder fails, until its process has ended.
+    pub(crate) fn fail_syncs(&self, at: usize) {
+        let slot = &mut self.0.lock().unwrap()[at];
+        slot.failing = true;
+        slot.folder.0.lock().unwrap().mishaps.failing_syncs = 1;
+    }
+
+    /// Whether the syncs of this folder's disk fail.
+    pub(crate) fn is_failing(&self, at: usize) -> bool {
+        self.0.lock().unwrap()[at].failing
     }
 
     /// Whether somebody has each folder, so that whoever comes next has a new one.
@@ -153,6 +173,7 @@ impl Root {
                 folder,
                 busy: false,
                 stalled: false,
+                failing: false,
                 left_behind: false,
                 viewed: (0, 0),
             });
@@ -165,7 +186,7 @@ impl Root {
     /// Its process has ended; of what was not synced some is lost if the power was.
     pub(crate) fn give_back(&self, at: usize, power: bool) {
         let slot = &mut self.0.lock().unwrap()[at];
-        (slot.busy, slot.stalled) = (false, false);
+        (slot.busy, slot.stalled, slot.failing) = (false, false, false);
         let mut disk = slot.folder.0.lock().unwrap();
         match power {
             true => disk.lose_power(),
@@ -196,6 +217,7 @@ impl Root {
             answer: None,
             marked: 0,
             noted: 0,
+            failed: None,
         }
     }
 
@@ -245,6 +267,8 @@ pub(crate) struct SimJournal {
     /// Marks that were appended, and that are durable.
     marked: u64,
     noted: u64,
+    /// Why it takes nothing more.
+    failed: Option<LogError>,
 }
 
 /// What is in the queue at most.
@@ -253,7 +277,13 @@ const ROOM: usize = 40;
 impl SimJournal {
     fn sync(&mut self) {
         let before = self.log.durable();
-        self.log.sync(&mut self.folder).unwrap();
+        if let Err(error) = self.log.sync(&mut self.folder) {
+            self.failed = Some(error);
+            return;
+        }
+        if self.log.pending() > 0 {
+            return;
+        }
         self.noted = self.marked;
         if self.log.stream() == VIEWS && self.log.durable() > before {
             let last = views::last(&self.log, &mut self.folder).unwrap().unwrap();
@@ -266,6 +296,15 @@ impl SimJournal {
         if self.root.0.lock().unwrap()[self.at].stalled || self.random.one_in(3) {
             return;
         }
+        if self.failed.is_none()
+            && let Err(error) = self.work()
+            && !error.is_full()
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    fn work(&mut self) -> Result<(), LogError> {
         self.sync();
         let some = match self.random.below(3) {
             0 if self.errand.is_none() => self.random.below(self.queue.len() as u64 + 1) as usize,
@@ -274,22 +313,24 @@ impl SimJournal {
         for put in self.queue.drain(..some) {
             match put {
                 Put::Message(record) => {
-                    self.log.append(record.record().entry, &self.folder).unwrap();
+                    self.log.append(record.record().entry, &self.folder)?;
                 }
                 Put::Mark(mark) => {
                     self.marked += 1;
-                    self.log.mark(&mark, Default::default(), &self.folder).unwrap();
+                    self.log.mark(&mark, Default::default(), &self.folder)?;
                 }
             }
         }
         // A process may end between these two.
-        self.log.write(&mut self.folder).unwrap();
+        self.log.write(&mut self.folder)?;
         if self.random.one_in(2) {
             self.sync();
         } else {
-            return;
+            return Ok(());
         }
-        let Some(errand) = self.errand.take() else { return };
+        // What is asked of a full disk is done when there is room again.
+        let is_full = self.folder.0.lock().unwrap().mishaps.room.is_some();
+        let Some(errand) = self.errand.take_if(|_| !is_full) else { return Ok(()) };
         let slots = self.root.0.lock().unwrap();
         // Some have no others in reach once they are at work: these get what they lack from the store.
         let reaches = self.at.is_multiple_of(2) || !matches!(errand, Errand::Complete(..));
@@ -310,6 +351,7 @@ impl SimJournal {
             claim.accounts.extend(errands::excused(&words, own, &mut others));
         }
         self.answer = Some(answer);
+        Ok(())
     }
 }
 
@@ -358,6 +400,10 @@ impl Journal for SimJournal {
     }
 
     fn condition(&self) -> Condition {
-        Condition::Open
+        match &self.failed {
+            Some(error) => Condition::Failed(Some(error.clone())),
+            None if self.folder.0.lock().unwrap().mishaps.room.is_some() => Condition::Full,
+            None => Condition::Open,
+        }
     }
 }

@@ -1,0 +1,198 @@
+//! How far each log of a folder reached when it was last synced: what whoever opens it has to find (I-97).
+//!
+//! Owns: the file `extents`. Never does: say more than what was synced. What it says is a lower bound, which may lag behind, and is
+//! lowered before a log becomes shorter.
+//!
+//! ```text
+//!   byte    0   magic | format | sum | zeros                                          a sector
+//!         512   stream A, even:  SqEx | sum | stream | sequence | first | last | end   a sector
+//!        1024   stream A, odd                                                          a sector
+//!        1536   stream B, even ...
+//! ```
+//! A stream's two entries are written in turn; the one with the greater sequence counts. So what a crash tears is never the only
+//! one that is right.
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::checksum::Checksum;
+use super::disk::SECTOR;
+use super::folder::publish;
+use super::head::{self, Magic};
+use super::{Disk, DiskError, LogError, StreamKey, Version};
+use crate::bytes::{Reader, Wire, in_order};
+
+/// The file.
+pub(super) const FILE: &str = "extents";
+
+const MAGIC: Magic = *b"SQUALEXT";
+const ENTRY: [u8; 4] = *b"SqEx";
+/// Where what an entry's sum vouches for begins.
+const BODY: usize = 8;
+/// Bytes of an entry.
+const LENGTH: usize = 56;
+/// Bytes of a stream's two entries.
+const PAIR: u64 = 2 * SECTOR;
+
+/// What the segments of a log reach over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Extent {
+    /// The version in the first segment's name is at most this one.
+    pub first: Version,
+    /// The version in the last segment's name is at least this one; 0 if nothing is known.
+    pub last: Version,
+    /// The segment of that version has at least so many bytes.
+    pub end: u64,
+}
+
+in_order! { Extent { first, last, end } }
+
+impl Extent {
+    /// Whether it says anything.
+    fn is_known(&self) -> bool {
+        self.last > Version(0)
+    }
+
+    /// What is missing of a log whose first and last segments have these names; `None` if nothing is.
+    pub(super) fn missing(&self, segments: Option<(Version, Version)>) -> Option<Version> {
+        let (first, last) = segments.unwrap_or((Version(u64::MAX), Version(0)));
+        match self.is_known() {
+            true if first > self.first => Some(self.first),
+            true if last < self.last => Some(self.last),
+            _ => None,
+        }
+    }
+
+    /// Whether the last segment, which has this name, ends before this.
+    pub(super) fn is_cut(&self, last: Version, end: u64) -> bool {
+        self.is_known() && last == self.last && end < self.end
+    }
+}
+
+/// Where a stream's entries are, and which was written last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ExtentSlot {
+    at: u64,
+    sequence: u64,
+    stream: StreamKey,
+}
+
+impl ExtentSlot {
+    /// Takes a stream's entries into the file, for a log that is written; `None` if there is no room for them: then nothing is said
+    /// of it.
+    pub(super) fn claim(
+        disk: &mut impl Disk,
+        stream: StreamKey,
+    ) -> Result<Option<ExtentSlot>, LogError> {
+        match ExtentSlot::claim_place(disk, stream) {
+            Err(error) if error.is_full() => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    fn claim_place(disk: &mut impl Disk, stream: StreamKey) -> Result<ExtentSlot, LogError> {
+        let pairs = pairs(disk)?;
+        if pairs.is_none() {
+            publish(disk, FILE, |disk, draft| {
+                let mut bytes = head::begin(MAGIC);
+                bytes.resize(SECTOR as usize, 0);
+                head::seal(&mut bytes, disk.checksum());
+                disk.write_at(draft, 0, &bytes).map_err(LogError::of(draft))
+            })?;
+        }
+        let pairs = pairs.unwrap_or_default();
+        if let Some((slot, _)) = pairs.iter().flatten().find(|(slot, _)| slot.stream == stream) {
+            return Ok(*slot);
+        }
+        let free = pairs.iter().position(Option::is_none).unwrap_or(pairs.len());
+        let mut slot = ExtentSlot { at: SECTOR + free as u64 * PAIR, sequence: 0, stream };
+        slot.keep(disk, Extent::default())?;
+        Ok(slot)
+    }
+
+    /// Says that a log reaches over this, all of which is synced. It may be lost with the power.
+    pub(super) fn note(&mut self, disk: &mut impl Disk, extent: Extent) -> Result<(), LogError> {
+        self.sequence += 1;
+        let mut bytes = Vec::from(ENTRY);
+        (0_u32, self.stream).encode(&mut bytes);
+        (self.sequence, extent).encode(&mut bytes);
+        let sum = disk.checksum()(&bytes[BODY..]);
+        bytes[4..BODY].copy_from_slice(&sum.to_le_bytes());
+        let at = self.at + self.sequence % 2 * SECTOR;
+        disk.write_at(FILE, at, &bytes).map_err(LogError::of(FILE))
+    }
+
+    /// The same, for good: neither entry says anything else when this answers.
+    pub(super) fn keep(&mut self, disk: &mut impl Disk, extent: Extent) -> Result<(), LogError> {
+        for _ in 0..2 {
+            self.note(disk, extent)?;
+            disk.sync_file(FILE).map_err(LogError::of(FILE))?;
+        }
+        Ok(())
+    }
+}
+
+type Known = Option<(ExtentSlot, Extent)>;
+
+/// Of each place for a stream what its entries say; `None` if there is no such file.
+fn pairs(disk: &mut impl Disk) -> Result<Option<Vec<Known>>, LogError> {
+    let length = match disk.length(FILE) {
+        Err(DiskError::NotFound) => return Ok(None),
+        other => other.map_err(LogError::of(FILE))?,
+    };
+    let bad = || LogError::BadHeader { file: FILE.into() };
+    let mut bytes = vec![0; usize::try_from(length).map_err(|_| bad())?];
+    let read = disk.read_at(FILE, 0, &mut bytes).map_err(LogError::of(FILE))?;
+    bytes.truncate(read);
+    let sum = disk.checksum();
+    head::body(FILE, MAGIC, bytes.get(..SECTOR as usize).ok_or_else(bad)?, sum)?;
+    let pairs = bytes[SECTOR as usize..].chunks(PAIR as usize).zip(0..);
+    let known = |(pair, at): (&[u8], u64)| {
+        let entries = pair.chunks(SECTOR as usize).filter_map(|bytes| entry(bytes, sum));
+        let (stream, sequence, extent) = entries.max_by_key(|(_, sequence, _)| *sequence)?;
+        Some((ExtentSlot { at: SECTOR + at * PAIR, sequence, stream }, extent))
+    };
+    Ok(Some(pairs.map(known).collect()))
+}
+
+/// What an entry says; `None` if it is none, or torn.
+fn entry(bytes: &[u8], sum: Checksum) -> Option<(StreamKey, u64, Extent)> {
+    let bytes = bytes.get(..LENGTH)?;
+    let reader = &mut Reader::new(bytes.strip_prefix(&ENTRY)?);
+    let vouched = u32::decode(reader)?;
+    let (stream, (sequence, extent)) = Wire::decode(reader)?;
+    (vouched == sum(&bytes[BODY..])).then_some((stream, sequence, extent))
+}
+
+/// What is known of each stream in a folder.
+///
+/// # Errors
+/// What the disk says, or that the file is not sound.
+pub(super) fn all(disk: &mut impl Disk) -> Result<BTreeMap<StreamKey, Extent>, LogError> {
+    let known = pairs(disk)?.unwrap_or_default().into_iter().flatten();
+    Ok(known
+        .filter(|(_, extent)| extent.is_known())
+        .map(|(slot, extent)| (slot.stream, extent))
+        .collect())
+}
+
+/// What is known of a stream.
+///
+/// # Errors
+/// As of [`all`].
+pub(super) fn of(disk: &mut impl Disk, stream: StreamKey) -> Result<Extent, LogError> {
+    Ok(all(disk)?.remove(&stream).unwrap_or_default())
+}
+
+/// Forgets, for good, what is known of a stream, before its log becomes shorter.
+///
+/// # Errors
+/// As of [`all`].
+pub(super) fn forget(disk: &mut impl Disk, stream: StreamKey) -> Result<(), LogError> {
+    let known = pairs(disk)?.unwrap_or_default().into_iter().flatten();
+    for (mut slot, _) in known.filter(|(slot, _)| slot.stream == stream) {
+        slot.keep(disk, Extent::default())?;
+    }
+    Ok(())
+}
