@@ -9,6 +9,15 @@ use super::InstanceHandle;
 
 /// A topic, or the domain itself, in which nothing goes on because a participant is awaited. See
 /// [`DomainParticipant::standstills`](crate::domain::DomainParticipant::standstills).
+///
+/// ```
+/// # use dds_api::prelude::*;
+/// # fn example(participant: &DomainParticipant) {
+/// for standstill in participant.standstills() {
+///     println!("{standstill}");                    // topic `Tracks` stands still for 300 ms: ...
+/// }
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standstill {
     /// The name of the topic; `None` if the participants of the domain agree on who is there, or a topic that has no order
