@@ -54,7 +54,7 @@ mod socket;
 #[doc(hidden)]
 pub mod wire;
 
-pub use config::ShmConfig;
+pub use config::{ShmConfig, environment};
 pub use doorbell::ShmParker;
 pub use error::JoinError;
 pub use link::ShmLink;
