@@ -1,13 +1,14 @@
-//! Loans that are given back make room for others, who may be asleep.
+//! Loans that are given back make room for others, who may be asleep; and what plain samples leave in memory.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
 
+use std::mem::{MaybeUninit, offset_of};
 use std::time::Duration;
 
 use dds_api::prelude::*;
-use support::{Mark, Meeting};
+use support::{Mark, Meeting, SOON};
 
 #[test]
 fn a_write_that_waits_for_room_is_woken_by_a_loan_that_is_dropped() {
@@ -28,4 +29,48 @@ fn a_write_that_waits_for_room_is_woken_by_a_loan_that_is_dropped() {
             writing.join().unwrap().unwrap();
         });
     }
+}
+
+/// Has padding behind `first`.
+#[derive(DdsType, Clone, Debug, Default)]
+#[repr(C)]
+struct Padded {
+    first: u8,
+    second: u64,
+}
+
+/// The bytes of a sample, padding and all.
+fn bytes_of(sample: &Padded) -> Vec<u8> {
+    let first = (&raw const *sample).cast::<u8>();
+    // SAFETY: the sample lies in shared memory of which every byte was written by the kernel or by its writer.
+    (0..size_of::<Padded>()).map(|at| unsafe { first.add(at).read_volatile() }).collect()
+}
+
+#[test]
+fn padding_of_plain_samples_shows_nothing_of_their_writer() {
+    const PADDING: std::ops::Range<usize> = 1..offset_of!(Padded, second);
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Padded>("Padded").create().unwrap();
+    let reader = participant.reader(&topic).create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let mut secret = MaybeUninit::<Padded>::uninit();
+    // SAFETY: every bit pattern is a `Padded`.
+    let secret = unsafe {
+        secret.as_mut_ptr().write_bytes(0x55, 1);
+        secret.assume_init_ref()
+    };
+    writer.write(secret).unwrap();
+    let taken = reader.take_next(SOON).unwrap().unwrap();
+    assert_eq!((taken.first, taken.second), (0x55, 0x5555_5555_5555_5555));
+    assert!(bytes_of(&taken)[PADDING].iter().all(|byte| *byte == 0), "{:x?}", bytes_of(&taken));
+    let mut loan = writer.loan_as_left().unwrap();
+    let place: *mut Padded = &mut *loan;
+    // SAFETY: the place is the loan's, and every bit pattern is a `Padded`.
+    unsafe { place.write_bytes(0x77, 1) };
+    loan.publish().unwrap();
+    let taken = reader.take_next(SOON).unwrap().unwrap();
+    assert_eq!(taken.first, 0x77);
+    assert!(bytes_of(&taken)[PADDING].iter().all(|byte| *byte == 0), "{:x?}", bytes_of(&taken));
 }

@@ -246,6 +246,29 @@ fn a_stopped_process_is_halted_and_not_gone() {
 }
 
 #[test]
+fn a_newcomer_that_no_member_can_hand_the_words_to_waits_for_one() {
+    let meeting = Meeting::new();
+    let mut actors = start(&meeting, 1);
+    assert_eq!(one_founder(&ask_all(&mut actors)), (0, 1));
+    actors[0].stop();
+    let mut config = meeting.config();
+    config.answer_limit = Duration::ZERO;
+    let late = Node::join(config);
+    let arbiter = late.link.arbiter().unwrap();
+    let text = arbiter.found().expect_err("the words are with the stopped process").to_string();
+    assert!(text.contains("stopped"), "{text}");
+    actors[0].signal(Signal::CONT);
+    assert_eq!(found(&*arbiter), Founding::Exists(Generation(1)));
+    // By now it has them itself, and hands them on.
+    actors.remove(0).kill();
+    assert!(arbiter.entered(Generation(1), 2, 1));
+    let last = meeting.join();
+    assert_eq!(found(&*last.link.arbiter().unwrap()), Founding::Exists(Generation(1)));
+    drop((last, arbiter, late));
+    meeting.assert_empty();
+}
+
+#[test]
 fn a_founder_killed_at_any_step_blocks_nobody() {
     let meeting = Meeting::new();
     let mut last = Generation::NONE;

@@ -4,18 +4,20 @@
 
 mod support;
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use dds_transport_rdma::shm::wire::Message;
+use dds_transport_rdma::shm::wire::{self, Message};
 use dds_transport_rdma::shm::{JoinError, ShmConfig, ShmLink};
-use derecho_core::ids::RegionId;
-use derecho_core::link::Link;
+use derecho_core::ids::{Rank, RegionId};
+use derecho_core::link::{Arbiter, Founding, Generation, Link};
 use derecho_core::memory::WORD;
-use rustix::fs::{SealFlags, fstat};
+use rustix::fs::{SealFlags, fcntl_add_seals, fstat, ftruncate};
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::raw::{ARENA, HEADER_PARKED, NODE, Raw, honest_memory, memory, memory_of};
 use support::{Meeting, Node, PATIENCE};
@@ -102,6 +104,105 @@ fn a_group_whose_file_was_removed_is_not_founded_again() {
         drop(node);
         meeting.assert_empty();
     }
+}
+
+/// Two members of a group of one host, the second of which has entered.
+fn two_members(meeting: &Meeting) -> [(Node, Arc<dyn Arbiter>); 2] {
+    let [first, second] = [(); 2].map(|()| {
+        let node = meeting.join();
+        let arbiter = node.link.arbiter().unwrap();
+        (node, arbiter)
+    });
+    assert_eq!(first.1.found(), Ok(Founding::Founded(GROUP)));
+    assert_eq!(second.1.found(), Ok(Founding::Exists(GROUP)));
+    assert!(second.1.entered(GROUP, 2, 1));
+    [first, second]
+}
+
+const GROUP: Generation = Generation(1);
+
+#[test]
+fn files_of_the_group_that_are_cut_or_overwritten_end_no_member() {
+    let meeting = Meeting::new();
+    let members = two_members(&meeting);
+    let (group, lock) = (meeting.domain_dir().join("group"), meeting.domain_dir().join("lock"));
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let folder = meeting.runtime_dir();
+    assert!(!maps.contains(folder.to_str().unwrap()), "a file of the folder is mapped: {maps}");
+    let [content, noted] = [&group, &lock].map(|path| fs::read(path).unwrap());
+    let length = content.len();
+    let harms: [&dyn Fn(); 7] = [
+        &|| File::options().write(true).open(&group).unwrap().set_len(0).unwrap(),
+        &|| File::options().write(true).open(&group).unwrap().set_len(64).unwrap(),
+        &|| fs::write(&group, vec![0; length]).unwrap(),
+        &|| fs::write(&group, vec![0xff; length]).unwrap(),
+        &|| fs::write(&group, [&content[..8], &vec![0xff; length - 8][..]].concat()).unwrap(),
+        // Another memory, which nobody uses.
+        &|| fs::write(&group, [&content[..16], &[7; 8], &vec![0; length - 24]].concat()).unwrap(),
+        &|| File::options().write(true).open(&lock).unwrap().set_len(0).unwrap(),
+    ];
+    for (view, harm) in (3..).zip(harms) {
+        harm();
+        for (_, arbiter) in &members {
+            assert!(arbiter.is_member());
+            assert_eq!(arbiter.settle(GROUP, view, Rank(0)), Some(Rank(0)));
+            // It may be refused, and nobody founds a second group.
+            match arbiter.found() {
+                Ok(told) => assert_eq!(told, Founding::Exists(GROUP)),
+                Err(error) => assert!(error.to_string().contains("group"), "{error}"),
+            }
+        }
+        let newcomer = meeting.join();
+        match newcomer.link.arbiter().unwrap().found() {
+            Ok(told) => assert_eq!(told, Founding::Exists(GROUP)),
+            Err(error) => assert!(error.to_string().contains("group"), "{error}"),
+        }
+        drop(newcomer);
+        fs::write(&group, &content).unwrap();
+        fs::write(&lock, &noted).unwrap();
+        assert_eq!(members[0].1.found(), Ok(Founding::Exists(GROUP)), "all is as it was");
+    }
+    drop(members);
+    meeting.assert_empty();
+}
+
+#[test]
+fn words_of_the_group_that_a_peer_has_cannot_be_cut() {
+    let meeting = Meeting::new();
+    let members = two_members(&meeting);
+    let raw = Raw::connect(&meeting, &members[1].0);
+    raw.introduce(&honest_memory(), ARENA);
+    let memory = loop {
+        let (packet, descriptor) = raw.receive().expect("a member hands the words over");
+        if wire::decode(&packet) == Ok(Message::Group) {
+            break descriptor.expect("the words are memory");
+        }
+    };
+    for bytes in [0, 1, 1 << 20] {
+        assert_eq!(ftruncate(&memory, bytes), Err(Errno::PERM));
+    }
+    assert_eq!(fcntl_add_seals(&memory, SealFlags::FUTURE_WRITE), Err(Errno::PERM));
+    assert!(members.iter().all(|(_, arbiter)| arbiter.is_member()));
+}
+
+#[test]
+fn words_of_the_group_that_could_be_cut_are_refused() {
+    let meeting = Meeting::new();
+    let mut node = meeting.join();
+    for seals in [SealFlags::empty(), SealFlags::GROW | SealFlags::SEAL] {
+        let raw = Raw::connect_as(&meeting, &node, NODE + u128::from(seals.bits()));
+        let own = memory_of(raw.node, ARENA, SealFlags::SHRINK | SealFlags::GROW);
+        raw.introduce(&own, ARENA);
+        raw.send(&Message::Group, Some(&memory(4 << 10, seals)));
+        let verdict = raw.verdict();
+        assert!(verdict.contains("cut") && verdict.contains("group"), "{verdict}");
+    }
+    let raw = Raw::connect_as(&meeting, &node, NODE - 1);
+    raw.introduce(&memory_of(raw.node, ARENA, SealFlags::SHRINK | SealFlags::GROW), ARENA);
+    raw.send(&Message::Group, None);
+    assert!(raw.verdict().contains("without memory"));
+    node.until("all are cut off", |node| node.down.len() == 3);
+    assert_eq!(node.link.arbiter().unwrap().found(), Ok(Founding::Founded(GROUP)));
 }
 
 #[test]

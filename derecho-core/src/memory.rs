@@ -23,7 +23,7 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::ptr::NonNull;
 
-use crate::atomic::{AtomicU64, Ordering};
+use crate::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Bytes of a word, the unit of atomicity.
 pub const WORD: usize = 8;
@@ -185,7 +185,11 @@ fn heap(words: usize) -> Words {
 /// Clones are further handles on the same words; which thread of the node may write which word is
 /// the business of whoever lays the region out.
 #[derive(Clone)]
-pub struct OwnRegion(Words);
+pub struct OwnRegion {
+    words: Words,
+    /// The bytes were given to somebody, by any of the handles.
+    given: Arc<AtomicBool>,
+}
 
 impl OwnRegion {
     /// A region over memory that a link provides.
@@ -196,17 +200,28 @@ impl OwnRegion {
     /// writes them.
     #[cfg(not(loom))]
     pub unsafe fn from_raw(base: NonNull<Word>, words: usize, backing: Arc<dyn Backing>) -> Self {
-        OwnRegion(Words { base, count: words, _backing: backing })
+        OwnRegion::of(Words { base, count: words, _backing: backing })
     }
 
     /// A zeroed region on the heap.
     pub fn heap(words: usize) -> Self {
-        OwnRegion(heap(words))
+        OwnRegion::of(heap(words))
+    }
+
+    fn of(words: Words) -> Self {
+        OwnRegion { words, given: Arc::new(AtomicBool::new(false)) }
+    }
+
+    /// Gives the bytes to the caller, for records that are built in place. `false` if somebody has got them before, from
+    /// this handle or another one: two who build in the same place would make references to one memory that exclude each other.
+    #[must_use]
+    pub(crate) fn give_bytes(&self) -> bool {
+        !self.given.swap(true, Ordering::AcqRel)
     }
 
     /// Words in the region.
     pub fn words(&self) -> usize {
-        self.0.count
+        self.words.count
     }
 
     /// The word at `index`.
@@ -215,7 +230,7 @@ impl OwnRegion {
     /// If `index` is outside the region: a mistake of our own layout, never of a peer.
     #[inline]
     pub fn word(&self, index: usize) -> &Word {
-        self.0.get(index).expect("our own layout stays inside our own region")
+        self.words.get(index).expect("our own layout stays inside our own region")
     }
 
     /// Where the bytes `offset..offset + length` lie, or `None` if they are not all inside.
@@ -224,20 +239,21 @@ impl OwnRegion {
     /// writer, and no reader may have been told of it yet.
     #[inline]
     pub fn bytes(&self, offset: usize, length: usize) -> Option<NonNull<u8>> {
-        self.0.bytes(offset, length)
+        self.words.bytes(offset, length)
     }
 
     /// Copies words that a peer may be writing meanwhile: each of them is some value that it had. `false` if they do not
     /// all lie in the two.
     #[must_use]
     pub fn copy_from(&self, to: usize, from: &Replica, first: usize, count: usize) -> bool {
-        let (Some(theirs), Some(ours)) = (from.0.run(first, count), self.0.run(to, count)) else {
+        let (Some(theirs), Some(ours)) = (from.0.run(first, count), self.words.run(to, count))
+        else {
             return false;
         };
         // Word by word: a copy of bytes that somebody writes is no value at all.
         theirs.iter().zip(ours).for_each(|(theirs, ours)| ours.put(theirs.peek()));
         #[cfg(loom)]
-        if let Some(bytes) = self.0.bytes(to * WORD, count * WORD) {
+        if let Some(bytes) = self.words.bytes(to * WORD, count * WORD) {
             for (index, word) in ours.iter().enumerate() {
                 // SAFETY: the bytes stand for these words, of which there are so many, and nobody reads them yet.
                 unsafe { bytes.cast::<u64>().add(index).write(word.peek()) };
@@ -248,13 +264,13 @@ impl OwnRegion {
 
     /// The region as its peers would see it over memory that is shared.
     pub fn replica(&self) -> Replica {
-        Replica(self.0.clone())
+        Replica(self.words.clone())
     }
 }
 
 impl fmt::Debug for OwnRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OwnRegion({} words)", self.0.count)
+        write!(f, "OwnRegion({} words)", self.words.count)
     }
 }
 

@@ -162,6 +162,36 @@ fn the_environment_and_the_working_folder_are_looked_at() {
 }
 
 #[test]
+fn a_setuid_program_looks_at_neither() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let folder = tempfile::tempdir().unwrap();
+    let open = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open(folder.path(), 0o755);
+    std::fs::write(folder.path().join("SQUALL_QOS_PROFILES.xml"), text(5)).unwrap();
+    let program = folder.path().join("program");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    if chown(&program, Some(65534), None).is_err() {
+        return eprintln!("skipped: only root can give a program to another user");
+    }
+    open(&program, 0o4755);
+    let mut command = Command::new(&program);
+    command.args(["--ignored", "--exact", "ready_made_alone"]).current_dir(folder.path());
+    command.env("SQUALL_QOS_FILES", "http://nowhere");
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "a part of a_setuid_program_looks_at_neither"]
+fn ready_made_alone() {
+    let provider = QosProvider::from_environment().unwrap();
+    assert!(provider.profile("Squall::Atomic").is_ok() && provider.profile("L::P").is_err());
+}
+
+#[test]
 #[ignore = "a part of the_environment_and_the_working_folder_are_looked_at"]
 fn nothing_there() {
     let provider = QosProvider::from_environment().unwrap();

@@ -24,6 +24,7 @@ mod types;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use dds_transport_rdma::shm::environment;
 
 use outcome::{Done, Failure, Outcome};
 
@@ -89,8 +90,9 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     // What the libraries have to say goes to standard error; SQUALL_LOG chooses how much.
-    let filter = tracing_subscriber::EnvFilter::try_from_env("SQUALL_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
+    let chosen = environment("SQUALL_LOG").and_then(|chosen| chosen.into_string().ok());
+    let filter = chosen.and_then(|chosen| tracing_subscriber::EnvFilter::try_new(chosen).ok());
+    let filter = filter.unwrap_or_else(|| tracing_subscriber::EnvFilter::new("error"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let json = cli.json;
     let done: Done = match cli.command {

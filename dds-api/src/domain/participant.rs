@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use dds_transport_rdma::shm::environment;
 use derecho_core::ids::Time;
 use derecho_node::logs::Settings;
 use derecho_node::{Hearer, Waited, clock};
@@ -186,7 +187,7 @@ impl DomainParticipant {
         }
         let ParticipantConfig { runtime_dir, group, memory_limit, .. } = config;
         let ParticipantConfig { patience, ablation, pace, unattended, rejoins, .. } = config;
-        let folder = config.log_folder.or_else(|| std::env::var_os(LOG_FOLDER).map(PathBuf::from));
+        let folder = config.log_folder.or_else(|| environment(LOG_FOLDER).map(PathBuf::from));
         let profiles = Profiles::new(config.profiles, config.profile)?;
         let (by_profile, following) = profiles.of_participant(config.own_set.as_deref())?;
         let real_time = config.real_time.with(following.as_ref().and_then(Following::said))?;

@@ -292,7 +292,10 @@ pub(crate) fn write_payload<T: TopicData>(
         && is_plain::<T>()
     {
         let bytes = layout.bytes_of(sample);
-        copy_padded(bytes, &mut record[HEADER..]);
+        let place = &mut record[HEADER..][..bytes.len()];
+        copy_padded(bytes, place);
+        // Padding has what was on this program's stack, which is nobody else's business.
+        layout.clear_padding(place);
         return Ok(HEADER + bytes.len());
     }
     Ok(HEADER + sample.write_cdr(&mut record[HEADER..], encoding())?)

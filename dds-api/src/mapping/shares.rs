@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use derecho_core::group::report::StreamId;
 use derecho_core::link::{Bells, LinkError};
 use derecho_core::multicast::claim::SenderMemory;
-use derecho_core::multicast::inbox::Inbox;
+use derecho_core::multicast::inbox::{Inbox, Taking};
 use derecho_core::node::SubscriptionId;
 
 use super::acquaintance::Acquaintance;
@@ -205,9 +205,17 @@ pub(crate) struct ReaderSource {
 }
 
 impl ReaderSource {
+    /// The queue, for whoever has the lock of the reader's queues.
+    #[inline(always)]
+    pub(crate) fn taking(&self) -> Taking<'_> {
+        // SAFETY: a queue has one reader. All that takes from it or asks what waits in it is a method of that reader's `Queues`,
+        // which a `ThreadLock` gives to one thread at a time.
+        unsafe { self.inbox.alone() }
+    }
+
     /// The place of what is taken next (I-212); for whoever takes.
     pub(crate) fn place(&self) -> Place {
-        Place(self.life, self.offset.wrapping_add(self.inbox.place()))
+        Place(self.life, self.offset.wrapping_add(self.taking().place()))
     }
 
     /// The place of what was taken last.

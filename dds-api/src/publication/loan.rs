@@ -110,6 +110,9 @@ impl<T: TopicData> Loan<'_, T> {
         match self.build {
             Build::InPlace { mut place, .. } => {
                 let size = HEADER + size_of::<T>();
+                if let Some(layout) = T::LAYOUT {
+                    layout.clear_padding(&mut place.bytes()[HEADER..size]);
+                }
                 let mut is_held = false;
                 let write = || {
                     let fill = |record: &mut [u8]| {

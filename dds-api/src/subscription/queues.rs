@@ -108,7 +108,8 @@ impl Queues {
             }
             None => {
                 let left_behind = sources.iter().filter(|source| source.life != life);
-                self.discarded += left_behind.map(|source| source.inbox.len() as u64).sum::<u64>();
+                self.discarded +=
+                    left_behind.map(|source| source.taking().len() as u64).sum::<u64>();
                 let front = self.front.as_ref().filter(|(_, _, of)| *of != life);
                 self.discarded += front.map_or(0, |_| 1);
             }
@@ -122,7 +123,8 @@ impl Queues {
         let known = shared.acquaintance.lock().unwrap_or_else(PoisonError::into_inner);
         (self.known, self.accepted) = (known.clone(), None);
         drop(known);
-        sources.retain(|source| source.life == life && !(source.ended && source.inbox.is_empty()));
+        sources
+            .retain(|source| source.life == life && !(source.ended && source.taking().is_empty()));
         self.front_place = self.place_of_front();
         self.sources.clone_from(&sources);
         self.seen = changes;
@@ -173,7 +175,7 @@ impl Queues {
     fn take_any(&mut self, shared: &ReaderShared) -> Option<(Record, StreamId, Life)> {
         loop {
             if let Some(source) = self.sources.get(self.next)
-                && let Some(record) = source.inbox.take()
+                && let Some(record) = source.taking().take()
             {
                 let writer = match source.writers.get(record.sender()) {
                     Some(writer) => *writer,
@@ -201,8 +203,9 @@ impl Queues {
     fn note_senders(&self, shared: &ReaderShared) {
         let Some(source) = self.sources.get(self.next) else { return };
         let known = |number: usize| source.writers.get(number).copied();
-        let senders = source.inbox.senders();
-        let streams = senders.map(|it| known(it).unwrap_or_else(|| source.newcomer(shared, it)));
+        let taking = source.taking();
+        let streams =
+            taking.senders().map(|it| known(it).unwrap_or_else(|| source.newcomer(shared, it)));
         self.departures.note_others_than(streams.collect());
     }
 
@@ -324,10 +327,10 @@ impl Queues {
         let present = self.sources.iter().filter(|source| standing.is_in(source.life));
         present.into_iter().any(|source| {
             // What is out of date is none, and holds nobody up.
-            while source.inbox.next_is(|record| self.is_late(record)) {
-                source.inbox.take();
+            while source.taking().next_is(|record| self.is_late(record)) {
+                source.taking().take();
             }
-            !source.inbox.is_empty()
+            !source.taking().is_empty()
         })
     }
 
@@ -368,7 +371,7 @@ impl Queues {
 
     /// Whether what waits holds up a writer, or soon will: half of the memory of one is in use by readers here.
     pub(super) fn hold_up(&self) -> bool {
-        self.sources.iter().any(|source| source.inbox.holds_up())
+        self.sources.iter().any(|source| source.taking().holds_up())
     }
 
     /// How many wait, at most.
@@ -380,7 +383,7 @@ impl Queues {
                 waits + if next { history.len() } else { 0 }
             }
             None => {
-                let queued: usize = self.sources.iter().map(|source| source.inbox.len()).sum();
+                let queued: usize = self.sources.iter().map(|source| source.taking().len()).sum();
                 queued + usize::from(self.front.is_some())
             }
         }
@@ -390,7 +393,7 @@ impl Queues {
     #[cold]
     fn turn_to_another(&mut self) -> bool {
         let count = self.sources.len();
-        let waits = |index: &usize| !self.sources[*index].inbox.is_empty();
+        let waits = |index: &usize| !self.sources[*index].taking().is_empty();
         match (1..=count).map(|step| (self.next + step) % count).find(waits) {
             Some(index) => {
                 self.next = index;

@@ -1,17 +1,21 @@
-//! What this host decides for the local group of a domain: a page of shared words in the domain's folder.
+//! What this host decides for the local group of a domain: a page of words that all nodes of the group share.
 //!
-//! Owns: the file with the words, this node's seat in it, and who counts as living. Never does: say by which
+//! Owns: this node's seat, which memory the words lie in, and who counts as living. Never does: say by which
 //! rules the words change ([`derecho_core::link::host`] does), or hold a lock that outlives its holder.
 //!
 //! ```text
-//!   <domain>/group        8 KiB, written by all nodes of the domain; there once somebody has asked
-//!     line 0              magic, decision word
-//!     254 seats           node id (2 words), seat, nothing
+//!   <domain>/group      which memory it is, and whose the seats are; there once somebody has asked
+//!   memory (memfd)      the words: sealed, handed over the sockets by every node that has a seat
 //! ```
+//! * **What is mapped cannot be cut.** The words lie in sealed memory. The file is read and written under the
+//!   folder's lock and never mapped: a program that cuts it or writes nonsense into it stops whoever asks next with
+//!   an error, and nobody who is a member.
 //! * **Whole or not there.** The file is filled under another name and then renamed, under the folder's lock;
-//!   it never changes its size. Its last user removes it with the folder. What a dead process left is used
-//!   on: its seats are those of nodes at whose sockets nobody listens.
-//! * **Names under the lock, words without.** The ids of the seats change only under the folder's lock, which
+//!   it never changes its size. Its last user removes it with the folder.
+//! * **As long as somebody has a seat.** A node hands the memory to its peers before it takes a seat. If no node that
+//!   has a seat lives, nobody remembers the words, and the next node that asks makes new ones, which go on
+//!   counting where the file says. A node whose peers with a seat are all stopped waits for one of them.
+//! * **Names under the lock, words without.** Seats are given only under the folder's lock, which
 //!   the kernel releases with its holder. All else is one compare-and-swap on one word.
 //! * **Living** is whose socket somebody listens at: the kernel closes it when the last thread of the process
 //!   is out of its way. A process that is stopped still listens.
@@ -19,91 +23,39 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
+use crossbeam_channel::bounded;
 use derecho_core::ids::{NodeId, Rank};
-use derecho_core::link::host::{self, DecisionWord, Seat};
+use derecho_core::link::host::{self, Seat};
 use derecho_core::link::{Arbiter, Founding, Generation, LinkError};
-use derecho_core::memory::{LINE, Word};
-use rustix::fs::{FallocateFlags, FileType, fallocate, fstat};
-use rustix::io::{Errno, pread, pwrite};
+use rustix::fs::fstat;
+use rustix::io::Errno;
 
+use super::command::{Command, CommandSender};
 use super::directory::{Folder, Lock};
 use super::error::JoinError;
-use super::mapping::Mapping;
 
-/// The file's size. Part of its form, as all below is.
-const BYTES: usize = 8 << 10;
-/// How a file begins that has this form.
-const MAGIC: u64 = u64::from_le_bytes(*b"SquallG1");
-/// Seats: nodes that may ask on one host at a time.
-const SEATS: usize = (BYTES - LINE) / SEAT_BYTES;
-const SEAT_BYTES: usize = 32;
-/// How long a node that asks waits for others who ask, or join.
+mod page;
+mod record;
+
+pub(crate) use page::{GroupMemory, HandedOver};
+use page::{Page, SEATS};
+use record::Record;
+
+/// How long a node that asks waits for others who ask, or join, or have the words.
 const WAIT_LIMIT: Duration = Duration::from_millis(200);
-
-/// The line at the beginning of the file.
-#[repr(C)]
-struct Head {
-    magic: Word,
-    decision: DecisionWord,
-    _rest: [u64; 6],
-}
-
-/// A node's place in the file.
-#[repr(C)]
-struct Place {
-    /// Whose it is; zero if it is free.
-    node: [Word; 2],
-    seat: Seat,
-    _rest: u64,
-}
-
-const _: () = assert!(size_of::<Head>() == LINE && size_of::<Place>() == SEAT_BYTES);
-const _: () = assert!(LINE + SEATS * SEAT_BYTES <= BYTES && align_of::<Place>() <= SEAT_BYTES);
-
-impl Place {
-    fn node(&self) -> NodeId {
-        NodeId(u128::from(self.node[1].load()) << 64 | u128::from(self.node[0].load()))
-    }
-
-    /// Gives it to a node that was nothing so far. Whoever dies half way leaves the id of nobody.
-    fn give(&self, node: NodeId) {
-        self.seat.clear();
-        self.node[0].publish(node.0 as u64);
-        self.node[1].publish((node.0 >> 64) as u64);
-    }
-}
-
-/// The file, mapped.
-struct Page {
-    mapping: Mapping,
-    /// Which file it is.
-    inode: (u64, u64),
-}
-
-impl Page {
-    fn head(&self) -> &Head {
-        // SAFETY: `at` has checked that the line lies inside the mapping, which begins on a page and lives as
-        // long as `self`; all of it is atomics, for which any bits do. The file had `BYTES` bytes. No node cuts it,
-        // but whoever may write it can. The kernel then ends each process that looks at it (SIGBUS); no other
-        // memory is reached.
-        unsafe { self.mapping.at(0, LINE).cast().as_ref() }
-    }
-
-    fn places(&self) -> &[Place] {
-        let first = self.mapping.at(LINE, SEATS * SEAT_BYTES).cast();
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts(first.as_ptr(), SEATS) }
-    }
-}
+/// Between two looks at whether those who have the words live.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The arbiter of one node.
 pub(crate) struct ShmArbiter {
     node: NodeId,
     folder: Folder,
-    /// There since this node first asked.
+    commands: CommandSender,
+    handed_over: Arc<HandedOver>,
+    /// The words, since this node has a seat.
     page: OnceLock<Page>,
     own: Mutex<Own>,
     /// The seat, for those who only look; [`SEATS`] if it has none.
@@ -122,13 +74,34 @@ enum Own {
     Gone,
 }
 
+/// The group file under the folder's lock.
+struct Held {
+    _lock: Lock,
+    file: OwnedFd,
+    record: Record,
+}
+
+/// Where the words are.
+enum Words<'a> {
+    /// This node has a seat there.
+    Own(&'a Page),
+    /// A peer has handed them over, or this node has just made them.
+    Found(Arc<GroupMemory>),
+}
+
 impl ShmArbiter {
     /// For a node of this folder, which has not asked yet: no file is touched.
-    pub(crate) fn new(node: NodeId, folder: &Folder) -> ShmArbiter {
+    pub(crate) fn new(
+        node: NodeId,
+        folder: &Folder,
+        commands: CommandSender,
+        handed_over: Arc<HandedOver>,
+    ) -> ShmArbiter {
         let folder = folder.with_lock_limit(WAIT_LIMIT);
         let own = Mutex::new(Own::Standing);
         let (seat, over) = (AtomicUsize::new(SEATS), AtomicBool::new(false));
-        ShmArbiter { node, folder, page: OnceLock::new(), own, seat, over }
+        let page = OnceLock::new();
+        ShmArbiter { node, folder, commands, handed_over, page, own, seat, over }
     }
 
     /// The link ends. `leaving`: as one that is no member any more; else as if it had died.
@@ -146,10 +119,15 @@ impl ShmArbiter {
     /// # Errors
     /// What the host refused.
     pub(crate) fn members(&self) -> Result<usize, LinkError> {
-        let lock = self.folder.stay().map_err(|error| LinkError::System(error.to_string()))?;
-        let page = self.page(&lock)?;
-        let group = page.head().decision.group();
-        Ok(page.places().iter().filter(|place| place.seat.is_member(group)).count())
+        let count = |page: &Page| {
+            let group = page.decision().group();
+            page.seats().iter().filter(|seat| seat.is_member(group)).count()
+        };
+        match self.words(false)? {
+            None => Ok(0),
+            Some((_, Words::Own(page))) => Ok(count(page)),
+            Some((_, Words::Found(memory))) => Ok(count(&self.map(&memory)?)),
+        }
     }
 
     fn own(&self) -> MutexGuard<'_, Own> {
@@ -160,32 +138,54 @@ impl ShmArbiter {
     /// This node's seat, if it has one.
     fn with_seat<T>(&self, act: impl FnOnce(&Page, &Seat) -> T) -> Option<T> {
         match (&*self.own(), self.page.get()) {
-            (&Own::Seated(index), Some(page)) => Some(act(page, &page.places()[index].seat)),
+            (&Own::Seated(index), Some(page)) => Some(act(page, &page.seats()[index])),
             _ => None,
         }
     }
 
-    /// Takes a seat that is nobody's, or that of a node that is gone.
-    fn sit_down(&self, places: &[Place]) -> Result<usize, LinkError> {
-        let free = places.iter().position(|place| place.node() == NodeId(0));
-        let index = match free {
-            Some(index) => index,
-            None => self.seat_of_the_dead(places)?.ok_or_else(|| {
-                let text = format!("all {SEATS} seats of the group are taken; end some processes");
-                LinkError::System(text)
-            })?,
-        };
-        places[index].give(self.node);
+    /// Takes the words into use: hands them to all peers, then takes a seat.
+    fn sit_down(&self, held: &mut Held, memory: &Arc<GroupMemory>) -> Result<usize, LinkError> {
+        let page = self.map(memory)?;
+        let index = self.free_seat(&held.record)?.ok_or_else(|| {
+            let text = format!("all {SEATS} seats of the group are taken; end some processes");
+            LinkError::System(text)
+        })?;
+        // First, so that whoever has a seat has handed over the words, and may be stopped at once.
+        self.hand_over(memory)?;
+        page.seats()[index].clear();
+        let path = self.folder.group_path();
+        let failed = |errno| refused(format!("writing {}", path.display()), errno);
+        held.record.set_node(&held.file, index, self.node).map_err(failed)?;
+        self.page.get_or_init(|| page);
         Ok(index)
     }
 
-    fn seat_of_the_dead(&self, places: &[Place]) -> Result<Option<usize>, LinkError> {
-        for (index, place) in places.iter().enumerate() {
-            if !self.lives(place.node())? {
+    /// A seat that is nobody's, or that of a node that is gone.
+    fn free_seat(&self, record: &Record) -> Result<Option<usize>, LinkError> {
+        if let Some(index) = record.nodes.iter().position(|node| *node == NodeId(0)) {
+            return Ok(Some(index));
+        }
+        for (index, node) in record.nodes.iter().enumerate() {
+            if !self.lives(*node)? {
                 return Ok(Some(index));
             }
         }
         Ok(None)
+    }
+
+    /// Sends the memory to all peers, and to those that come later. Returns when it is on its way.
+    fn hand_over(&self, memory: &Arc<GroupMemory>) -> Result<(), LinkError> {
+        let (done, sent) = bounded(1);
+        let is_taken = self.commands.send(Command::Group { memory: Arc::clone(memory), done });
+        if is_taken && sent.recv_timeout(WAIT_LIMIT).is_ok() {
+            return Ok(());
+        }
+        let text = "the thread that speaks to the peers does not answer".to_owned();
+        Err(LinkError::System(text))
+    }
+
+    fn map(&self, memory: &GroupMemory) -> Result<Page, LinkError> {
+        Page::map(memory).map_err(|errno| refused("mapping the words of the group".into(), errno))
     }
 
     /// Whether a node is there, as far as the kernel is concerned.
@@ -205,55 +205,88 @@ impl ShmArbiter {
         }
     }
 
-    /// The words of this host.
-    fn page(&self, lock: &Lock) -> Result<&Page, LinkError> {
-        let page = match self.page.get() {
-            Some(page) => page,
-            None => {
-                let made = self.open(lock)?;
-                self.page.get_or_init(|| made)
+    /// Takes the lock and finds the words of this host. If there are none, makes them, or returns `None` if this node
+    /// only wants to look.
+    fn words(&self, may_make: bool) -> Result<Option<(Held, Words<'_>)>, LinkError> {
+        let path = self.folder.group_path();
+        let deadline = Instant::now() + WAIT_LIMIT;
+        loop {
+            let lock = self.folder.stay().map_err(|error| LinkError::System(error.to_string()))?;
+            let Some((file, record)) = self.open(&lock, may_make)? else { return Ok(None) };
+            let mut held = Held { _lock: lock, file, record };
+            if let Some(page) = self.page.get() {
+                if held.record.memory != Some(page.identity()) {
+                    return Err(wrong(&path, CHANGED));
+                }
+                return Ok(Some((held, Words::Own(page))));
             }
-        };
-        // Whoever removes the file by hand makes two groups of one.
-        if self.folder.group_now(lock) == Some(page.inode) {
-            return Ok(page);
+            let wanted = held.record.memory;
+            // A node that hands words over has a seat, and as long as it lives no other words are made.
+            for node in self.handed_over.of_others(wanted) {
+                if self.lives(node)? {
+                    return Err(wrong(&path, CHANGED));
+                }
+            }
+            if let Some(memory) = wanted.and_then(|identity| self.handed_over.get(identity)) {
+                return Ok(Some((held, Words::Found(memory))));
+            }
+            let mut user = None;
+            for node in held.record.nodes.iter().filter(|node| **node != self.node) {
+                if self.lives(*node)? {
+                    user = Some(*node);
+                    break;
+                }
+            }
+            let (Some(user), Some(wanted)) = (user, wanted) else {
+                if !may_make {
+                    return Ok(None);
+                }
+                let failed = |errno| refused("making the words of the group".to_owned(), errno);
+                let memory = GroupMemory::make(held.record.generation).map_err(failed)?;
+                held.record.set_memory(&held.file, memory.identity()).map_err(failed)?;
+                return Ok(Some((held, Words::Found(Arc::new(memory)))));
+            };
+            // While this node waits, others may ask and join.
+            drop(held);
+            let now = Instant::now();
+            if now >= deadline {
+                return Err(LinkError::System(format!(
+                    "node {user} uses the words of the group and has not handed them over; it may be stopped"
+                )));
+            }
+            self.handed_over.wait(wanted, deadline.min(now + LOOK_AGAIN));
         }
-        Err(wrong(&self.folder.group_path(), REMOVED))
     }
 
-    /// Opens the file, and makes it first if nobody has.
-    fn open(&self, lock: &Lock) -> Result<Page, LinkError> {
+    /// Opens and reads the group file. If nobody has made it, makes it, or returns `None` if this node only looks.
+    fn open(&self, lock: &Lock, may_make: bool) -> Result<Option<(OwnedFd, Record)>, LinkError> {
         let path = self.folder.group_path();
         let failed = |errno| refused(format!("opening {}", path.display()), errno);
         let noted = lock.group().map_err(failed)?;
+        // Whoever removes the file by hand makes two groups of one.
+        let has_users = || -> Result<bool, LinkError> {
+            Ok(self.page.get().is_some() || self.others_live(lock)?)
+        };
         let file = match self.folder.open_group(lock).map_err(failed)? {
             Some(file) => file,
-            None if noted.is_some() && self.others_live(lock)? => {
-                return Err(wrong(&path, REMOVED));
-            }
-            None => self.folder.make_group(lock, fill).map_err(failed)?,
+            None if noted.is_some() && has_users()? => return Err(wrong(&path, REMOVED)),
+            None if !may_make => return Ok(None),
+            None => self.folder.make_group(lock, record::fill).map_err(failed)?,
         };
         let stat = fstat(&file).map_err(failed)?;
-        let mut magic = [0; 8];
-        let is_whole = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-            && stat.st_size == BYTES as i64;
-        let form = if !is_whole {
-            Err(format!("is no file of {BYTES} bytes"))
-        } else if pread(&file, &mut magic, 0) != Ok(8) || u64::from_ne_bytes(magic) != MAGIC {
-            Err("was made by another release of Squall".to_owned())
-        } else {
-            self.folder.check_owner(stat.st_uid, stat.st_gid)
-        };
-        form.map_err(|fault| {
+        let form = record::read(&file, &stat)
+            .and_then(|record| self.folder.check_owner(stat.st_uid, stat.st_gid).map(|()| record));
+        let record = form.map_err(|fault| {
             wrong(&path, &format!("{fault}; remove it while no process of this domain runs"))
         })?;
         let inode = (stat.st_dev, stat.st_ino);
-        if noted.is_some_and(|noted| noted != inode) && self.others_live(lock)? {
+        if noted.is_some_and(|noted| noted != inode) && has_users()? {
             return Err(wrong(&path, REMOVED));
         }
-        let mapping = Mapping::new(&file, BYTES, true).map_err(failed)?;
-        lock.set_group(inode).map_err(failed)?;
-        Ok(Page { mapping, inode })
+        if noted != Some(inode) {
+            lock.set_group(inode).map_err(failed)?;
+        }
+        Ok(Some((file, record)))
     }
 
     /// Whether another node of this domain lives.
@@ -268,20 +301,12 @@ impl ShmArbiter {
     }
 }
 
-/// Writes what a file has that nobody has used.
-fn fill(file: &OwnedFd) -> Result<(), Errno> {
-    match fallocate(file, FallocateFlags::empty(), 0, BYTES as u64) {
-        Ok(()) => {}
-        // A file system that cannot promise space has to take it.
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => drop(pwrite(file, &[0; BYTES], 0)?),
-        Err(errno) => return Err(errno),
-    }
-    pwrite(file, &MAGIC.to_ne_bytes(), 0).map(drop)
-}
-
 /// Error text for a group file that is not the one that was made.
 const REMOVED: &str = "was removed while nodes used it; end all processes of this domain and start them again, \
                        and have cleaners of temporary files leave its folder alone";
+/// Error text for a group file that says other things than nodes wrote.
+const CHANGED: &str = "was changed by another program while nodes used it; end all processes of this domain and \
+                       start them again";
 
 fn wrong(path: &Path, fault: &str) -> LinkError {
     LinkError::System(format!("the file {} {fault}", path.display()))
@@ -297,18 +322,24 @@ impl Arbiter for ShmArbiter {
         if matches!(*own, Own::Gone) {
             return Err(LinkError::System("this node has left its domain; join again".to_owned()));
         }
-        let lock = self.folder.stay().map_err(|error| LinkError::System(error.to_string()))?;
-        let page = self.page(&lock)?;
-        let places = page.places();
-        let index = match *own {
-            Own::Seated(index) => index,
-            _ => self.sit_down(places)?,
+        let (mut held, words) = self.words(true)?.expect("words that are missing are made");
+        let index = match (&*own, words) {
+            (&Own::Seated(index), _) if held.record.nodes[index] == self.node => index,
+            (Own::Standing, Words::Found(memory)) => self.sit_down(&mut held, &memory)?,
+            _ => return Err(wrong(&self.folder.group_path(), CHANGED)),
         };
         *own = Own::Seated(index);
         self.seat.store(index, Ordering::Release);
-        let seats: Vec<&Seat> = places.iter().map(|place| &place.seat).collect();
-        let lives = |seat: usize| self.lives(places[seat].node());
-        let told = host::found(&page.head().decision, &seats, index, lives)?;
+        let page = self.page.get().expect("a node with a seat has mapped the words");
+        let seats: Vec<&Seat> = page.seats().iter().collect();
+        let lives = |seat: usize| self.lives(held.record.nodes[seat]);
+        let told = host::found(page.decision(), &seats, index, lives)?;
+        let group = page.decision().group();
+        if group != held.record.generation
+            && let Err(errno) = held.record.set_generation(&held.file, group)
+        {
+            tracing::warn!(%errno, "the founding of a group was not written down");
+        }
         tracing::debug!(node = %self.node, ?told, "asked who founds the group");
         Ok(told)
     }
@@ -317,12 +348,11 @@ impl Arbiter for ShmArbiter {
         if self.over.load(Ordering::Acquire) {
             return None;
         }
-        self.page.get()?.head().decision.settle(group, view, ballot)
+        self.page.get()?.decision().settle(group, view, ballot)
     }
 
     fn entered(&self, group: Generation, view: u64, slot: u8) -> bool {
-        self.with_seat(|page, seat| seat.enter(&page.head().decision, group, view, slot))
-            .unwrap_or(false)
+        self.with_seat(|page, seat| seat.enter(page.decision(), group, view, slot)).unwrap_or(false)
     }
 
     fn left(&self) {
@@ -333,13 +363,13 @@ impl Arbiter for ShmArbiter {
         // What was read before this look was read before what it sees.
         fence(Ordering::Acquire);
         let Some(page) = self.page.get() else { return false };
-        let place = page.places().get(self.seat.load(Ordering::Acquire));
-        place.is_some_and(|place| place.seat.is_member(page.head().decision.group()))
+        let seat = page.seats().get(self.seat.load(Ordering::Acquire));
+        seat.is_some_and(|seat| seat.is_member(page.decision().group()))
     }
 
     fn cleared(&self, group: Generation, view: u64, slots: u64) {
         self.with_seat(|page, _| {
-            page.places().iter().for_each(|place| place.seat.clear_if(group, view, slots));
+            page.seats().iter().for_each(|seat| seat.clear_if(group, view, slots));
         });
     }
 }

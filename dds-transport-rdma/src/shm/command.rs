@@ -12,6 +12,7 @@ use derecho_core::ids::{Peer, RegionId};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
+use super::arbiter::GroupMemory;
 use super::arena::{NewArena, Space};
 use super::doorbell::{hush, signal};
 
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     CutOff { peer: Peer },
     /// Tell the owner that nothing here looks at its region any more.
     Released { connection: u32, serial: u64 },
+    /// Hand the words of the local group to all peers, and say when that is done.
+    Group { memory: Arc<GroupMemory>, done: Sender<()> },
     /// Read from the peers again.
     Resume,
     /// Say goodbye and end.

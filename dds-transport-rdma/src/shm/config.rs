@@ -72,9 +72,9 @@ impl ShmConfig {
     /// `SQUALL_MEMORY_LIMIT` say, unless the program has rights that its caller has not (setuid, setgid, file
     /// capabilities): then the environment is the caller's and says nothing. A value that cannot be understood is reported by the join.
     pub fn new(domain: impl Into<String>) -> ShmConfig {
-        let setting = |name| setting(is_privileged(), name)?.into_string().ok();
+        let setting = |name| environment(name)?.into_string().ok();
         ShmConfig {
-            runtime_dir: self::setting(is_privileged(), "SQUALL_RUNTIME_DIR").map(PathBuf::from),
+            runtime_dir: environment("SQUALL_RUNTIME_DIR").map(PathBuf::from),
             domain: domain.into(),
             group: setting("SQUALL_GROUP"),
             node: random_node(),
@@ -131,6 +131,12 @@ pub(crate) struct Checked {
     pub(crate) runtime_dir: PathBuf,
     pub(crate) uid: u32,
     pub(crate) gid: Option<u32>,
+}
+
+/// Value of an environment variable, if it is not empty and the program has no rights that its caller has not (setuid, setgid,
+/// file capabilities). In a program that has, the environment is the caller's and says nothing.
+pub fn environment(name: &str) -> Option<OsString> {
+    setting(is_privileged(), name)
 }
 
 /// Value of an environment variable, unless the program is privileged or the value is empty.

@@ -10,7 +10,7 @@
 //!       lock                    held while a node joins or leaves; says which `group` was made
 //!       <node id, hex>.sock     a node listens here
 //!       <node id, hex>.bell     and is woken here
-//!       group                   what the host decides for all of them, once somebody has asked
+//!       group                   where the words are by which the host decides, once somebody has asked
 //!       *.new                   one of these that is not finished
 //! ```
 //! * **By descriptor.** A member of the UNIX group may write in the folders, so it may exchange what has a name
@@ -128,7 +128,7 @@ impl Folder {
         self.domain_dir.join(LOCK)
     }
 
-    /// Where the words of the local group are.
+    /// The group file: which memory has the words of the local group.
     pub(crate) fn group_path(&self) -> PathBuf {
         self.domain_dir.join(GROUP)
     }
@@ -359,19 +359,13 @@ impl Folder {
         Ok(places)
     }
 
-    /// Opens the file with the words of the local group, `None` if there is none.
+    /// Opens the group file, `None` if there is none.
     pub(crate) fn open_group(&self, lock: &Lock) -> Result<Option<OwnedFd>, Errno> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         match openat(&lock.folders.domain, GROUP, flags, Mode::empty()) {
             Err(Errno::NOENT) => Ok(None),
             result => result.map(Some),
         }
-    }
-
-    /// Device and inode of the group file that is in the folder now.
-    pub(crate) fn group_now(&self, lock: &Lock) -> Option<(u64, u64)> {
-        let stat = statat(&lock.folders.domain, GROUP, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        Some((stat.st_dev, stat.st_ino))
     }
 
     /// Makes that file, whole before it has its name.

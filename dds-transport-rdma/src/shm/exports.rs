@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crossbeam_channel::Sender;
 use derecho_core::ids::RegionId;
 
+use super::arbiter::GroupMemory;
 use super::arena::{NewArena, Space};
 use super::wire::Message;
 
@@ -39,13 +40,15 @@ pub(crate) type Announcement = (Message<'static>, Option<Arc<OwnedFd>>);
 pub(crate) struct Exports {
     arenas: BTreeMap<u32, NewArena>,
     regions: BTreeMap<u64, Export>,
+    /// The words of the local group, once this node uses them.
+    group: Option<Arc<GroupMemory>>,
     freed: Sender<Freed>,
 }
 
 impl Exports {
     /// Nothing yet; what becomes free is told to `freed`.
     pub(crate) fn new(freed: Sender<Freed>) -> Exports {
-        Exports { arenas: BTreeMap::new(), regions: BTreeMap::new(), freed }
+        Exports { arenas: BTreeMap::new(), regions: BTreeMap::new(), group: None, freed }
     }
 
     /// An arena to be announced.
@@ -64,6 +67,18 @@ impl Exports {
     pub(crate) fn retire(&mut self, index: u32) -> Announcement {
         self.arenas.remove(&index);
         (Message::Retire { index }, None)
+    }
+
+    /// The words of the local group, which this node uses from now on.
+    pub(crate) fn set_group(&mut self, memory: Arc<GroupMemory>) -> Announcement {
+        let announcement = announce_group(&memory);
+        self.group = Some(memory);
+        announcement
+    }
+
+    /// The words of the local group, if this node uses them.
+    pub(crate) fn group(&self) -> Option<Announcement> {
+        self.group.as_deref().map(announce_group)
     }
 
     /// A region to be announced to `holders`.
@@ -93,7 +108,9 @@ impl Exports {
     /// All that a new peer has to be told, after the header's arena; it holds all of it then.
     pub(crate) fn catch_up(&mut self, connection: u32) -> Vec<Announcement> {
         let arenas = self.arenas.values().filter(|arena| arena.index != 0).map(announce_arena);
-        let mut announcements: Vec<Announcement> = arenas.collect();
+        // It may have come into use since the greeting.
+        let group = self.group();
+        let mut announcements: Vec<Announcement> = group.into_iter().chain(arenas).collect();
         for (serial, export) in self.regions.iter_mut().filter(|(_, export)| export.open) {
             export.holders.insert(connection);
             announcements.push(announce_region(*serial, export));
@@ -140,6 +157,10 @@ impl Exports {
 fn announce_arena(arena: &NewArena) -> Announcement {
     let message = Message::Arena { index: arena.index, bytes: arena.bytes };
     (message, Some(Arc::clone(&arena.memory)))
+}
+
+fn announce_group(memory: &GroupMemory) -> Announcement {
+    (Message::Group, Some(Arc::clone(memory.file())))
 }
 
 fn announce_region(serial: u64, export: &Export) -> Announcement {

@@ -282,6 +282,14 @@ impl Imports {
 /// Whether memory can be mapped without fear: it can never become smaller than it is now, and it
 /// is the peer's own.
 fn check_memory(memory: &OwnedFd, bytes: u64, owner: u32) -> Result<(), String> {
+    match check_sealed(memory, bytes)? {
+        uid if uid == owner => Ok(()),
+        uid => Err(format!("it belongs to user {uid}, the peer is user {owner}")),
+    }
+}
+
+/// Checks that memory can never become smaller than it is now; returns the user whom it belongs to.
+pub(crate) fn check_sealed(memory: &OwnedFd, bytes: u64) -> Result<u32, String> {
     // Asked first. The kernel answers by itself; the status of another file may be up to a file system that the
     // peer runs, which would let this thread wait. Only memory files have seals.
     let seals = fcntl_get_seals(memory).map_err(|_| "it cannot be sealed".to_owned())?;
@@ -299,10 +307,7 @@ fn check_memory(memory: &OwnedFd, bytes: u64, owner: u32) -> Result<(), String> 
     if u64::try_from(stat.st_size) != Ok(bytes) || bytes == 0 || bytes > ARENA_BYTES_LIMIT {
         return Err(format!("it has {} bytes where {bytes} were announced", stat.st_size));
     }
-    if stat.st_uid != owner {
-        return Err(format!("it belongs to user {}, the peer is user {owner}", stat.st_uid));
-    }
-    Ok(())
+    Ok(stat.st_uid)
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@
 //! ```
 //! Every thread of B may ring: its board of bells shows it the headers of all peers.
 //!
-//! * **No names but sockets**, and one page for what the host decides among the nodes of a group, once
-//!   they ask ([`arbiter`](derecho_core::link::Link::arbiter)). Memory is an anonymous `memfd`, sealed against shrinking, growing
+//! * **No names but sockets**, and one file that says where the words are by which the host decides among the nodes of a
+//!   group, once they ask ([`arbiter`](derecho_core::link::Link::arbiter)). Memory is an anonymous `memfd`, sealed against shrinking, growing
 //!   and new writers before anybody else gets it. Nothing of it outlives its last user, and no
 //!   reader can be hit by a file that was cut under it.
 //! * **No configuration.** Nodes meet in a folder: each listens on a socket of its own, and one
@@ -24,8 +24,8 @@
 //! * **Trust.** A peer is a process of the same user, or of the configured UNIX group. Its memory
 //!   is mapped read-only and its announcements are checked against it; a process that speaks
 //!   nonsense is cut off and hurts nobody else. Members of a group can still waste each other's
-//!   time. The page of the group is a file that
-//!   all of them can write, and so cut: only members of the UNIX group reach it, and no node does so.
+//!   time. All of them can write the words
+//!   of the group, and none can cut them.
 //!
 //! [`Link::write`]: derecho_core::link::Link::write
 
@@ -54,7 +54,7 @@ mod socket;
 #[doc(hidden)]
 pub mod wire;
 
-pub use config::ShmConfig;
+pub use config::{ShmConfig, environment};
 pub use doorbell::ShmParker;
 pub use error::JoinError;
 pub use link::ShmLink;

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
@@ -15,6 +16,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::Errno;
 
+use super::arbiter::HandedOver;
 use super::command::{Command, CommandReceiver, CommandSender};
 use super::config::Checked;
 use super::connection::{Connection, Phase, Source};
@@ -84,6 +86,7 @@ pub(crate) struct Parts {
     pub(crate) commands: CommandReceiver,
     pub(crate) command_sender: CommandSender,
     pub(crate) answers: Sender<Answer>,
+    pub(crate) handed_over: Arc<HandedOver>,
 }
 
 /// The state of the thread.
@@ -102,6 +105,8 @@ pub(crate) struct Rendezvous {
     commands: CommandReceiver,
     command_sender: CommandSender,
     answers: Sender<Answer>,
+    /// Words of the local group that peers have handed over.
+    handed_over: Arc<HandedOver>,
     connections: BTreeMap<u32, Connection>,
     next_key: u32,
     /// The connection of each peer that is up, by the peer's handle.
@@ -147,6 +152,7 @@ impl Rendezvous {
             commands,
             command_sender: parts.command_sender,
             answers: parts.answers,
+            handed_over: parts.handed_over,
             connections: BTreeMap::new(),
             next_key: 0,
             peers: Vec::new(),
@@ -258,6 +264,12 @@ impl Rendezvous {
                     }
                 });
             }
+            Command::Group { memory, done } => {
+                let announcement = self.exports.set_group(memory);
+                self.tell_all(&announcement);
+                // The node may have stopped waiting.
+                let _ = done.try_send(());
+            }
             Command::Resume => self.set_deaf(false),
             Command::Leave => self.ending = Some(Ending::Farewell),
             Command::Abandon => self.ending = Some(Ending::Abrupt),
@@ -298,6 +310,7 @@ impl Rendezvous {
     /// The last of a connection.
     fn forget(&mut self, mut connection: Connection) {
         connection.unwatch(&self.epoll);
+        self.handed_over.remove(connection.key);
         self.exports.released_all(connection.key);
         if let (true, Some(node)) = (connection.awaited, connection.called) {
             let _ = self.answers.send(Answer::Gone(node));
@@ -311,6 +324,7 @@ impl Rendezvous {
         let node = connection.node.expect("a peer has said who it is");
         tracing::debug!(%node, ?evidence, pid = connection.credentials.pid, "peer down");
         self.peers[peer.index()] = None;
+        self.handed_over.remove(connection.key);
         if evidence == Evidence::Certain {
             self.folder.remove_socket(node);
         }
@@ -416,6 +430,7 @@ impl Rendezvous {
 
     /// Says goodbye, leaves the folder, and gives the goodbyes time to be taken.
     fn end(mut self) {
+        self.handed_over.clear();
         // Before the socket goes: a mark without a socket is that of a node whose files were removed.
         if let Some(mark) = self.mark.take() {
             Marks::clear(mark);

@@ -19,6 +19,7 @@
 //!   Goodbye  10
 //!   Cut      11  text[..]
 //!   Retire   12  index:u32
+//!   Group    13                                                               + memfd
 //! ```
 //! The doorbell is no descriptor that is handed over: it is a socket in the folder, `<node id>.bell`.
 //! What stands before the bar in `Hello` and `Refuse` never changes, so that any two releases can
@@ -29,7 +30,7 @@ use std::fmt;
 use derecho_core::link::NOTE_LIMIT;
 
 /// The protocol versions that this release speaks.
-pub const VERSIONS: &[u16] = &[2];
+pub const VERSIONS: &[u16] = &[3];
 /// The most versions that a hello may list.
 pub const VERSIONS_LIMIT: usize = 16;
 /// The longest packet: a note and its kind.
@@ -175,6 +176,8 @@ pub enum Message<'a> {
         /// Which.
         index: u32,
     },
+    /// Memory with the words of the local group, which the sender uses.
+    Group,
 }
 
 /// The part of a hello that depends on the version.
@@ -289,6 +292,7 @@ pub fn decode(packet: &[u8]) -> Result<Message<'_>, Nonsense> {
         10 => Message::Goodbye,
         11 => Message::Cut { text: reader.rest_as_text()? },
         12 => Message::Retire { index: reader.u32()? },
+        13 => Message::Group,
         _ => return Err(Nonsense("unknown kind of message")),
     };
     reader.end()?;
@@ -383,6 +387,7 @@ pub fn encode(message: &Message<'_>) -> Vec<u8> {
             out.push(12);
             out.extend(index.to_le_bytes());
         }
+        Message::Group => out.push(13),
     }
     out
 }
@@ -412,6 +417,7 @@ mod tests {
             Message::Goodbye,
             Message::Cut { text: "too slow" },
             Message::Retire { index: 4 },
+            Message::Group,
         ]
     }
 

@@ -93,6 +93,14 @@ impl DecisionWord {
         }
     }
 
+    /// Makes this the word of a host whose groups up to `group` are all gone: nothing is settled in any of them.
+    /// For a word that nobody else looks at yet.
+    pub fn resume_after(&self, group: Generation) {
+        let last = Generation(group.0.min(GENERATIONS - 1));
+        let word = Parts { group: last, view: VIEWS - 1, last: BARRED }.word();
+        self.0.store(if last == Generation::NONE { 0 } else { word }, Ordering::Release);
+    }
+
     /// A new group begins. A late settling of the one before may come first or is refused.
     fn begin(&self, group: Generation) {
         self.0.swap(Parts { group, view: FIRST.0, last: FIRST.1 }.word(), Ordering::AcqRel);

@@ -140,6 +140,9 @@ pub struct SenderMemory(Arc<Inner>);
 
 impl SenderMemory {
     /// Lays a region of at least [`Geometry::words`] out as a sender's memory, for messages only.
+    ///
+    /// # Panics
+    /// If the region, through whichever handle, was laid out before.
     pub fn new(region: OwnRegion, geometry: Geometry) -> SenderMemory {
         SenderMemory::with_places(region, geometry, 0)
     }
@@ -172,6 +175,7 @@ impl SenderMemory {
 
     fn with_places(region: OwnRegion, geometry: Geometry, null_places: u64) -> SenderMemory {
         assert!(region.words() >= geometry.words(), "the region was opened for this geometry");
+        assert!(region.give_bytes(), "a region is the memory of one sender, once");
         for (index, word) in geometry.header().into_iter().enumerate() {
             region.word(index).publish(word);
         }
@@ -610,6 +614,15 @@ impl Drop for Claim<'_> {
 mod tests {
     use super::*;
     use alloc::vec::Vec;
+
+    #[test]
+    #[should_panic = "the memory of one sender, once"]
+    fn region_is_laid_out_once_whichever_handle_is_used() {
+        let geometry = Geometry::fitting(4096, 4, 64).expect("a small shape");
+        let region = OwnRegion::heap(geometry.words());
+        drop(SenderMemory::new(region.clone(), geometry));
+        SenderMemory::new(region, geometry);
+    }
 
     #[test]
     fn there_is_room_for_what_a_claim_gets_and_for_nothing_else() {

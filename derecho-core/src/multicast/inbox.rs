@@ -8,10 +8,12 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-#[cfg(all(test, not(loom)))]
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::fmt;
+use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
+use core::ops::Deref;
 use core::ptr::{self, NonNull};
 
 use super::entry::Extent;
@@ -314,7 +316,7 @@ impl Delivery {
 /// The queue of one reader: the turn puts in what is delivered, the application takes it out.
 ///
 /// One thread at a time may take or ask what waits, and only the turn puts; the queue itself needs no
-/// lock. Used wrongly it would mix up records, and look at parts of it that are gone.
+/// lock. Each call checks that it is the only one; who knows that [it is](Inbox::alone) does without.
 pub struct Inbox {
     /// The part that is taken from; changed by whoever takes.
     front: AtomicPtr<Part>,
@@ -326,6 +328,8 @@ pub struct Inbox {
     began: u64,
     /// Records of the parts before the front; changed by whoever takes.
     taken_before: AtomicU64,
+    /// Somebody takes at this time, or asks what waits.
+    taking: AtomicBool,
     /// Records of the parts before the back; changed by the turn.
     put_before: AtomicU64,
 }
@@ -424,7 +428,8 @@ impl Inbox {
         let part = Part::new(sources);
         let (front, back) = (AtomicPtr::new(part), AtomicPtr::new(part));
         let [passed, taken_before, put_before] = [(); 3].map(|()| AtomicU64::new(0));
-        Arc::new(Inbox { front, passed, back, began, taken_before, put_before })
+        let taking = AtomicBool::new(false);
+        Arc::new(Inbox { front, passed, back, began, taken_before, taking, put_before })
     }
 
     /// The place of what is put in next, as the place of what queues of the same subgroup get at the same time (I-212); for the
@@ -432,12 +437,6 @@ impl Inbox {
     pub(super) fn next_put(&self) -> u64 {
         let before = self.began.wrapping_add(self.put_before.load(Ordering::Relaxed));
         before.wrapping_add(self.back().staged.load(Ordering::Relaxed))
-    }
-
-    /// The place of what is taken next (I-212); for whoever takes.
-    pub fn place(&self) -> u64 {
-        let before = self.began.wrapping_add(self.taken_before.load(Ordering::Relaxed));
-        before.wrapping_add(self.front().taken.0.load(Ordering::Relaxed))
     }
 
     /// The place that the first record of all had, or will have.
@@ -453,15 +452,6 @@ impl Inbox {
         // thread alone is the turn is the rule of `Inbox`, which its methods for the turn cannot check; `&self` does not
         // outlive the queue, and `go_on` does not use this reference after it has set `next`.
         unsafe { &*self.back.load(Ordering::Relaxed) }
-    }
-
-    /// The part that is taken from; for whoever takes.
-    #[inline]
-    fn front(&self) -> &Part {
-        // SAFETY: the first part is freed only in `leave_first`, by whoever takes, which does not use this reference after that.
-        // That one thread at a time takes, or asks what waits, is the rule of `Inbox`: its callers keep it by a lock, and two
-        // threads that break it could use a part that is freed.
-        unsafe { &*self.front.load(Ordering::Relaxed) }
     }
 
     /// From now on records of these senders are put in; called by the turn, when everything that was
@@ -532,6 +522,81 @@ impl Inbox {
         part.head.0.store(part.staged.load(Ordering::Relaxed), Ordering::Release);
     }
 
+    /// The queue for the one who takes, without a check in each call that it is the only one.
+    ///
+    /// # Safety
+    /// As long as the result lives nobody else takes from this queue or asks what waits in it, through whichever handle.
+    #[inline(always)]
+    pub unsafe fn alone(&self) -> Taking<'_> {
+        Taking { queue: self, _alone: PhantomData }
+    }
+
+    /// The queue for the time of one call.
+    #[inline]
+    fn guard(&self) -> Guard<'_> {
+        let is_taken = self.taking.swap(true, Ordering::Acquire);
+        assert!(!is_taken, "one thread at a time takes from a queue");
+        Guard(Taking { queue: self, _alone: PhantomData })
+    }
+
+    /// Takes the oldest record out.
+    ///
+    /// # Panics
+    /// As all that asks what waits: if another thread does the same at this time.
+    #[inline]
+    pub fn take(&self) -> Option<Record> {
+        self.guard().take()
+    }
+
+    /// Records that wait to be taken.
+    pub fn len(&self) -> usize {
+        self.guard().len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.guard().is_empty()
+    }
+
+    /// The place of what is taken next (I-212).
+    pub fn place(&self) -> u64 {
+        self.guard().place()
+    }
+
+    /// The senders whose records are taken: [`Taking::senders`].
+    pub fn senders(&self) -> impl Iterator<Item = usize> + use<> {
+        self.guard().senders().collect::<Vec<usize>>().into_iter()
+    }
+
+    /// How many sets of senders there were before the one whose records are taken.
+    #[inline]
+    pub fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
+    }
+}
+
+/// A queue, for the one who takes from it.
+pub struct Taking<'a> {
+    queue: &'a Inbox,
+    /// Two threads may not share it.
+    _alone: PhantomData<Cell<()>>,
+}
+
+impl Taking<'_> {
+    /// The place of what is taken next (I-212).
+    pub fn place(&self) -> u64 {
+        let before = self.queue.began.wrapping_add(self.queue.taken_before.load(Ordering::Relaxed));
+        before.wrapping_add(self.front().taken.0.load(Ordering::Relaxed))
+    }
+
+    /// The part that is taken from.
+    #[inline]
+    fn front(&self) -> &Part {
+        // SAFETY: the first part is freed only in `leave_first`, by whoever takes, which does not use this reference after that.
+        // Whoever has made this `Taking` has promised that nobody else takes, or asks what waits.
+        unsafe { &*self.queue.front.load(Ordering::Relaxed) }
+    }
+
     /// Records that wait to be taken.
     #[inline]
     pub fn len(&self) -> usize {
@@ -555,7 +620,7 @@ impl Inbox {
     }
 
     /// Whether readers of this node refer to half of the chunks of a sender, or more, of those whose records are taken
-    /// next; for whoever takes.
+    /// next.
     pub fn holds_up(&self) -> bool {
         let half = |source: &Arc<Source>| {
             let in_use = |chunk: &usize| !source.is_released(*chunk);
@@ -564,13 +629,7 @@ impl Inbox {
         self.front().sources.iter().any(half)
     }
 
-    /// How many sets of senders there were before the one whose records are taken; for whoever takes.
-    #[inline]
-    pub fn passed(&self) -> u64 {
-        self.passed.load(Ordering::Relaxed)
-    }
-
-    /// The senders whose records are taken, by the numbers that records call them by; for whoever takes. When they have become
+    /// The senders whose records are taken, by the numbers that records call them by. When they have become
     /// others, all that the senders before have sent was taken, and nothing of those that came (I-38).
     pub fn senders(&self) -> impl Iterator<Item = usize> + '_ {
         self.front().sources.iter().map(|source| usize::from(source.number))
@@ -590,8 +649,7 @@ impl Inbox {
         }
     }
 
-    /// Whether this is so of the bytes that are taken next, of those of the senders whose records are taken; for whoever
-    /// takes.
+    /// Whether this is so of the bytes that are taken next, of those of the senders whose records are taken.
     #[inline]
     pub fn next_is(&self, holds: impl FnOnce(&[u8]) -> bool) -> bool {
         // The reference stays the queue's.
@@ -603,21 +661,37 @@ impl Inbox {
     /// The first part has had no more, and has a next one: goes on to that.
     #[cold]
     fn leave_first(&self) {
-        let first = self.front.load(Ordering::Relaxed);
+        let first = self.queue.front.load(Ordering::Relaxed);
         let part = self.front();
         let next = part.next.load(Ordering::Acquire);
         // What was put in before there was a next part is seen now: after it there is no more.
         if part.len() > 0 || next.is_null() {
             return;
         }
-        let taken = self.taken_before.load(Ordering::Relaxed);
+        let taken = self.queue.taken_before.load(Ordering::Relaxed);
         let taken = taken.wrapping_add(part.taken.0.load(Ordering::Relaxed));
-        self.taken_before.store(taken, Ordering::Relaxed);
-        self.front.store(next, Ordering::Relaxed);
-        self.passed.store(self.passed().wrapping_add(1), Ordering::Relaxed);
+        self.queue.taken_before.store(taken, Ordering::Relaxed);
+        self.queue.front.store(next, Ordering::Relaxed);
+        self.queue.passed.store(self.queue.passed().wrapping_add(1), Ordering::Relaxed);
         // SAFETY: it came from a box. The turn looks at it no more, for it has a next one, and
         // whoever takes is here and goes on.
         drop(unsafe { Box::from_raw(first) });
+    }
+}
+
+/// The right to take from a queue, for the time of one call.
+struct Guard<'a>(Taking<'a>);
+
+impl<'a> Deref for Guard<'a> {
+    type Target = Taking<'a>;
+    fn deref(&self) -> &Taking<'a> {
+        &self.0
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        self.0.queue.taking.store(false, Ordering::Release);
     }
 }
 
@@ -630,7 +704,9 @@ impl fmt::Debug for Inbox {
 impl Drop for Inbox {
     fn drop(&mut self) {
         // What nobody took is released, so that the sender goes on.
-        while self.take().is_some() {}
+        // SAFETY: nobody else has a handle on the queue any more.
+        let taking = unsafe { self.alone() };
+        while taking.take().is_some() {}
         // SAFETY: only the last part is left, it came from a box, and nobody else is here.
         drop(unsafe { Box::from_raw(self.front.load(Ordering::Relaxed)) });
     }
@@ -689,6 +765,28 @@ mod tests {
         );
         assert!(inbox.is_empty() && inbox.take().is_none());
         assert_eq!(inbox.place(), 105);
+    }
+
+    #[test]
+    #[should_panic = "one thread at a time takes"]
+    fn second_taker_is_refused() {
+        let a = source(0);
+        let inbox = Inbox::new([Arc::clone(&a)].into());
+        put(&inbox, &[a], 0, 0);
+        let _first = inbox.guard();
+        inbox.take();
+    }
+
+    #[test]
+    fn taker_that_is_done_makes_room_for_the_next() {
+        let a = source(0);
+        let inbox = Inbox::new([Arc::clone(&a)].into());
+        put(&inbox, &[a], 0, 7);
+        assert_eq!(inbox.len(), 1);
+        let inbox = &inbox;
+        let taken = std::thread::scope(|scope| scope.spawn(move || inbox.take()).join());
+        assert_eq!(taken.ok().flatten().map(|record| record.number()), Some(7));
+        assert!(inbox.is_empty());
     }
 
     /// What was not taken is let go of with the queue, and so are all senders.

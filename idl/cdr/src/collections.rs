@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::dds_type::as_unbounded;
 use crate::dds_type::try_array;
 use crate::member::require_present;
+use crate::plain::clear_each;
 use crate::{
     CdrError, CdrReader, CdrWriter, DdsType, Fingerprint, Limits, PlainLayout, TypeDescriptor,
     TypeKind, UNBOUNDED, descriptor_of,
@@ -155,7 +156,8 @@ impl<T: DdsType, const N: usize> DdsType for [T; N] {
             let hash = Fingerprint::new("array").number(N as u64).number(element.hash()).finish();
             // SAFETY: an array is its elements side by side; each of them is plain, as its layout
             // proves, so every bit pattern of the array is valid.
-            Some(unsafe { PlainLayout::new(hash) })
+            let layout = unsafe { PlainLayout::new(hash) };
+            Some(if element.has_padding() { layout.with_padding(clear_each::<T>) } else { layout })
         }
     };
     const DESCRIPTOR: TypeDescriptor =

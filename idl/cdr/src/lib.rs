@@ -88,6 +88,7 @@ pub mod derived {
         read_enumerator, take_bits, write_bits,
     };
     pub use crate::key::{ShortKey, keys_fit_hash};
+    pub use crate::plain::{PlainPart, clear_between, have_padding, parts_in_order};
     pub use crate::reflect::discriminator_of;
     pub use crate::structure::{
         are_unique, deserialize_struct, join_ids, key_ids_of_base, serialize_struct, sort_ids,

@@ -9,6 +9,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
+/// Overwrites the padding in the bytes of a value with zeros.
+type ClearPadding = fn(&mut [u8]);
+
 /// The proof that `T` is plain, and how its values lie in memory.
 ///
 /// A value of this type exists only for types of which every bit pattern is valid. It names the
@@ -17,6 +20,8 @@ pub struct PlainLayout<T> {
     size: usize,
     align: usize,
     hash: u64,
+    /// Clears the padding in the bytes of a value; `None` if there is none.
+    clear: Option<ClearPadding>,
     proof_for: PhantomData<fn(T) -> T>,
 }
 
@@ -36,7 +41,27 @@ impl<T> PlainLayout<T> {
             .number(align as u64)
             .number(contents)
             .finish();
-        Self { size, align, hash, proof_for: PhantomData }
+        Self { size, align, hash, clear: None, proof_for: PhantomData }
+    }
+
+    /// The same type, with padding that `clear` overwrites with zeros. It gets the bytes of a value.
+    #[must_use]
+    pub const fn with_padding(self, clear: fn(&mut [u8])) -> Self {
+        Self { clear: Some(clear), ..self }
+    }
+
+    /// Whether a value has bytes that belong to no member.
+    pub const fn has_padding(&self) -> bool {
+        self.clear.is_some()
+    }
+
+    /// Overwrites the padding in the bytes of a value with zeros, so that nothing shows of what lay there before. Does
+    /// nothing for types without padding.
+    #[inline(always)]
+    pub fn clear_padding(self, bytes: &mut [u8]) {
+        if let Some(clear) = self.clear {
+            clear(bytes);
+        }
     }
 
     /// The size of a value in bytes.
@@ -149,6 +174,77 @@ impl PlainMembers {
 impl Default for PlainMembers {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// A member of a plain struct: where its bytes lie, and what clears the padding among them.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainPart {
+    start: usize,
+    end: usize,
+    clear: Option<ClearPadding>,
+}
+
+impl PlainPart {
+    /// A member of type `M` that lies at `offset`.
+    pub const fn of<M: DdsType>(offset: usize) -> Self {
+        let clear = match M::LAYOUT {
+            Some(layout) => layout.clear,
+            None => None,
+        };
+        Self { start: offset, end: offset + size_of::<M>(), clear }
+    }
+}
+
+/// The members of a struct in the order in which they lie.
+pub const fn parts_in_order<const N: usize>(mut parts: [PlainPart; N]) -> [PlainPart; N] {
+    let mut sorted = 1;
+    while sorted < N {
+        let mut place = sorted;
+        while place > 0 && parts[place].start < parts[place - 1].start {
+            let part = parts[place];
+            parts[place] = parts[place - 1];
+            parts[place - 1] = part;
+            place -= 1;
+        }
+        sorted += 1;
+    }
+    parts
+}
+
+/// Whether a struct of this size has bytes that belong to no member of a member.
+pub const fn have_padding(parts: &[PlainPart], size: usize) -> bool {
+    let (mut place, mut covered) = (0, 0);
+    while place < parts.len() {
+        if parts[place].clear.is_some() {
+            return true;
+        }
+        covered += parts[place].end - parts[place].start;
+        place += 1;
+    }
+    covered < size
+}
+
+/// Overwrites all bytes with zeros that belong to none of these members, which are in the order in which they lie.
+#[inline(always)]
+pub fn clear_between(parts: &[PlainPart], bytes: &mut [u8]) {
+    let mut end = 0;
+    for part in parts {
+        if part.start > end {
+            bytes[end..part.start].fill(0);
+        }
+        if let Some(clear) = part.clear {
+            clear(&mut bytes[part.start..part.end]);
+        }
+        end = end.max(part.end);
+    }
+    bytes[end..].fill(0);
+}
+
+/// Clears the padding of values that lie side by side.
+pub(crate) fn clear_each<T: DdsType>(bytes: &mut [u8]) {
+    if let Some(layout) = T::LAYOUT.filter(PlainLayout::has_padding) {
+        bytes.chunks_exact_mut(layout.size).for_each(|value| layout.clear_padding(value));
     }
 }
 

@@ -104,3 +104,48 @@ fn wrong_sizes_types_and_alignments_are_refused() {
     assert!(plain_ref::<Position>(&bytes[aligned + 1..aligned + 17]).is_none());
     assert!(plain_ref::<bool>(&[1]).is_none());
 }
+
+/// Has padding in its members, between them, and at the end, where the compiler leaves them.
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+struct Convoy {
+    count: u8,
+    nothing: [u64; 0],
+    tracks: [Track; 2],
+    speed: u16,
+}
+
+/// Places of the bytes that clearing changes.
+fn cleared<T: DdsType>() -> Vec<usize> {
+    let mut bytes = vec![0xff; size_of::<T>()];
+    T::LAYOUT.expect("the type is plain").clear_padding(&mut bytes);
+    assert!(bytes.iter().all(|byte| matches!(byte, 0 | 0xff)));
+    (0..bytes.len()).filter(|place| bytes[*place] == 0).collect()
+}
+
+#[test]
+fn padding_and_nothing_else_is_cleared() {
+    let of_track: Vec<usize> = (1..8).chain(74..80).collect();
+    assert_eq!(cleared::<Track>(), of_track);
+    assert_eq!(
+        cleared::<[Track; 2]>(),
+        [of_track.clone(), of_track.iter().map(|at| at + 80).collect()].concat()
+    );
+    let convoy = cleared::<Convoy>();
+    assert_eq!(convoy.len(), size_of::<Convoy>() - 3 - 2 * (80 - of_track.len()));
+    let tracks = std::mem::offset_of!(Convoy, tracks);
+    assert!(of_track.iter().all(|at| convoy.contains(&(tracks + at))));
+    for member in [std::mem::offset_of!(Convoy, count), std::mem::offset_of!(Convoy, speed), tracks]
+    {
+        assert!(!convoy.contains(&member));
+    }
+}
+
+#[test]
+fn types_without_padding_have_nothing_to_clear() {
+    assert!(
+        !Position::LAYOUT.unwrap().has_padding() && !<[[u8; 3]; 5]>::LAYOUT.unwrap().has_padding()
+    );
+    assert!(Track::LAYOUT.unwrap().has_padding() && <[Track; 1]>::LAYOUT.unwrap().has_padding());
+    assert_eq!(cleared::<Position>(), []);
+}

@@ -145,6 +145,14 @@ impl Plan<'_> {
         let base_keyed = self.base_type().map(|base| quote!(|| <#base as #types::DdsType>::KEYED));
         let layout = if self.skipped.is_empty() {
             quote! {{
+                const PARTS: &[#types::derived::PlainPart] = &#types::derived::parts_in_order([
+                    #(#types::derived::PlainPart::of::<#tys>(
+                        ::core::mem::offset_of!(#ident, #idents)
+                    )),*
+                ]);
+                fn clear(bytes: &mut [u8]) {
+                    #types::derived::clear_between(PARTS, bytes);
+                }
                 let members = #types::PlainMembers::new()
                     #(.member::<#tys>(::core::mem::offset_of!(#ident, #idents)))*;
                 match members.hash() {
@@ -153,7 +161,12 @@ impl Plan<'_> {
                     // the struct's definition. Each of them is plain, otherwise there would be no
                     // hash, so every bit pattern of the struct is valid.
                     ::core::option::Option::Some(hash) => {
-                        ::core::option::Option::Some(unsafe { #types::PlainLayout::new(hash) })
+                        let layout = unsafe { #types::PlainLayout::new(hash) };
+                        let size = ::core::mem::size_of::<#ident>();
+                        let padded = #types::derived::have_padding(PARTS, size);
+                        ::core::option::Option::Some(
+                            if padded { layout.with_padding(clear) } else { layout }
+                        )
                     }
                 }
             }}

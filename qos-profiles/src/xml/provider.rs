@@ -16,6 +16,7 @@ use crate::{
     DataReaderQos, DataWriterQos, DomainParticipantQos, EntityKind, EntityQos, PublisherQos,
     SubscriberQos, TopicQos,
 };
+use std::ffi::c_ulong;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -97,8 +98,12 @@ impl QosProvider {
     }
 
     /// The profiles of the files in `SQUALL_QOS_FILES`, and of `SQUALL_QOS_PROFILES.xml` if it is in the
-    /// working folder. Without either the ready-made ones alone.
+    /// working folder. Without either the ready-made ones alone, also in a program that has rights that its caller has not
+    /// (setuid, setgid, file capabilities): there both are the caller's.
     pub fn from_environment() -> Result<Self, ProfileErrors> {
+        if is_privileged() {
+            return Self::new(Vec::new());
+        }
         let list = match std::env::var(FILES_VARIABLE) {
             Ok(list) => list,
             Err(std::env::VarError::NotPresent) => String::new(),
@@ -325,4 +330,14 @@ fn wrong_list(name: &str, list: &str, what: String) -> ProfileErrors {
     let found = format!("found {}: {what}", super::error::quoted(list));
     let wrong = Wrong::new(found, "expected places of files with `;` between them");
     ProfileErrors::new(vec![whole_file(name, wrong)])
+}
+
+/// Whether this program has rights that its caller has not, as the kernel saw it when it began.
+fn is_privileged() -> bool {
+    const AT_SECURE: c_ulong = 23;
+    unsafe extern "C" {
+        fn getauxval(kind: c_ulong) -> c_ulong;
+    }
+    // SAFETY: the function only reads what the kernel gave the program at its start.
+    unsafe { getauxval(AT_SECURE) != 0 }
 }

@@ -10,21 +10,34 @@
 //!  assign   assignability of two types                          size of the first, TypeObjects, TypeObjects
 //!  samples  text and JSON of samples                            kind, text
 //!  profiles QoS profiles and applications in XML                text of a file
+//!  link     packets of the rendezvous of the link               a packet
+//!  notes    notes of peers to a node                            frames: who, length, note
+//!  group    words of nodes to a member of a group               how it came in, then frames: who, length, word
+//!  rows     streams and rows in a peer's memory                 whose header, then words
+//!  logs     files of a log                                      frames: which file, length, part of it
 //! ```
 
 mod assignability;
 mod cdr;
 mod compiler;
+mod frames;
+mod group;
 mod kinds;
+mod link;
+mod logs;
 mod meter;
 mod mutate;
+mod notes;
 mod objects;
 mod outcome;
 mod profiles;
+mod rows;
 mod samples;
 
 use std::time::{Duration, Instant};
 
+pub use frames::frame;
+pub use logs::log_of;
 pub use mutate::{Mutator, Random};
 pub use outcome::Outcome;
 
@@ -48,13 +61,18 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 11] = [
     Target { name: "idl", words: compiler::WORDS, longest: 8 << 10, check: compiler::check },
     Target { name: "cdr", words: &[], longest: 4 << 10, check: cdr::check },
     Target { name: "objects", words: &[], longest: 8 << 10, check: objects::check },
     Target { name: "assign", words: &[], longest: 8 << 10, check: assignability::check },
     Target { name: "samples", words: samples::WORDS, longest: 4 << 10, check: samples::check },
     Target { name: "profiles", words: profiles::WORDS, longest: 8 << 10, check: profiles::check },
+    Target { name: "link", words: &[], longest: 2 << 10, check: link::check },
+    Target { name: "notes", words: &[], longest: 2 << 10, check: notes::check },
+    Target { name: "group", words: &[], longest: 4 << 10, check: group::check },
+    Target { name: "rows", words: &[], longest: 8 << 10, check: rows::check },
+    Target { name: "logs", words: &[], longest: 8 << 10, check: logs::check },
 ];
 
 impl Target {

@@ -8,12 +8,25 @@ mod types;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use dds_transport_rdma::shm::wire::{
+    Greeting, Message as Packet, Platform, Reason, encode, encode_greeting,
+};
+use derecho_core::bytes::Wire;
+use derecho_core::group::registry::Registry;
+use derecho_core::group::report::{Progress, Reached, StreamId, SubgroupReport};
+use derecho_core::ids::{NodeId, Rank, RegionId};
+use derecho_core::link::Generation;
+use derecho_core::membership::{Decision, Member, Message, RankSet, Report, View};
+use derecho_core::multicast::entry::{Entry as Sent, Extent};
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::node::ACKS;
+use derecho_core::note::Note;
 use idl_cdr::{DdsType, to_cdr_with};
 use idl_xtypes::{Any, DynamicData, DynamicType, ObjectKind, TypeObjects, object_bytes};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use squall_fuzz::{Mutator, TARGETS, Target};
+use squall_fuzz::{Mutator, TARGETS, Target, frame, log_of};
 use types::*;
 
 fn root() -> &'static Path {
@@ -78,6 +91,31 @@ fn samples_come_back_from_their_text() {
 #[test]
 fn profiles_come_back_from_their_text() {
     holds("profiles", 400);
+}
+
+#[test]
+fn packets_of_the_link_are_read_as_written() {
+    holds("link", 4000);
+}
+
+#[test]
+fn notes_of_peers_do_no_harm() {
+    holds("notes", 1500);
+}
+
+#[test]
+fn words_to_a_group_do_no_harm() {
+    holds("group", 800);
+}
+
+#[test]
+fn words_in_memory_of_peers_are_some_words() {
+    holds("rows", 3000);
+}
+
+#[test]
+fn files_of_logs_are_read_or_refused() {
+    holds("logs", 1500);
 }
 
 #[test]
@@ -167,7 +205,115 @@ fn made() -> Vec<(String, Vec<u8>)> {
             }
         }
     }
+    all.extend(said());
     all
+}
+
+/// What is said between nodes, as correct ones say it.
+fn said() -> Vec<(String, Vec<u8>)> {
+    let mut all = packets();
+    let notes = [
+        Note::Announce { id: 5, bytes: vec![1, 2, 3] },
+        Note::Retract { id: 5 },
+        Note::Attach { reader: 1, stream: RegionId(16), acks: ACKS, line: 2, tethered: true },
+        Note::Attach { reader: 2, stream: RegionId(16), acks: ACKS, line: 3, tethered: false },
+        Note::Accept { reader: 0, entry: 0, message: 0 },
+        Note::End { reader: 1, entry: 4 },
+        Note::Detach { reader: 1, stream: RegionId(16) },
+        Note::Detached { reader: 0 },
+        Note::Part { left: 3, bytes: vec![9; 4] },
+        Note::Part { left: 0, bytes: vec![9; 3] },
+    ];
+    let frames: Vec<Vec<u8>> =
+        notes.iter().zip(0..).map(|(note, who)| frame(who % 3, &note.encode())).collect();
+    for (number, some) in frames.windows(4).step_by(2).chain([&frames[..]]).enumerate() {
+        all.push((format!("notes/said-{number}"), some.concat()));
+    }
+    let words = words();
+    for how in 0..3_u8 {
+        for (number, some) in words.windows(3).chain([&words[..]]).enumerate() {
+            let frames = some.iter().enumerate().map(|(at, word)| frame((at % 2 + 3) as u8, word));
+            let input = [vec![how], frames.collect::<Vec<_>>().concat()].concat();
+            all.push((format!("group/said-{how}-{number}"), input));
+        }
+    }
+    let geometry = Geometry::fitting(1024, 16, 128).unwrap();
+    for (number, how) in [0_u8, 1, 0, 1, 1].into_iter().enumerate() {
+        let mut words = geometry.header().to_vec();
+        words.resize(geometry.words().min(200), 0);
+        for index in 0..10 {
+            let entry = match (index as usize + number) % 4 {
+                0 => Sent::Nulls(3 + number as u32),
+                1 => Sent::End(1 + number as u32),
+                _ => Sent::Message(Extent { position: 2 * index as u32, length: 20 }),
+            };
+            let at = geometry.entry_word(index);
+            words[at..at + 2].copy_from_slice(&entry.encode(index));
+        }
+        let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+        all.push((format!("rows/stream-{number}"), [how].into_iter().chain(bytes).collect()));
+    }
+    for (records, segment) in [(0, 1 << 20), (1, 1 << 20), (3, 600), (6, 1 << 20), (7, 700)] {
+        all.push((format!("logs/log-{records}"), log_of(records, segment)));
+    }
+    all
+}
+
+fn packets() -> Vec<(String, Vec<u8>)> {
+    let platform = Platform { order: 0x0102_0304, word: 8, page: 4096 };
+    let greeting = Greeting { platform, features: 3, node: 77, domain: "domain-0" };
+    let rest = encode_greeting(&greeting);
+    let packets = [
+        Packet::Hello { versions: vec![1, 9], rest: &rest },
+        Packet::Refuse { versions: vec![1], reason: Reason::Full, text: "no room" },
+        Packet::Accept { version: 1 },
+        Packet::Arena { index: 1, bytes: 1 << 20 },
+        Packet::Region { serial: 1, region: 16, arena: 1, offset: 4096, words: 512 },
+        Packet::Ready { serial: 1 },
+        Packet::Note(&[1, 2, 3]),
+        Packet::Goodbye,
+        Packet::Cut { text: "it broke the protocol" },
+        Packet::Retire { index: 1 },
+        Packet::Group,
+    ];
+    let named =
+        |(number, packet): (usize, Packet<'_>)| (format!("link/packet-{number}"), encode(&packet));
+    packets.into_iter().enumerate().map(named).collect()
+}
+
+/// Words to a group: of its rules, of others, and beside them.
+fn words() -> Vec<Vec<u8>> {
+    let member = |node, slot| Member { node: NodeId(node), slot, votes: 1, weight: 1 };
+    let members = vec![member(1, 0), member(2, 1), member(3, 2)];
+    let next = View { group: Generation::NONE, number: 1, members };
+    let stream = StreamId { node: NodeId(2), region: RegionId(4) };
+    let reached = Reached { stream, start: 0, received: 5 };
+    let of_one = SubgroupReport {
+        key: 0,
+        epoch: 0,
+        left: false,
+        readers: vec![NodeId(1), NodeId(2)],
+        reached: vec![reached],
+    };
+    let report = Progress { informed: true, subgroups: vec![of_one] };
+    let cut = Progress::cut([(NodeId(2), &report)].into_iter());
+    let decision = Decision { next, cut };
+    let rules: [Message<Progress>; 6] = [
+        Message::Join { node: NodeId(2), weight: 1 },
+        Message::Join { node: NodeId(4), weight: 1 },
+        Message::Wedged { view: 0, suspects: RankSet::EMPTY, leaves: false, report },
+        Message::Suspects { view: 0, suspects: RankSet::one(Rank(2)) },
+        Message::Accepted { view: 0, ballot: Rank(0), decision: decision.clone() },
+        Message::Decided(decision),
+    ];
+    let rules = rules.iter().map(|rule| [&[0][..], &rule.to_bytes()].concat());
+    let asks = [vec![1], vec![2], vec![3]];
+    let council = rules.chain(asks).map(|word| [vec![0], word.to_bytes()].concat());
+    let snapshot = ((1_u8, 1_u64), (Registry::default(), vec![0_u8; 4])).to_bytes();
+    let starts = (2_u8, vec![((0_u64, 1_u64), ((RegionId(4), 5_u64), 6_u64))]).to_bytes();
+    let direct = |view: u64| ((3_u8, view), vec![7_u8; 9]).to_bytes();
+    let others = [snapshot, starts, direct(1), direct(2), (4_u8, 1_u64).to_bytes()];
+    council.chain(others).chain([(5_u8, 1_u64).to_bytes()]).collect()
 }
 
 fn sample<T: DdsType>(value: &T, encoding: usize) -> (Vec<u8>, String) {

@@ -13,7 +13,7 @@ use derecho_core::memory::{OwnRegion, WORD};
 use rustix::io::Errno;
 
 use super::{Arenas, Doorbell, Freed, ShmLink, own_region};
-use crate::shm::arbiter::ShmArbiter;
+use crate::shm::arbiter::{HandedOver, ShmArbiter};
 use crate::shm::arena::{Kind, NewArena};
 use crate::shm::barrier::{self, Barriers};
 use crate::shm::board::Board;
@@ -81,6 +81,8 @@ impl ShmLink {
 
         let found = find(&folder, node, doorbell.socket())?;
         let awaited = Awaited::new(&found.calls);
+        let handed_over = Arc::new(HandedOver::default());
+        let arbiter = ShmArbiter::new(node, &folder, commands.clone(), Arc::clone(&handed_over));
         let parts = Parts {
             checked,
             folder: folder.clone(),
@@ -91,6 +93,7 @@ impl ShmLink {
             commands: command_receiver,
             command_sender: commands.clone(),
             answers: answer_sender,
+            handed_over: Arc::clone(&handed_over),
         };
         let thread = start(parts, found.calls).inspect_err(|_| folder.leave(node, true))?;
         let link = ShmLink {
@@ -106,7 +109,7 @@ impl ShmLink {
             freed,
             freed_sender,
             board: Arc::new(board),
-            arbiter: Arc::new(ShmArbiter::new(node, &folder)),
+            arbiter: Arc::new(arbiter),
             processes: Arc::default(),
             barrier: barrier::own(barriers),
             peers: Vec::new(),

@@ -209,6 +209,10 @@ impl Rendezvous {
                     Ok(Introduced { node, version }) => {
                         connection.node = Some(node);
                         connection.say(&Message::Accept { version });
+                        // Before the arena: whoever has met this node has what it uses.
+                        if let Some(group) = self.exports.group() {
+                            connection.push(group);
+                        }
                         connection.push(self.exports.header_arena());
                         connection.next_step(Step::Accept);
                         connection.flush();
@@ -227,6 +231,11 @@ impl Rendezvous {
                 if self.checked.config.versions.contains(version) =>
             {
                 connection.next_step(Step::Arena);
+            }
+            (Step::Arena, Message::Group) => {
+                if let Err(fault) = self.on_group(connection, descriptor) {
+                    self.dismiss(connection, &fault.to_string());
+                }
             }
             (Step::Arena, Message::Arena { index: 0, bytes }) => {
                 let added = connection.imports.add_arena(0, *bytes, descriptor);

@@ -7,6 +7,7 @@ use derecho_core::link::Evidence;
 use rustix::io::Errno;
 
 use super::{Connection, Event, Message, Phase, Rendezvous, wire};
+use crate::shm::arbiter::GroupMemory;
 use crate::shm::imports::{Announced, Fault};
 
 impl Rendezvous {
@@ -137,10 +138,26 @@ impl Rendezvous {
                 connection.clear_queue();
                 connection.depart(&self.epoll);
             }
+            Message::Group => self.on_group(connection, descriptor)?,
             Message::Hello { .. } | Message::Refuse { .. } | Message::Accept { .. } => {
                 return Err(Fault::new("it greets again"));
             }
         }
+        Ok(())
+    }
+
+    /// Takes the words of the local group from a node that uses them.
+    pub(super) fn on_group(
+        &mut self,
+        connection: &Connection,
+        descriptor: Option<OwnedFd>,
+    ) -> Result<(), Fault> {
+        let file = descriptor.ok_or_else(|| Fault::new("the group came without memory"))?;
+        let memory = GroupMemory::check(file).map_err(|text| {
+            Fault::new(format!("the memory of the group cannot be trusted: {text}"))
+        })?;
+        let node = connection.node.expect("a node says who it is before it shows memory");
+        self.handed_over.put(connection.key, node, memory);
         Ok(())
     }
 }

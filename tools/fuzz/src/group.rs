@@ -1,0 +1,126 @@
+//! What nodes say to a member of a group, or to one that is about to be one: understood or not, a turn does a bounded amount of
+//! work, and what the words of others leave behind stays within their budgets.
+
+use std::sync::Arc;
+
+use derecho_core::bytes::Wire;
+use derecho_core::group::council::Entrance;
+use derecho_core::group::registry::{Layout, Registry};
+use derecho_core::group::report::{Cut, Progress};
+use derecho_core::group::watch::Patience;
+use derecho_core::group::{
+    CONTROL_LINES, CONTROL_STREAM, Group, Share, State, Terms, control_geometry,
+};
+use derecho_core::ids::{NodeId, Peer, Time};
+use derecho_core::link::{LinkEvent, Sharing};
+use derecho_core::machine::{Effects, Machine};
+use derecho_core::membership::{Message, View};
+use derecho_core::memory::{LINE_WORDS, OwnRegion};
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::subgroup::{Level, SUBGROUP_LINES};
+use derecho_core::node::{ACKS_WORDS, Node};
+use derecho_core::note::Note;
+
+use crate::frames::frames;
+use crate::outcome::{Gathered, Outcome};
+
+/// Peers that speak. The first two are founders where the group has three.
+const PEERS: u8 = 3;
+/// A turn of so small a group does no more.
+const MOST_WORK: usize = 4096;
+
+/// A state of which nothing follows.
+struct Nothing;
+
+impl State for Nothing {
+    fn apply(&mut self, _: NodeId, _: &[u8]) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn forget(&mut self, _: NodeId) {}
+
+    fn keys(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn layout(&self, _: u64, _: &View) -> Layout {
+        Layout { level: Level::Atomic, seats: Vec::new() }
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn restore(&mut self, _: &[u8]) -> bool {
+        true
+    }
+}
+
+fn group(founders: &[u128]) -> Group<Nothing> {
+    let node = Node::new(NodeId(1), OwnRegion::heap(ACKS_WORDS), Arc::new(|| {}));
+    let lines = OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS);
+    let geometry = control_geometry();
+    let memory = SenderMemory::with_nulls(OwnRegion::heap(geometry.words()), geometry);
+    let control = Share { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, memory)) };
+    let entrance = Entrance::Network(founders.iter().map(|node| (NodeId(*node), 1)).collect());
+    let (patience, ablation) = (Patience::default(), Ablation::default());
+    Group::new(node, Terms { entrance, weight: 1, patience, ablation }, Nothing, control, None)
+}
+
+/// What is read is written and read as the same.
+fn comes_back<T: Wire + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> bool {
+    let read = T::from_bytes(bytes);
+    if let Some(read) = &read {
+        assert_eq!(T::from_bytes(&read.to_bytes()).as_ref(), Some(read), "read as written");
+    }
+    read.is_some()
+}
+
+pub(crate) fn check(bytes: &[u8]) -> Outcome {
+    let mut gathered = Gathered::default();
+    let [how, words @ ..] = bytes else { return gathered.outcome() };
+    // A member of its own group, a founder of three, a joiner.
+    let founders: &[u128] = match how % 3 {
+        0 => &[1],
+        1 => &[1, 2, 3],
+        _ => &[2],
+    };
+    gathered.kind(how % 3);
+    let mut group = group(founders);
+    let mut effects = Effects::new();
+    for index in 0..PEERS {
+        let (peer, node) = (Peer(index.into()), NodeId(u128::from(index) + 2));
+        let sharing = Sharing::Shared;
+        group.handle(LinkEvent::PeerUp { peer, node, sharing, place: None }, &mut effects);
+    }
+    let mut now = 0;
+    for (who, said) in frames(words) {
+        if let [0, rest @ ..] = said {
+            let rule = Vec::<u8>::from_bytes(rest).unwrap_or_default();
+            gathered.kind(rule.get(..2));
+            if let [0, rule @ ..] = &rule[..] {
+                gathered.kind(comes_back::<Message<Progress>>(rule));
+            }
+        }
+        let readers: [fn(&[u8]) -> bool; 3] =
+            [comes_back::<Registry>, comes_back::<Cut>, comes_back::<Progress>];
+        for read in readers {
+            gathered.kind(read(said));
+        }
+        let peer = Peer(u32::from(who % PEERS));
+        let note = Note::Part { left: 0, bytes: said.to_vec() }.encode();
+        group.handle(LinkEvent::Note { peer, bytes: note }, &mut effects);
+        // Some time passes, so that whoever is waited for is suspected in the end.
+        now += 1_000_000 * u64::from(who / PEERS);
+        let done = group.turn(Time(now), &mut effects);
+        assert!(done <= MOST_WORK, "a turn did {done} things");
+        gathered.size(effects.take_posts().count());
+        effects.clear();
+        while let Some(event) = group.next_event() {
+            gathered.kind(core::mem::discriminant(&event));
+        }
+        gathered.kind((group.standing(), group.view().number, group.is_informed()));
+    }
+    gathered.outcome()
+}

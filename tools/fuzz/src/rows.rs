@@ -1,0 +1,97 @@
+//! Memory that a peer writes and this node reads word by word: a stream's header and entries, and a row of the state table. Every word
+//! is some word, and what is read lies within the memory.
+
+use std::sync::Arc;
+
+use derecho_core::memory::OwnRegion;
+use derecho_core::multicast::entry::Entry;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::incoming::Incoming;
+use derecho_core::row;
+use derecho_core::sst::Row;
+
+use crate::outcome::{Gathered, Outcome};
+
+row! {
+    /// A column of each kind.
+    struct Columns {
+        number: u64,
+        small: i16,
+        real: f64,
+        truth: bool,
+        truths: [bool; 9],
+        bytes: [u8; 11],
+        words: [u32; 3],
+    }
+}
+
+/// Memory is no larger, whatever its header says.
+const MOST_WORDS: usize = 1 << 12;
+
+pub(crate) fn check(bytes: &[u8]) -> Outcome {
+    let mut gathered = Gathered::default();
+    let [how, bytes @ ..] = bytes else { return gathered.outcome() };
+    let words = bytes.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    });
+    let words: Vec<u64> = words.take(MOST_WORDS).collect();
+    row_of(&words, &mut gathered);
+    let usual = Geometry::fitting(1024, 16, 128).expect("a small shape");
+    let region = OwnRegion::heap(MOST_WORDS.max(usual.words()));
+    words.iter().enumerate().for_each(|(index, word)| region.word(index).publish(*word));
+    let replica = region.replica();
+    let geometry = match how & 1 {
+        // The words of the header are those of the input.
+        0 => Geometry::read(&replica),
+        _ => Ok(Some(usual)),
+    };
+    gathered.kind(geometry.is_ok());
+    if let Ok(Some(geometry)) = geometry {
+        assert!(geometry.words() <= replica.words(), "a stream that is longer than its memory");
+        stream(Incoming::new(replica, geometry, Arc::new(|| {})), geometry, &mut gathered);
+    }
+    gathered.outcome()
+}
+
+fn row_of(words: &[u64], gathered: &mut Gathered) {
+    let read = Columns::take(&mut |index| words.get(index).copied().unwrap_or(0));
+    let mut written = vec![0; Columns::WORDS];
+    read.put(&mut |index, word| written[index] = word);
+    let again = Columns::take(&mut |index| written[index]);
+    let mut same = vec![0; Columns::WORDS];
+    again.put(&mut |index, word| same[index] = word);
+    assert_eq!(written, same, "a row is read as it was written");
+    gathered.kind((read.truth, read.small.signum(), read.number.count_ones()));
+    assert!(read.truths.iter().filter(|truth| **truth).count() <= 9);
+    let _ = (read.real.is_nan(), read.bytes, read.words);
+}
+
+fn stream(mut incoming: Incoming, geometry: Geometry, gathered: &mut Gathered) {
+    let most = geometry.entries();
+    loop {
+        let received = incoming.receive(most);
+        gathered.kind(received.is_ok());
+        let Ok(count @ 1..) = received else { break };
+        assert!(count as u64 <= most, "more than a lap");
+        gathered.size(count);
+        while incoming.taken() < incoming.entries() {
+            match incoming.take() {
+                Ok(Entry::Message(extent)) => {
+                    let end = extent.first_byte(geometry) + extent.length as usize;
+                    assert!(end <= geometry.words() * 8, "a record beyond the memory");
+                    assert!(extent.chunk(geometry) < geometry.chunks());
+                    gathered.kind("message").size(extent.length as usize);
+                }
+                Ok(Entry::Nulls(run)) => {
+                    gathered.kind("nulls").size(run as usize);
+                }
+                Ok(Entry::End(_)) => {
+                    gathered.kind("end");
+                }
+                Err(_) => return,
+            }
+        }
+    }
+}
