@@ -51,7 +51,7 @@ fn take(reader: &DataReader<Mark>, count: usize) {
     let mut taken = 0;
     while taken < count {
         assert!(Instant::now() < deadline, "{taken} samples of {count} came");
-        taken += reader.take(.., Timeout::millis(100)).unwrap().into_iter().count();
+        taken += reader.take(.., Timeout::millis(100)).unwrap().count();
     }
 }
 

@@ -101,7 +101,7 @@ fn a_reader_that_replaces_another_one_lacks_nothing() {
         let taking = scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
                 let samples = reader.take(.., Timeout::millis(10)).unwrap();
-                samples.into_iter().for_each(|sample| got.take_in(&sample));
+                samples.for_each(|sample| got.take_in(&sample));
             }
         });
         let said = restless.try_hear();

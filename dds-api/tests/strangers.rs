@@ -86,7 +86,7 @@ fn act_stranger(folder: &Path) {
     let acks = link.open(ACKS, ACKS_WORDS).unwrap();
     let me = link.node();
     let mut duty = Duty::new(Node::new(me, acks, Arc::new(|| {})), link);
-    let (mut peers, deadline) = (BTreeSet::<Peer>::new(), Instant::now() + PATIENCE);
+    let (mut peers, deadline) = (BTreeSet::<Peer>::new(), Instant::now() + 3 * PATIENCE);
     let turn = |duty: &mut Duty<Node, ShmLink>, peers: &mut BTreeSet<Peer>| {
         duty.turn(clock::now());
         while let Some(event) = duty.machine.next_event() {
