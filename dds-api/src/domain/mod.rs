@@ -12,7 +12,6 @@ pub(crate) mod enabling;
 mod entity;
 mod entity_group;
 mod factory;
-mod farewell;
 mod hints;
 mod lookup;
 mod participant;

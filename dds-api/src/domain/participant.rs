@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use dds_transport_rdma::shm::environment;
 use derecho_core::ids::Time;
@@ -17,7 +18,6 @@ use super::attendant::Attendant;
 use super::collector::Collector;
 use super::config::ParticipantConfig;
 use super::factory::DomainParticipantFactory;
-use super::farewell::Farewell;
 use super::participant_policies::ParticipantPolicies;
 use super::profiles::{Following, Profiles, QosReload, Shared};
 use super::rejoin::Rejoiner;
@@ -38,6 +38,8 @@ use crate::topic::{
 
 /// The greatest domain number, as in the standard's default port mapping.
 const GREATEST_DOMAIN: u32 = 232;
+/// How long a participant that ends waits until the others have heard of it.
+const GOODBYE: Duration = Duration::from_millis(500);
 /// Says where logs are kept, if the configuration does not.
 const LOG_FOLDER: &str = "SQUALL_LOG_FOLDER";
 
@@ -113,7 +115,7 @@ impl Inner {
         self.domain
     }
 
-    /// It leaves its domain, and its calls say so from then on. Others count it until no sample in hand lies in their memory.
+    /// It leaves its domain, and its calls say so from then on.
     pub(super) fn end(&self) {
         if self.lifecycle.delete().is_none() {
             return;
@@ -129,7 +131,16 @@ impl Inner {
         self.delete_builtin();
         self.collector.end();
         self.roster.end();
-        Farewell { engine: self.engine.clone(), standing: Arc::clone(&self.standing) }.say();
+        // Who says goodbye is waited for by nobody. Others that do not answer are left all the same.
+        self.engine.act(|machine, _, _| machine.leave());
+        let deadline = Timeout::from(GOODBYE).deadline();
+        self.engine.wait(deadline, || self.standing.has_ended());
+        // When the participant is gone, so is its hold on its folder of logs; unless its disk does not answer in time.
+        let ending = self.engine.act(|machine, _, _| machine.take_ending());
+        if ending.is_some_and(|ending| ending.join().is_err()) {
+            tracing::error!("the thread that ends logs panicked");
+        }
+        self.engine.stop();
     }
 }
 

@@ -235,11 +235,6 @@ impl ParticipantMachine {
         format!("{me}: {:?}, {:?}, {}", self.group.standing(), self.peers, self.group.describe())
     }
 
-    /// Whether samples that the application still has lie in memory of participants that are there.
-    pub(crate) fn refers_to_others(&self) -> bool {
-        !self.peers.is_empty() && self.group.node().refers_to_peers()
-    }
-
     /// This participant wants to leave the domain; its [`Standing`] says when it has.
     pub(crate) fn leave(&mut self) {
         self.leaves = true;
