@@ -413,13 +413,6 @@ impl Node {
         }
     }
 
-    /// Whether the application, or a reader's queue, still has records that lie in memory of peers.
-    pub fn refers_to_peers(&self) -> bool {
-        let mut subscriptions = self.subscriptions.iter();
-        subscriptions.any(|it| it.origin != Origin::Own && it.is_held())
-            || self.subgroups.iter().any(|founded| founded.subgroup.refers_to_peers())
-    }
-
     /// Whether there is something that the upper layer should know.
     #[inline]
     pub fn has_events(&self) -> bool {

@@ -37,7 +37,7 @@ impl<S: State> Group<S> {
     pub(super) fn install(&mut self, decision: &Decision<Progress>, effects: &mut Effects) {
         let Decision { next, cut } = decision;
         let early = planted(Fault::SnapshotEarly).then(|| self.snapshot());
-        self.expected.clear();
+        self.pass_over_expected();
         self.forget_walk_debts();
         self.finish_at(CONTROL, cut);
         self.attend_control();
@@ -103,6 +103,20 @@ impl<S: State> Group<S> {
         for (from, snapshot) in self.control.take_early() {
             if stays(&from) {
                 self.inform(from, snapshot);
+            }
+        }
+    }
+
+    /// Passes over the epochs of the view before that no subgroup of this node could be told.
+    fn pass_over_expected(&mut self) {
+        let me = self.node.id();
+        let rank = self.installed.rank_of(me);
+        let slot = rank.map(|rank| usize::from(self.installed.member(rank).slot));
+        for (key, epoch) in core::mem::take(&mut self.expected) {
+            let id = self.walks.get(&key).and_then(Walk::id);
+            let Some((id, slot)) = id.zip(slot) else { continue };
+            if epoch.layout.seat_of(me).is_some() {
+                self.node.pass_over_untold(id, (epoch.number, epoch.name), slot);
             }
         }
     }

@@ -104,6 +104,18 @@ impl<R: Report> Row<R> {
     }
 }
 
+/// Decision on the word of a node that it lets in.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Hearsay<R: Report> {
+    node: NodeId,
+    decision: Decision<R>,
+    /// Words of that node in the view of the decision. The node says them once.
+    later: Vec<Message<R>>,
+}
+
+/// Most words of one node that are kept for the view of a decision that is hearsay.
+const LATER_WORDS: usize = 2 * RankSet::MOST;
+
 /// Membership of one node in its group. See the [module](super).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Membership<R: Report> {
@@ -132,7 +144,7 @@ pub struct Membership<R: Report> {
     /// Members that have no vote yet are to get theirs.
     promotes: bool,
     /// Decisions on the word of nodes that they let in (I-332).
-    hearsay: Vec<(NodeId, Decision<R>)>,
+    hearsay: Vec<Hearsay<R>>,
     actions: Vec<Action<R>>,
 }
 
@@ -407,6 +419,7 @@ impl<R: Report> Membership<R> {
 
     /// A message has come.
     pub fn hear(&mut self, from: NodeId, message: Message<R>) {
+        let Some(message) = self.keep_for_later(from, message) else { return };
         match message {
             Message::Join { node, weight } => self.wants_to_join(from, node, weight),
             Message::Decided(decision) => {
@@ -455,19 +468,36 @@ impl<R: Report> Membership<R> {
     fn note_hearsay(&mut self, from: NodeId, decision: Decision<R>) {
         let next = &decision.next;
         let follows = next.group == self.view.group && next.number == self.view.number + 1;
-        let is_new = self.hearsay.iter().all(|(node, _)| *node != from);
+        let is_new = self.hearsay.iter().all(|hearsay| hearsay.node != from);
         let fits = self.hearsay.len() < RankSet::MOST;
         if follows && next.rank_of(from).is_some() && is_new && fits {
-            self.hearsay.push((from, decision));
+            self.hearsay.push(Hearsay { node: from, decision, later: Vec::new() });
         }
+    }
+
+    /// Keeps what a node says in the view of a decision that is hearsay until now. Returns any other message.
+    fn keep_for_later(&mut self, from: NodeId, message: Message<R>) -> Option<Message<R>> {
+        let (Message::Wedged { view, .. }
+        | Message::Suspects { view, .. }
+        | Message::Accepted { view, .. }) = &message
+        else {
+            return Some(message);
+        };
+        let is_later = *view == self.view.number + 1;
+        let mut hearsay = self.hearsay.iter_mut().filter(|_| is_later);
+        let Some(hearsay) = hearsay.find(|it| it.node == from) else { return Some(message) };
+        if hearsay.later.len() < LATER_WORDS {
+            hearsay.later.push(message);
+        }
+        None
     }
 
     /// Believes what was noted, if this member would go out otherwise: it is cut off, or nobody tells it what the kernel has
     /// picked.
     pub(super) fn believe_hearsay(&mut self) {
-        if (self.is_unread() || self.is_cut_off()) && !self.hearsay.is_empty() {
-            let (_, decision) = self.hearsay.remove(0);
-            self.decided(decision);
+        if self.is_unread() || self.is_cut_off() {
+            let decision = self.hearsay.first().map(|hearsay| hearsay.decision.clone());
+            decision.into_iter().for_each(|decision| self.decided(decision));
         }
     }
 

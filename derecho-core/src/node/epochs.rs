@@ -241,6 +241,14 @@ impl Node {
         }
     }
 
+    /// Passes over an epoch that this node could not be told before a view change took its place, in which it was to have
+    /// this line slot: its leavers may have been told (I-260).
+    pub fn pass_over_untold(&mut self, id: SubgroupId, (number, name): (u64, u64), slot: usize) {
+        if let Some(subgroup) = self.subgroup_mut(id) {
+            subgroup.pass_over_told(number, name, slot);
+        }
+    }
+
     /// Goes on with this epoch when the one before is over and all that has to be known of the members is
     /// there; [`NodeEvent::Begun`] follows, or [`NodeEvent::Left`] if this node is not one of
     /// them. `memory`: what it sends from, if it begins to. `false` if that makes no sense.

@@ -82,11 +82,6 @@ impl Subscription {
 
     /// Whether the sender may still have something to wait for, or this node something to hear.
     pub(super) fn is_occupied(&self) -> bool {
-        self.is_unanswered() || self.is_held()
-    }
-
-    /// Whether records of the stream are still referred to.
-    pub(super) fn is_held(&self) -> bool {
-        self.receiver.as_ref().is_some_and(Reception::is_held)
+        self.is_unanswered() || self.receiver.as_ref().is_some_and(Reception::is_held)
     }
 }

@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use super::{Action, Decision, Fate, Membership, Row, Standing};
+use super::{Action, Decision, Fate, Hearsay, Membership, Row, Standing};
 use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Rank};
 use crate::membership::arbitration::{Arbitration, Known, Verdict};
@@ -263,9 +263,13 @@ impl<R: Report> Membership<R> {
         (self.gone, self.held_back) = (RankSet::EMPTY, RankSet::EMPTY);
         (self.wedged, self.reported, self.promotes) = (false, false, false);
         (self.asked, self.winner) = (None, None);
-        self.hearsay.clear();
+        let mut hearsay = mem::take(&mut self.hearsay);
+        hearsay.retain(|hearsay| hearsay.decision == decision);
         self.joiners.retain(|node, _| self.view.rank_of(*node).is_none());
         self.actions.push(Action::Install(decision));
+        for Hearsay { node, later, .. } in hearsay {
+            later.into_iter().for_each(|message| self.hear(node, message));
+        }
         // Whoever failed meanwhile is the next change's.
         for (node, gone) in later {
             let ranks = self.view.rank_of(node).into_iter().collect();

@@ -99,12 +99,6 @@ impl Subgroup {
         self.sources.iter().any(|source| source.incoming.is_held())
     }
 
-    /// Whether this node refers to anything of the senders on other nodes, in this epoch or in one that it has left.
-    pub fn refers_to_peers(&self) -> bool {
-        let of_peer = |source: &Source| source.origin.0.is_some() && source.incoming.is_held();
-        self.sources.iter().any(of_peer) || !self.parted.is_empty()
-    }
-
     /// Stops (I-32). Applications go on claiming and committing.
     pub fn wedge(&mut self) {
         if self.phase.is_at_work() {
@@ -188,7 +182,7 @@ impl Subgroup {
         }
     }
 
-    /// Passes over an epoch that this member was told of and has not begun, in which it was to have this line slot: the leavers
+    /// Passes over an epoch that this member has not begun, or was not told, in which it was to have this line slot: the leavers
     /// of that epoch may say under its name that they have finished (I-260).
     pub fn pass_over_told(&mut self, epoch: u64, name: u64, slot: usize) {
         self.passed.push(Bank::new(epoch, name, slot));
