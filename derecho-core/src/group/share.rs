@@ -73,7 +73,7 @@ pub(super) fn stream_memory(key: u64, share: &Share) -> Option<((u64, RegionId),
 
 impl<S: State> Group<S> {
     /// Brings what this node needs in a subgroup; to be done before the state says that it is a member.
-    /// Its regions are used for no other one, and for this one until it is [left](GroupEvent::Left).
+    /// Its regions are used for no other one, and for this one until it is [left](super::GroupEvent::Left).
     ///
     /// The memory of an earlier stream of this node is used for the epochs of that stream that are still to come (I-78).
     pub fn bring(&mut self, key: u64, share: Share) {
