@@ -64,7 +64,7 @@ fn act_comes_and_goes(folder: &Path) {
     listen();
 }
 
-/// The same beside a writer of the same participant, which stays.
+/// Creates and deletes a reader beside a writer of the same participant, which stays.
 fn act_comes_and_goes_beside_a_writer(folder: &Path) {
     let participant = join(folder);
     let topic = topic(&participant);

@@ -245,7 +245,7 @@ fn a_torn_tail_is_told_and_is_no_error() {
     assert_eq!(fs::metadata(&file).unwrap().len(), bytes.len() as u64);
 }
 
-/// What was synced and is not there any more is no torn tail, and no empty log (I-97).
+/// A log that lacks what was synced is no torn tail, and no empty log (I-97).
 #[test]
 fn a_log_that_was_cut_or_is_gone_is_an_error() {
     let place = Place::new();

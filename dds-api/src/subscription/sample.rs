@@ -77,9 +77,9 @@ pub struct SampleInfo {
 /// A plain sample is read where its writer built it; as long as it is held, the writer cannot use
 /// that part of its memory again, but can use the rest. Reading in place relies on the writer's process to leave a held sample
 /// alone: whoever does not trust it gives its reader
-/// [`copied`](crate::subscription::DataReaderBuilder::copied). A sample in hand stays as it is when its reader and its topic are
-/// deleted, as long as its participant is there: whoever keeps samples keeps the participant. There is another exception: a process that is stopped for
-/// longer than the [`member_timeout`](crate::domain::ParticipantConfig::member_timeout) while others wait for
+/// [`copied`](crate::subscription::DataReaderBuilder::copied). A sample in hand stays as it is when its reader and its
+/// topic are deleted, as long as its participant is there: whoever keeps samples keeps the participant. There is
+/// another exception: a process that is stopped for longer than the [`member_timeout`](crate::domain::ParticipantConfig::member_timeout) while others wait for
 /// it is isolated, and what it still holds may be written anew. Whoever may be stopped asks
 /// [`is_isolated`](crate::domain::DomainParticipant::is_isolated) after it has read what matters. Where samples are
 /// [kept](crate::topic::TopicBuilder::transient_local) and the participant may

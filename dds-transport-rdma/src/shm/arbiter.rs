@@ -1,4 +1,4 @@
-//! What this host decides for the local group of a domain: a page of words that all nodes of the group share.
+//! Decisions of this host for the local group of a domain: a page of words that all nodes of the group share.
 //!
 //! Owns: this node's seat, which memory the words lie in, and who counts as living. Never does: say by which
 //! rules the words change ([`derecho_core::link::host`] does), or hold a lock that outlives its holder.
@@ -44,9 +44,9 @@ pub(crate) use page::{GroupMemory, HandedOver};
 use page::{Page, SEATS};
 use record::Record;
 
-/// How long a node that asks waits for others who ask, or join, or have the words.
+/// Longest wait of a node that asks for others that ask, join, or have the words.
 const WAIT_LIMIT: Duration = Duration::from_millis(200);
-/// Between two looks at whether those who have the words live.
+/// Time between two looks at whether the nodes that have the words live.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The arbiter of one node.
@@ -81,9 +81,9 @@ struct Held {
     record: Record,
 }
 
-/// Where the words are.
+/// Place of the words.
 enum Words<'a> {
-    /// This node has a seat there.
+    /// Words among which this node has a seat.
     Own(&'a Page),
     /// A peer has handed them over, or this node has just made them.
     Found(Arc<GroupMemory>),
@@ -205,6 +205,19 @@ impl ShmArbiter {
         }
     }
 
+    /// The first of these nodes that is there.
+    fn first_living(
+        &self,
+        nodes: impl IntoIterator<Item = NodeId>,
+    ) -> Result<Option<NodeId>, LinkError> {
+        for node in nodes {
+            if self.lives(node)? {
+                return Ok(Some(node));
+            }
+        }
+        Ok(None)
+    }
+
     /// Takes the lock and finds the words of this host. If there are none, makes them, or returns `None` if this node
     /// only wants to look.
     fn words(&self, may_make: bool) -> Result<Option<(Held, Words<'_>)>, LinkError> {
@@ -222,21 +235,14 @@ impl ShmArbiter {
             }
             let wanted = held.record.memory;
             // A node that hands words over has a seat, and as long as it lives no other words are made.
-            for node in self.handed_over.of_others(wanted) {
-                if self.lives(node)? {
-                    return Err(wrong(&path, CHANGED));
-                }
+            if self.first_living(self.handed_over.of_others(wanted))?.is_some() {
+                return Err(wrong(&path, CHANGED));
             }
             if let Some(memory) = wanted.and_then(|identity| self.handed_over.get(identity)) {
                 return Ok(Some((held, Words::Found(memory))));
             }
-            let mut user = None;
-            for node in held.record.nodes.iter().filter(|node| **node != self.node) {
-                if self.lives(*node)? {
-                    user = Some(*node);
-                    break;
-                }
-            }
+            let users = held.record.nodes.iter().copied().filter(|node| *node != self.node);
+            let user = self.first_living(users)?;
             let (Some(user), Some(wanted)) = (user, wanted) else {
                 if !may_make {
                     return Ok(None);

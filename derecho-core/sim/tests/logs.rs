@@ -83,7 +83,7 @@ fn segments(disk: &SimDisk) -> Vec<String> {
     disk.files().into_iter().filter(|name| name.ends_with(".log")).collect()
 }
 
-/// What is wrong, when it is opened, when it is read, and when it is surveyed.
+/// Faults of a log: when it is opened, when it is read, and when it is surveyed.
 fn what_is_wrong(disk: &mut SimDisk) -> LogError {
     let read = StreamLog::read(disk, (OWNER, STREAM), Check::All).map(|_| ()).unwrap_err();
     let survey = survey(disk, (OWNER, STREAM), |_| {}).unwrap();
@@ -134,7 +134,7 @@ fn a_segment_that_was_truncated_is_noticed() {
     }
 }
 
-/// What a crash tears beyond what was synced is still cut, and so is what the log itself makes shorter.
+/// A tail that a crash tears beyond the last sync is still cut, and so is a log that makes itself shorter.
 #[test]
 fn a_log_that_became_shorter_by_itself_is_opened() {
     let mut disk = written(60);

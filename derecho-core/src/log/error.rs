@@ -106,11 +106,11 @@ pub enum LogError {
     },
     /// Something of a log that was synced is not there any more (I-97).
     Lost {
-        /// Of which stream.
+        /// Stream of the log.
         stream: StreamKey,
         /// The version in the name of the segment that it was in.
         version: Version,
-        /// Where that segment ends, and how far it was synced at least; none if it is gone.
+        /// End of that segment, and the offset up to which it was synced at least; none if the segment is gone.
         end: Option<(u64, u64)>,
     },
     /// Somebody else writes in this folder.

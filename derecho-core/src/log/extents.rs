@@ -1,4 +1,4 @@
-//! How far each log of a folder reached when it was last synced: what whoever opens it has to find (I-97).
+//! Reach of each log of a folder at its last sync: an opened log has to reach as far (I-97).
 //!
 //! Owns: the file `extents`. Never does: say more than what was synced. What it says is a lower bound, which may lag behind, and is
 //! lowered before a log becomes shorter.
@@ -28,14 +28,14 @@ pub(super) const FILE: &str = "extents";
 
 const MAGIC: Magic = *b"SQUALEXT";
 const ENTRY: [u8; 4] = *b"SqEx";
-/// Where what an entry's sum vouches for begins.
+/// Offset in an entry from which on its sum vouches for the bytes.
 const BODY: usize = 8;
 /// Bytes of an entry.
 const LENGTH: usize = 56;
 /// Bytes of a stream's two entries.
 const PAIR: u64 = 2 * SECTOR;
 
-/// What the segments of a log reach over.
+/// Reach of the segments of a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Extent {
     /// The version in the first segment's name is at most this one.
@@ -54,7 +54,7 @@ impl Extent {
         self.last > Version(0)
     }
 
-    /// What is missing of a log whose first and last segments have these names; `None` if nothing is.
+    /// Version that is missing in a log whose first and last segments have these names; `None` if nothing is.
     pub(super) fn missing(&self, segments: Option<(Version, Version)>) -> Option<Version> {
         let (first, last) = segments.unwrap_or((Version(u64::MAX), Version(0)));
         match self.is_known() {
@@ -70,7 +70,7 @@ impl Extent {
     }
 }
 
-/// Where a stream's entries are, and which was written last.
+/// Place of a stream's entries, and the number of the one that was written last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ExtentSlot {
     at: u64,
@@ -111,7 +111,7 @@ impl ExtentSlot {
         Ok(slot)
     }
 
-    /// Says that a log reaches over this, all of which is synced. It may be lost with the power.
+    /// Notes that a log reaches over this, all of which is synced. The note may be lost with the power.
     pub(super) fn note(&mut self, disk: &mut impl Disk, extent: Extent) -> Result<(), LogError> {
         self.sequence += 1;
         let mut bytes = Vec::from(ENTRY);
@@ -123,7 +123,7 @@ impl ExtentSlot {
         disk.write_at(FILE, at, &bytes).map_err(LogError::of(FILE))
     }
 
-    /// The same, for good: neither entry says anything else when this answers.
+    /// Notes the same for good: neither entry says anything else when this answers.
     pub(super) fn keep(&mut self, disk: &mut impl Disk, extent: Extent) -> Result<(), LogError> {
         for _ in 0..2 {
             self.note(disk, extent)?;
@@ -135,7 +135,7 @@ impl ExtentSlot {
 
 type Known = Option<(ExtentSlot, Extent)>;
 
-/// Of each place for a stream what its entries say; `None` if there is no such file.
+/// Content of each pair of entries; `None` if there is no such file.
 fn pairs(disk: &mut impl Disk) -> Result<Option<Vec<Known>>, LogError> {
     let length = match disk.length(FILE) {
         Err(DiskError::NotFound) => return Ok(None),
@@ -156,7 +156,7 @@ fn pairs(disk: &mut impl Disk) -> Result<Option<Vec<Known>>, LogError> {
     Ok(Some(pairs.map(known).collect()))
 }
 
-/// What an entry says; `None` if it is none, or torn.
+/// Content of an entry; `None` if the bytes are no entry, or a torn one.
 fn entry(bytes: &[u8], sum: Checksum) -> Option<(StreamKey, u64, Extent)> {
     let bytes = bytes.get(..LENGTH)?;
     let reader = &mut Reader::new(bytes.strip_prefix(&ENTRY)?);
@@ -165,7 +165,7 @@ fn entry(bytes: &[u8], sum: Checksum) -> Option<(StreamKey, u64, Extent)> {
     (vouched == sum(&bytes[BODY..])).then_some((stream, sequence, extent))
 }
 
-/// What is known of each stream in a folder.
+/// Known reach of each stream in a folder.
 ///
 /// # Errors
 /// What the disk says, or that the file is not sound.
@@ -177,7 +177,7 @@ pub(super) fn all(disk: &mut impl Disk) -> Result<BTreeMap<StreamKey, Extent>, L
         .collect())
 }
 
-/// What is known of a stream.
+/// Known reach of a stream.
 ///
 /// # Errors
 /// As of [`all`].

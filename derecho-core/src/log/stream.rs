@@ -93,7 +93,7 @@ pub struct StreamLog {
     /// Up to where readers have read that hold what follows.
     pub(super) pins: Vec<(u64, Version)>,
     pub(super) next_pin: u64,
-    /// Where it is said how far the log reaches (I-97); none if it is only read, or there was no room.
+    /// Entries that say how far the log reaches (I-97); none if the log is only read, or there was no room for them.
     pub(super) extent: Option<ExtentSlot>,
 }
 
@@ -390,13 +390,13 @@ impl StreamLog {
 }
 
 impl StreamLog {
-    /// What the files reach over that are there for good.
+    /// Reach of the files that are there for good.
     pub(super) fn reaches(&self) -> Extent {
         let first = self.segments.first().map_or(Version(0), |first| first.header.version);
         Extent { first, last: self.active().header.version, end: self.durable_end }
     }
 
-    /// Says how far the log reaches now. What was said before is right as well.
+    /// Notes how far the log reaches now. The note before is right as well.
     pub(super) fn note_extent(&mut self, disk: &mut impl Disk) {
         let extent = self.reaches();
         if let Some(slot) = &mut self.extent {
@@ -405,7 +405,7 @@ impl StreamLog {
         }
     }
 
-    /// Says nothing any more of how far the log reaches, for good, before it becomes shorter.
+    /// Clears the note of how far the log reaches, for good, before the log becomes shorter.
     pub(super) fn forget_extent(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
         self.extent.as_mut().map_or(Ok(()), |slot| slot.keep(disk, Extent::default()))
     }

@@ -208,7 +208,7 @@ impl Node {
             if let Some(Next { epoch, .. }) = founded.next.take() {
                 let own = epoch.own();
                 if let Some(own) = own {
-                    founded.subgroup.pass_over_told(epoch.number, epoch.name, own.slot);
+                    founded.subgroup.expect_partings_in(epoch.number, epoch.name, own.slot);
                 }
                 founded.subgroup.pass_over(own.is_some_and(|own| own.member.reads));
             }
@@ -245,7 +245,7 @@ impl Node {
     /// this line slot: its leavers may have been told (I-260).
     pub fn pass_over_untold(&mut self, id: SubgroupId, (number, name): (u64, u64), slot: usize) {
         if let Some(subgroup) = self.subgroup_mut(id) {
-            subgroup.pass_over_told(number, name, slot);
+            subgroup.expect_partings_in(number, name, slot);
         }
     }
 

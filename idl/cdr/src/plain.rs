@@ -44,7 +44,7 @@ impl<T> PlainLayout<T> {
         Self { size, align, hash, clear: None, proof_for: PhantomData }
     }
 
-    /// The same type, with padding that `clear` overwrites with zeros. It gets the bytes of a value.
+    /// Layout of the same type, with padding that `clear` overwrites with zeros. It gets the bytes of a value.
     #[must_use]
     pub const fn with_padding(self, clear: fn(&mut [u8])) -> Self {
         Self { clear: Some(clear), ..self }

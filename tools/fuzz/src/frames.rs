@@ -4,7 +4,7 @@
 //!   who: u8   length: u16, little endian   bytes      as often as it fits; the last one may be shorter than it says
 //! ```
 
-/// What was said: who by, and the bytes.
+/// Words of a node: the node, and the bytes.
 pub(crate) fn frames(mut input: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
         let (&[who, low, high], rest) = input.split_first_chunk()?;

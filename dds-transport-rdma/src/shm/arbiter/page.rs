@@ -144,7 +144,7 @@ pub(crate) struct HandedOver {
     arrived: Condvar,
 }
 
-/// What one peer has handed over.
+/// Memory that one peer has handed over.
 struct Handed {
     by: NodeId,
     memory: Arc<GroupMemory>,

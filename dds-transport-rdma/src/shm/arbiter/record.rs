@@ -21,7 +21,7 @@ use super::page::{Identity, SEATS};
 
 /// The file's size.
 const BYTES: usize = 8 << 10;
-/// How a file of this form begins.
+/// First bytes of a file of this form.
 const MAGIC: u64 = u64::from_le_bytes(*b"SquallG2");
 const NODES: usize = 64;
 const NODE_BYTES: usize = size_of::<u128>();
@@ -29,7 +29,7 @@ const END: usize = NODES + SEATS * NODE_BYTES;
 
 const _: () = assert!(END <= BYTES);
 
-/// What the file says.
+/// Content of the file.
 pub(super) struct Record {
     /// The memory with the words; `None` before there is any.
     pub(super) memory: Option<Identity>,

@@ -10,7 +10,7 @@ use super::World;
 use super::court::Court;
 use super::root::Root;
 
-/// What is kept in the run of this seed.
+/// Keeping of the run of this seed.
 pub(crate) fn retention(seed: u64) -> Retention {
     let retention = match seed % 3 {
         0 => Retention::default(),

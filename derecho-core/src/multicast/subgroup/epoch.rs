@@ -182,9 +182,9 @@ impl Subgroup {
         }
     }
 
-    /// Passes over an epoch that this member has not begun, or was not told, in which it was to have this line slot: the leavers
-    /// of that epoch may say under its name that they have finished (I-260).
-    pub fn pass_over_told(&mut self, epoch: u64, name: u64, slot: usize) {
+    /// Looks for parting lines of an epoch that this member passes over, in which it was to have this line slot: leavers of that
+    /// epoch may have been told it, and then say under its name that they have finished (I-260).
+    pub fn expect_partings_in(&mut self, epoch: u64, name: u64, slot: usize) {
         self.passed.push(Bank::new(epoch, name, slot));
     }
 
