@@ -15,6 +15,8 @@ use support::{Actor, Mark, Meeting, SOON, listen, role, say, seed, until};
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(500);
 /// On a quiet machine the others go on 100 ms after the member timeout. The machine of a test may be busy.
 const ALLOWANCE: Duration = Duration::from_secs(3);
+/// Whoever has not gone on by then does not.
+const SOON_ENOUGH: Duration = Duration::from_secs(20);
 
 /// What a participant has in the topic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,9 +54,23 @@ impl Member {
         let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(member_timeout);
         let participant = DomainParticipant::with_config(0, config).unwrap();
         let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
-        let reader = part.reads().then(|| participant.reader(&topic).create().unwrap());
+        Member::on(participant, &topic, part)
+    }
+
+    /// In a topic that is atomic, or unordered.
+    fn in_either(folder: &Path, part: Part, is_ordered: bool) -> Member {
+        let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(MEMBER_TIMEOUT);
+        let participant = DomainParticipant::with_config(0, config).unwrap();
+        let topic = participant.topic::<Mark>("Either").keep_all();
+        let topic = if is_ordered { topic.atomic() } else { topic };
+        let topic = topic.create().unwrap();
+        Member::on(participant, &topic, part)
+    }
+
+    fn on(participant: DomainParticipant, topic: &Topic<Mark>, part: Part) -> Member {
+        let reader = part.reads().then(|| participant.reader(topic).create().unwrap());
         let writer = part.writes().then(|| {
-            let writer = participant.writer(&topic).memory(32 << 10).in_flight(64);
+            let writer = participant.writer(topic).memory(32 << 10).in_flight(64);
             writer.max_blocking_time(Timeout::millis(1)).create().unwrap()
         });
         Member { participant, writer, reader }
@@ -80,8 +96,11 @@ impl Member {
 /// What a child process does; nothing when the test program is run as such.
 #[test]
 fn act() {
-    let Some((_, folder)) = role() else { return };
-    let member = Member::new(&folder, Part::ALL[seed() as usize]);
+    let Some((role, folder)) = role() else { return };
+    let member = match role.as_str() {
+        "either" => Member::in_either(&folder, Part::Reads, seed() == 1),
+        _ => Member::new(&folder, Part::ALL[seed() as usize]),
+    };
     until("it is a member", || member.participant.view().1 >= 1);
     say("ready");
     while listen().is_some() {}
@@ -121,7 +140,7 @@ fn time_to_next_sample(rate: u32, writer: Part, stopped: Part) -> Duration {
         if reading.take().is_some_and(|last| last >= first) {
             break begin.elapsed();
         }
-        assert!(begin.elapsed() < Duration::from_secs(20), "{}", writing.participant.describe());
+        assert!(begin.elapsed() < SOON_ENOUGH, "{}", writing.participant.describe());
         if Instant::now() >= next {
             write();
             next += interval;
@@ -147,25 +166,59 @@ fn the_next_sample_comes_after_the_member_timeout_at_every_rate() {
     }
 }
 
+/// What a reader that is stopped leaves undone for a writer whose participant does not read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Undone {
+    /// It has not received what was sent.
+    Receiving,
+    /// It has received all and keeps it: the memory is full of samples that were not taken.
+    GivingBack,
+}
+
 /// Of two participants one writes only, so that nothing is delivered where the writer is.
 #[test]
 fn a_writer_alone_has_room_again_after_the_member_timeout() {
+    for is_ordered in [true, false] {
+        for undone in [Undone::Receiving, Undone::GivingBack] {
+            let took = time_to_room(is_ordered, undone);
+            println!("ordered: {is_ordered}, {undone:?}: room again after {took:?}");
+            assert!(
+                took < MEMBER_TIMEOUT + ALLOWANCE,
+                "ordered: {is_ordered}, {undone:?}: {took:?}"
+            );
+        }
+    }
+}
+
+/// The time from the stop of the only reader until there is room for a sample.
+fn time_to_room(is_ordered: bool, undone: Undone) -> Duration {
     let meeting = Meeting::new();
-    let writing = Member::new(&meeting.runtime_dir(), Part::Writes);
-    let mut child = start(&meeting, Part::Reads);
+    let writing = Member::in_either(&meeting.runtime_dir(), Part::Writes, is_ordered);
+    let mut child = Actor::start("either", &meeting, u64::from(is_ordered));
+    assert_eq!(child.hear(), "ready");
     writing.writer.as_ref().unwrap().wait_for_readers(1, SOON).unwrap();
+    let mut number = 0;
+    let mut fill = || {
+        while writing.write(number) {
+            number += 1;
+        }
+    };
+    if undone == Undone::GivingBack {
+        // Whoever is not stopped has received by now what there was room for.
+        for _ in 0..50 {
+            fill();
+        }
+    }
     child.signal(Signal::STOP);
     let begin = Instant::now();
-    let mut number = 0;
-    while writing.write(number) {
-        number += 1;
+    fill();
+    while !writing.write(number) {
+        assert!(begin.elapsed() < SOON_ENOUGH, "{}", writing.participant.describe());
     }
-    until("there is room again", || writing.write(number));
     let took = begin.elapsed();
-    println!("room again after {took:?}");
-    assert!(took < MEMBER_TIMEOUT + ALLOWANCE, "{took:?}");
     child.signal(Signal::CONT);
     child.kill();
+    took
 }
 
 /// A participant that is stopped for less than the member timeout is named while the order stands still.

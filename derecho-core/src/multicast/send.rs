@@ -11,6 +11,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use super::acknowledgement::Acknowledged;
 use super::claim::SenderMemory;
 use super::entry::{Entry, Found};
 use super::geometry::{ENTRY_WORDS, GRAIN_WORDS};
@@ -202,6 +203,17 @@ impl Sender {
     pub fn is_acknowledged(&self) -> bool {
         let given_back = |chunk: &ChunkUse| chunk.end <= self.returned;
         self.memory.committed() == self.messages && self.chunks.iter().all(given_back)
+    }
+
+    /// Whether room depends on readers: one of them has not taken all entries, or refers to a chunk while none is free.
+    pub(super) fn awaits_room(&self) -> bool {
+        self.returned < self.entries || self.last_given.1 != 0 && self.memory.is_out_of_chunks()
+    }
+
+    /// Whether a reader that has come so far, or keeps these chunks, lacks nothing that this sender needs: `entries` are
+    /// those that it had time to take.
+    pub(super) fn needs_nothing_of(&self, seen: Acknowledged, entries: u64) -> bool {
+        seen.taken >= entries && (seen.held == 0 || !self.memory.is_out_of_chunks())
     }
 
     /// Entries given back so far: every reader has taken them.

@@ -58,6 +58,18 @@ impl Member {
         let tether = self.tether.as_ref().filter(|_| self.until.is_none())?;
         Some(tether.ack.seen().received)
     }
+
+    /// Whether the sender waits for it: for an acknowledgement, for its leaving, or for memory that it refers to.
+    fn is_awaited_by(&self, sender: &Sender) -> bool {
+        self.tether.as_ref().is_some_and(|tether| {
+            let seen = tether.ack.seen();
+            let is_behind = match self.until {
+                Some(last) => seen.taken < last,
+                None => seen.received < sender.entries(),
+            };
+            is_behind || !sender.needs_nothing_of(seen, 0)
+        })
+    }
 }
 
 /// Where a reader begins.
@@ -185,20 +197,25 @@ impl Stream {
         self.sender.memory().committed() == self.sender.messages() && !self.is_awaited()
     }
 
-    /// Readers that have not received what was sent, and nothing since this was asked last.
+    /// Readers that this stream awaits (see [`Stream::awaits_somebody`]), and that have received nothing since this was asked
+    /// last.
     pub fn lagging(&mut self) -> impl Iterator<Item = Peer> + '_ {
-        let sent = self.sender.entries();
-        self.members.iter_mut().filter_map(move |member| {
+        let Stream { sender, members, .. } = self;
+        members.iter_mut().filter_map(|member| {
             let tether = member.tether.as_mut()?;
             let received = tether.ack.seen().received;
             let stands = core::mem::replace(&mut tether.looked, received) == received;
-            let lags = stands && member.until.is_none() && received < sent;
-            lags.then(|| member.peer()).flatten()
+            (stands && member.is_awaited_by(sender)).then(|| member.peer()).flatten()
         })
     }
 
+    /// Whether some reader has not received what was sent to it, or refers to memory of which nothing is free.
+    pub fn awaits_somebody(&self) -> bool {
+        self.members.iter().any(|member| member.is_awaited_by(&self.sender))
+    }
+
     /// Whether some reader that is waited for has not received what was sent.
-    pub fn is_awaited(&self) -> bool {
+    fn is_awaited(&self) -> bool {
         let sent = self.sender.entries();
         self.members.iter().filter_map(Member::awaited).any(|received| received < sent)
     }

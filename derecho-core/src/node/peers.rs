@@ -148,15 +148,14 @@ impl Node {
         true
     }
 
-    /// Peers for which this node's streams wait: they have not received what was sent, and nothing since this
-    /// was asked last.
+    /// Peers for which this node's streams wait, and that have received nothing since this was asked last.
     pub fn lagging_readers(&mut self) -> impl Iterator<Item = Peer> + '_ {
         self.streams.iter_mut().flat_map(Stream::lagging)
     }
 
-    /// Whether some reader of this node's streams has not received what was sent.
+    /// Whether some reader of this node's streams is awaited.
     pub fn awaits_readers(&self) -> bool {
-        self.streams.iter().any(Stream::is_awaited)
+        self.streams.iter().any(Stream::awaits_somebody)
     }
 
     /// A peer takes part no more, although it may still run: what it has shown so far is received, nothing

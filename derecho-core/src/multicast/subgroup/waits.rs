@@ -8,7 +8,8 @@
 //!   Slot      a sender has not committed the slot that the order needed when this member looked before
 //!   End       a member has not shown the end of an epoch that was closing when this member looked before, or a former
 //!             member has not shown that it has finished the epoch that it left
-//!   Room      a member has not taken entries that this member had sent when it looked before
+//!   Room      a member has not taken entries that this member had sent when it looked before, or refers to chunks of this
+//!             member's memory while none is free
 //! ```
 //! Each condition is measured against the look before. So a member that is stopped is named at every look, however much
 //! the others send meanwhile, and a member that keeps up is not named.
@@ -42,13 +43,10 @@ impl Subgroup {
         owed(rank, others.map(|(other, source)| (other, source.incoming.message_slots())))
     }
 
-    /// Whether messages of this member wait until others have taken them, without news of that waking this node: this member
-    /// does not deliver them itself, or its memory is half full.
+    /// Whether memory of this member waits until others give it back: no news of that wakes this node.
     pub fn awaits_room(&self) -> bool {
-        let Some(own) = self.own.as_ref().filter(|_| self.phase.is_at_work()) else { return false };
-        let delivers = self.members[self.me].reads && self.terms.level == Level::Atomic;
-        let is_short = own.sender.memory().is_half_full() || own.sender.wants_place();
-        (!delivers || is_short) && !own.sender.is_acknowledged()
+        let own = self.own.as_ref().filter(|_| self.phase.is_at_work());
+        own.is_some_and(|own| own.sender.awaits_room())
     }
 
     /// Tells `name` of each member that this one awaits, of the condition that it has not made true since this was asked
@@ -94,9 +92,11 @@ impl Subgroup {
                 }
             }
             if let Some(own) = own.as_ref().filter(|_| awaits_room) {
-                let taken = member.taken(&own.sender).ok().flatten().map(|seen| seen.taken);
-                if let Some(taken) = taken.filter(|taken| *taken < before.entries) {
-                    name(Condition::Room, peer, taken);
+                let seen = member.taken(&own.sender).ok().flatten();
+                if let Some(seen) =
+                    seen.filter(|seen| !own.sender.needs_nothing_of(*seen, before.entries))
+                {
+                    name(Condition::Room, peer, seen.taken ^ seen.held);
                 }
             }
         }
