@@ -4,8 +4,8 @@
 use derecho_core::ids::NodeId;
 use derecho_core::log::survey::{survey, truncate};
 use derecho_core::log::{
-    Check, Disk, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Owner, Retention,
-    StreamKey, StreamLog, Version, WallTime, folder,
+    Check, Disk, DiskError, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Owner,
+    Retention, StreamKey, StreamLog, Version, WallTime, folder,
 };
 use derecho_sim::SimDisk;
 use derecho_sim::log_life::{Hazards, LogAccount, live};
@@ -151,6 +151,66 @@ fn a_log_that_became_shorter_by_itself_is_opened() {
     log.put_aside(&mut disk).unwrap();
     drop(log);
     assert_eq!(open(&mut disk).unwrap().durable(), Version(0));
+}
+
+/// A disk whose log is written by somebody else, who drops its older segments just before the files are listed.
+struct DroppedMeanwhile(SimDisk, bool);
+
+impl Disk for DroppedMeanwhile {
+    fn list(&mut self) -> Result<Vec<String>, DiskError> {
+        if std::mem::take(&mut self.1) {
+            let mut log = open(&mut self.0).unwrap();
+            let policy = Retention { messages: Some(5), ..Retention::default() };
+            assert!(log.retain(&mut self.0, policy, WallTime(0)).unwrap() > 2);
+        }
+        self.0.list()
+    }
+
+    fn length(&mut self, name: &str) -> Result<u64, DiskError> {
+        self.0.length(name)
+    }
+
+    fn read_at(&mut self, name: &str, at: u64, into: &mut [u8]) -> Result<usize, DiskError> {
+        self.0.read_at(name, at, into)
+    }
+
+    fn create(&mut self, name: &str) -> Result<(), DiskError> {
+        self.0.create(name)
+    }
+
+    fn write_at(&mut self, name: &str, at: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        self.0.write_at(name, at, bytes)
+    }
+
+    fn sync_file(&mut self, name: &str) -> Result<(), DiskError> {
+        self.0.sync_file(name)
+    }
+
+    fn sync_folder(&mut self) -> Result<(), DiskError> {
+        self.0.sync_folder()
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), DiskError> {
+        self.0.remove(name)
+    }
+
+    fn truncate(&mut self, name: &str, length: u64) -> Result<(), DiskError> {
+        self.0.truncate(name, length)
+    }
+}
+
+/// Whoever reads a log while its writer drops older segments does not take these for lost (I-97).
+#[test]
+fn segments_that_are_dropped_while_a_reader_looks_are_not_lost() {
+    let log =
+        StreamLog::read(&mut DroppedMeanwhile(written(60), true), (OWNER, STREAM), Check::Last);
+    assert_eq!(log.unwrap().0.durable(), Version(60));
+    let survey = survey(&mut DroppedMeanwhile(written(60), true), (OWNER, STREAM), |_| {}).unwrap();
+    assert_eq!((survey.errors, survey.last), (vec![], Some(Version(60))));
 }
 
 /// A folder in which nothing is said of how far its logs reach is as it was; from its next opening on it is said.

@@ -54,8 +54,25 @@ impl Extent {
         self.last > Version(0)
     }
 
-    /// Version that is missing in a log whose first and last segments have these names; `None` if nothing is.
-    pub(super) fn missing(&self, segments: Option<(Version, Version)>) -> Option<Version> {
+    /// Version that is missing in a log whose first and last segments have these names; `None` if nothing is. This extent was read
+    /// before the segments were listed. Whoever writes the log may have dropped segments in between, and has said so before: what
+    /// counts is what the file still says.
+    pub(super) fn lost(
+        &self,
+        disk: &mut impl Disk,
+        stream: StreamKey,
+        segments: Option<(Version, Version)>,
+    ) -> Result<Option<Version>, LogError> {
+        if self.missing(segments).is_none() {
+            return Ok(None);
+        }
+        let now = of(disk, stream)?;
+        let both =
+            Extent { first: self.first.max(now.first), last: self.last.min(now.last), end: 0 };
+        Ok(both.missing(segments))
+    }
+
+    fn missing(&self, segments: Option<(Version, Version)>) -> Option<Version> {
         let (first, last) = segments.unwrap_or((Version(u64::MAX), Version(0)));
         match self.is_known() {
             true if first > self.first => Some(self.first),

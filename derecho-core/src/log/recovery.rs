@@ -212,9 +212,8 @@ impl StreamLog {
         let known = extents::of(disk, stream)?;
         let mut names = names(disk, owner, stream)?;
         let ends = names.segments.first().zip(names.segments.last());
-        if let Some(missing) =
-            known.missing(ends.map(|(first, last)| (first.version, last.version)))
-        {
+        let ends = ends.map(|(first, last)| (first.version, last.version));
+        if let Some(missing) = known.lost(disk, stream, ends)? {
             return Err(LogError::Lost { stream, version: missing, end: None });
         }
         recovery.removed.append(&mut names.drafts);

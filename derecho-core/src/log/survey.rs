@@ -102,7 +102,7 @@ pub fn survey<D: Disk>(
     }
     let ends = files[..segments].first().zip(files[..segments].last());
     let ends = ends.map(|(first, last)| (first.1, last.1));
-    if let Some(version) = known.missing(ends) {
+    if let Some(version) = known.lost(disk, stream, ends)? {
         survey.errors.push(LogError::Lost { stream, version, end: None });
     } else if let Some((_, version, name)) = files[..segments].last() {
         let length = disk.length(name).unwrap_or(0);
