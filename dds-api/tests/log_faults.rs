@@ -97,7 +97,12 @@ fn act_keeper(folder: &Path, detaches: bool) {
                     Some(LogCondition::Failed(why)) => format!("failed: {why}"),
                     other => format!("{other:?}"),
                 };
-                say(&format!("{} logs, {log}", status.logs));
+                let full = status.full_logs.join(", ");
+                say(&format!(
+                    "{} logs, {log}{}{full}",
+                    status.logs,
+                    if full.is_empty() { "" } else { ", full: " }
+                ));
             }
             "limit" => {
                 let limit = (count > 0).then_some(count);
@@ -345,6 +350,38 @@ fn a_limit_of_the_length_of_files_is_a_full_disk() {
         leave(keeper);
         stage.end();
     }
+}
+
+/// A topic that waits for room in the log of another participant says in whose.
+#[test]
+fn the_full_log_of_another_participant_is_named() {
+    let stage = Stage::new();
+    std::fs::create_dir(&stage.logs).unwrap();
+    let mut keepers = [(); 2].map(|()| stage.start("keeps"));
+    for keeper in &mut keepers {
+        assert_eq!(ask(keeper, "begin 60000"), "begun");
+    }
+    let [full, other] = &mut keepers;
+    assert_eq!(ask(full, "write 10"), "wrote 10");
+    assert_eq!(ask(full, "sync 60000"), "durable");
+    until("both keep logs", || ask(other, "status") == "2 logs, Some(Open)");
+    assert_eq!(ask(full, "limit 200000"), "limited");
+    until("it is full", || {
+        assert!(ask(full, "write 20").starts_with("wrote"));
+        ask(full, "status") == "2 logs, Some(Full)"
+    });
+    let named = |said: &str| said.starts_with("2 logs, Some(Open), full: log ");
+    until("the other one names it", || named(&ask(other, "status")));
+    let said = ask(other, "status");
+    let log = said.split("full: ").nth(1).unwrap();
+    assert!(log.contains(" of participant "), "{said}");
+    assert_eq!(ask(other, "write 1"), "wrote 1");
+    says(&ask(other, "sync 100"), &["not durable", "waits for room in", log]);
+    assert_eq!(ask(full, "limit 0"), "limited");
+    until("there is room again", || ask(other, "status") == "2 logs, Some(Open)");
+    assert_eq!(ask(other, "sync 60000"), "durable");
+    keepers.into_iter().for_each(leave);
+    stage.end();
 }
 
 /// Processes that keep logs in one place have a folder each.

@@ -32,6 +32,9 @@ pub struct StorageStatus {
     pub logs: usize,
     /// This participant's log, if it keeps one.
     pub log: Option<LogCondition>,
+    /// Logs of other participants whose disks are full, by their identities and those of the participants: the topic waits for room
+    /// there, as soon as what waits in memory for a log reaches its limit.
+    pub full_logs: Vec<String>,
     /// What the topic waits for before it begins: logs, by their identities, that have to be there, or anybody who
     /// keeps logs. Nothing if it has begun.
     pub waits_for: Vec<String>,
@@ -63,6 +66,13 @@ impl StorageStatus {
             Some(LogCondition::Failed(why)) => format!(". The log here takes nothing more: {why}"),
             Some(LogCondition::Open) | None => String::new(),
         };
+        let others = match self.full_logs.as_slice() {
+            [] => String::new(),
+            all => format!(
+                ". The topic waits for room in {}: the disk there is full, or a quota or limit is reached",
+                all.join(" and ")
+            ),
+        };
         let nobody = match self.logs == 0 && self.waits_for.is_empty() {
             true => {
                 ". Nobody keeps a whole log of it at this moment, so nothing more becomes durable: start a participant that \
@@ -70,7 +80,7 @@ impl StorageStatus {
             }
             false => "",
         };
-        own + nobody
+        own + &others + nobody
     }
 }
 

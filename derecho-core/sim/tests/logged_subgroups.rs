@@ -370,6 +370,29 @@ fn a_majority_of_the_last_view_restarts_in_a_network() {
     assert!(began > 4 && waited > 4, "{began} began, {waited} waited");
 }
 
+/// A member whose log waits for room tells the others, until there is some.
+#[test]
+fn a_log_that_waits_for_room_is_known_to_the_others() {
+    for seed in 0..10 {
+        let Apart { root, mut world, .. } = Apart::new(seed, 1);
+        world.settle();
+        let (first, second) = (world.living()[0], world.add_one(true));
+        world.settle();
+        let full = |world: &World, at| world.member(at).depot.full(KEY).collect::<Vec<_>>();
+        root.fill(0, true);
+        world.flow(3);
+        world.run(3_000_000);
+        assert_eq!(full(&world, second), [world.member(first).me], "seed {seed}");
+        assert_eq!(full(&world, first), [], "seed {seed}: it is the other one's");
+        root.fill(0, false);
+        world.flow(3);
+        world.settle();
+        world.run(3_000_000);
+        assert_eq!(full(&world, second), [], "seed {seed}");
+        world.check();
+    }
+}
+
 /// In a network a majority of the last view restarts a stream only with the logs that the newest mark names (I-106): another
 /// one of them may alone have what was durable after this one crashed.
 #[test]

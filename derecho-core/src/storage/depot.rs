@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 
 use super::frontier::Frontier;
 use super::holders::Holders;
-use super::journal::Journal;
+use super::journal::{Condition, Journal};
 use super::keeper::Taken;
 pub use super::keeper::{Keeper, Motion};
 use super::logbook::{LogBook, Standing};
@@ -180,6 +180,11 @@ impl Depot {
         self.frontiers.get(&key).map_or(0, Frontier::everywhere)
     }
 
+    /// The other members whose logs of a subgroup wait for room, which holds up all.
+    pub fn full(&self, key: u64) -> impl Iterator<Item = NodeId> + '_ {
+        self.frontiers.get(&key).into_iter().flat_map(Frontier::full)
+    }
+
     /// The last version that this member says is durable in its own log of a subgroup.
     pub fn own_durable(&self, key: u64) -> u64 {
         self.keepers.get(&key).and_then(Keeper::scribe).map_or(0, Scribe::durable)
@@ -303,6 +308,11 @@ impl Depot {
                 // It may know of the epoch before this member does.
                 if self.keepers.contains_key(&key) {
                     self.frontiers.entry(key).or_default().told(from, version);
+                }
+            }
+            Some(Parcel::Room { key, is_full }) => {
+                if self.keepers.contains_key(&key) {
+                    self.frontiers.entry(key).or_default().is_full(from, is_full);
                 }
             }
             Some(Parcel::Names { key, logs }) => {
@@ -457,6 +467,13 @@ impl Depot {
                 let told = Parcel::Names { key, logs: names.to_vec() };
                 match group.send_direct(node, told.to_bytes(), effects) {
                     true => frontier.names_told(node),
+                    false => self.untold = true,
+                }
+            }
+            let is_full = scribe.is_some_and(|scribe| scribe.condition() == Condition::Full);
+            for node in frontier.fullness_untold(is_full) {
+                match group.send_direct(node, Parcel::Room { key, is_full }.to_bytes(), effects) {
+                    true => frontier.fullness_told(node, is_full),
                     false => self.untold = true,
                 }
             }

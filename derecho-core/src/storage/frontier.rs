@@ -1,9 +1,9 @@
 //! Up to which version the logs of a subgroup are durable everywhere (I-105), and whom they name (I-113).
 //!
-//! Owns: what the storers have told, and whom this member has told what. Never does: take back what it has
+//! Owns: what the storers have told, whose logs wait for room among it, and whom this member has told what. Never does: take back what it has
 //! said to be durable.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use crate::fault::{Fault, planted};
@@ -22,6 +22,10 @@ pub(crate) struct Frontier {
     named_by: BTreeMap<NodeId, Vec<LogId>>,
     names: Vec<LogId>,
     names_told: Vec<NodeId>,
+    /// The members whose logs wait for room.
+    full: BTreeSet<NodeId>,
+    /// The members that know that the log of this one waits for room.
+    fullness_told: BTreeSet<NodeId>,
 }
 
 impl Frontier {
@@ -29,6 +33,9 @@ impl Frontier {
     pub(crate) fn begun(&mut self, members: impl Iterator<Item = NodeId>) {
         self.members = members.collect();
         let Frontier { members, told_by, told_to, named_by, names_told, .. } = self;
+        let Frontier { full, fullness_told, .. } = self;
+        full.retain(|node| members.contains(node));
+        fullness_told.retain(|node| members.contains(node));
         told_by.retain(|node, _| members.contains(node));
         told_to.retain(|node, _| members.contains(node));
         named_by.retain(|node, _| members.contains(node));
@@ -61,6 +68,33 @@ impl Frontier {
     /// This one was told.
     pub(super) fn names_told(&mut self, to: NodeId) {
         self.names_told.push(to);
+    }
+
+    /// The log of a member waits for room, or does no more.
+    pub(super) fn is_full(&mut self, of: NodeId, is_full: bool) {
+        match is_full {
+            true => self.full.insert(of),
+            false => self.full.remove(&of),
+        };
+    }
+
+    /// The other members whose logs wait for room.
+    pub(super) fn full(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.full.iter().copied()
+    }
+
+    /// The members that are still to be told whether the log of this one waits for room.
+    pub(super) fn fullness_untold(&self, is_full: bool) -> Vec<NodeId> {
+        let knows = |node: &&NodeId| self.fullness_told.contains(*node) == is_full;
+        self.members.iter().filter(|node| !knows(node)).copied().collect()
+    }
+
+    /// This member was told.
+    pub(super) fn fullness_told(&mut self, to: NodeId, is_full: bool) {
+        match is_full {
+            true => self.fullness_told.insert(to),
+            false => self.fullness_told.remove(&to),
+        };
     }
 
     /// A member tells up to which version its log is durable.

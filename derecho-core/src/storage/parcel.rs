@@ -81,6 +81,8 @@ pub(super) enum Parcel {
     Durable { key: u64, version: u64 },
     /// The last mark that is durable in the log of the one who says so names these.
     Names { key: u64, logs: Vec<LogId> },
+    /// The log of the one who says so waits for room, or does no more.
+    Room { key: u64, is_full: bool },
 }
 
 impl Wire for Parcel {
@@ -119,6 +121,10 @@ impl Wire for Parcel {
                 key.encode(out);
                 logs.encode(out);
             }
+            Parcel::Room { key, is_full } => {
+                out.push(7);
+                (*key, *is_full).encode(out);
+            }
         }
     }
 
@@ -153,6 +159,10 @@ impl Wire for Parcel {
             6 => {
                 let (key, request) = Wire::decode(from)?;
                 Parcel::Behind { key, request }
+            }
+            7 => {
+                let (key, is_full) = Wire::decode(from)?;
+                Parcel::Room { key, is_full }
             }
             _ => return None,
         })
@@ -281,7 +291,8 @@ mod tests {
         let durable = Parcel::Durable { key: 5, version: 6 };
         let lack = Parcel::Lack { key: 3, request: 4 };
         let behind = Parcel::Behind { key: 3, request: 4 };
-        for parcel in [want, give, lack, behind, later, durable] {
+        let room = Parcel::Room { key: 5, is_full: true };
+        for parcel in [want, give, lack, behind, later, durable, room] {
             let bytes = parcel.to_bytes();
             assert_eq!(Parcel::from_bytes(&bytes), Some(parcel));
             for end in 0..bytes.len() {

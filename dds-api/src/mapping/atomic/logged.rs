@@ -2,8 +2,9 @@
 //!
 //! Owns: which topics are logged here, and how they stand. Never does: write a log; the depot's journals do.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
+use derecho_core::ids::NodeId;
 use derecho_core::link::Link;
 use derecho_core::machine::Effects;
 use derecho_core::storage::depot::Holding;
@@ -49,6 +50,7 @@ impl AtomicTopics {
             durable: self.depot.durable(key),
             logs: complete.map_or(0, |(logs, holders)| logs.complete(holders).count()),
             log: keeper.condition().map(|condition| self.described(condition)),
+            full_logs: self.full_logs(domain, key),
             waits_for: Vec::new(),
         };
         match domain.state().awaited(key) {
@@ -61,6 +63,14 @@ impl AtomicTopics {
             Some(Standing::Begins(_)) | None => {}
         }
         Some(status)
+    }
+
+    /// The logs of others that wait for room, and whose they are.
+    fn full_logs(&self, domain: &Domain, key: u64) -> Vec<String> {
+        let Some(logs) = domain.state().logs(key) else { return Vec::new() };
+        let full: BTreeSet<NodeId> = self.depot.full(key).collect();
+        let theirs = logs.storers().filter(|(node, _)| full.contains(node));
+        theirs.map(|(node, log)| format!("log {log} of participant {node}")).collect()
     }
 
     /// How a log of this participant is; what is wrong names the folder.
