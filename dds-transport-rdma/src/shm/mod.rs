@@ -51,6 +51,7 @@ mod pages;
 mod process;
 mod rendezvous;
 mod socket;
+mod spares;
 #[doc(hidden)]
 pub mod wire;
 

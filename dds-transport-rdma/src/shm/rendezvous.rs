@@ -27,6 +27,7 @@ use super::exports::{Announcement, Exports};
 use super::imports::Imports;
 use super::marks::Marks;
 use super::socket;
+use super::spares::Spares;
 use super::wire::{self, Message, PACKET_LIMIT};
 
 mod greeting;
@@ -108,6 +109,7 @@ pub(crate) struct Rendezvous {
     /// Words of the local group that peers have handed over.
     handed_over: Arc<HandedOver>,
     connections: BTreeMap<u32, Connection>,
+    spares: Spares,
     next_key: u32,
     /// The connection of each peer that is up, by the peer's handle.
     peers: Vec<Option<u32>>,
@@ -136,6 +138,8 @@ impl Rendezvous {
         if let Some(mark) = &parts.mark {
             epoll::add(&epoll, mark, Source::Mark.data(), EventFlags::IN)?;
         }
+        let mut spares = Spares::default();
+        spares.make_up(&epoll);
         let mut known = BTreeSet::new();
         known.insert(parts.checked.config.node);
         let mut rendezvous = Rendezvous {
@@ -154,6 +158,7 @@ impl Rendezvous {
             answers: parts.answers,
             handed_over: parts.handed_over,
             connections: BTreeMap::new(),
+            spares,
             next_key: 0,
             peers: Vec::new(),
             known,

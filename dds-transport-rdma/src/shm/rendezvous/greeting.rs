@@ -20,6 +20,7 @@ use crate::shm::doorbell::Bell;
 use crate::shm::imports::Imports;
 use crate::shm::process::Process;
 use crate::shm::socket::Credentials;
+use crate::shm::spares::Spares;
 use crate::shm::wire::{Greeting, Platform, Reason};
 
 /// What is understood of a node that introduced itself and is welcome.
@@ -39,9 +40,15 @@ impl Rendezvous {
     /// Takes what waits at the listening socket.
     pub(super) fn accept(&mut self) {
         while self.has_room() {
+            let is_short = !self.spares.make_up(&self.epoll);
+            match is_short {
+                true => self.spares.lend_one(),
+                false => self.spares.lend_to_newcomer(),
+            }
             match socket::accept(&self.listener) {
+                Ok(socket) if is_short => self.turn_away(&socket),
                 Ok(socket) => self.add_stranger(socket),
-                Err(Errno::WOULDBLOCK) => return,
+                Err(Errno::WOULDBLOCK) => break,
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(errno) => {
                     tracing::warn!(%errno, "a connection could not be accepted");
@@ -50,7 +57,20 @@ impl Rendezvous {
                 }
             }
         }
+        self.spares.make_up(&self.epoll);
         self.listen_if_room();
+    }
+
+    /// Refuses a newcomer for which there are no descriptors. It gets no connection: that would take some.
+    fn turn_away(&self, socket: &OwnedFd) {
+        let text = Spares::shortage();
+        tracing::warn!(text, "a node was refused");
+        let versions = self.checked.config.versions.clone();
+        let refusal =
+            wire::encode(&Message::Refuse { versions, reason: Reason::Full, text: &text });
+        if let Err(errno) = socket::send(socket, &refusal, None) {
+            tracing::debug!(%errno, "a node was gone before it was refused");
+        }
     }
 
     fn has_room(&self) -> bool {

@@ -14,6 +14,7 @@ impl Rendezvous {
     /// Reads up to `limit` packets of a connection.
     pub(super) fn read(&mut self, key: u32, limit: usize) {
         let mut buffer = std::mem::take(&mut self.buffer);
+        self.spares.lend_one();
         self.with(key, |this, connection| {
             if matches!(connection.phase, Phase::Departed) {
                 // It closes its sending half when it looks at our memory no more.
@@ -27,6 +28,7 @@ impl Rendezvous {
             }
         });
         self.buffer = buffer;
+        self.spares.make_up(&self.epoll);
     }
 
     /// Reads one packet. Whether there may be more.

@@ -371,6 +371,79 @@ impl World {
         self.finish_run()
     }
 
+    /// A reader leaves by a change of layout, and stands still while the others begin the next epoch and are told of one in which another
+    /// node has its line slot. Returns whether the leaver had not finished by then, and what is wrong with the run.
+    pub(crate) fn run_with_a_slow_leaver(&mut self) -> (bool, Vec<(Checker, String)>) {
+        self.oracle.peace = true;
+        let nodes = self.shape.nodes;
+        let [leaver, newcomer] = [1, 2].map(|after| (self.oracle.anchor + after) % nodes);
+        let mut places: Vec<Place> = Vec::new();
+        for node in (0..nodes).filter(|node| *node != newcomer) {
+            places.push(self.whole_place(node, node));
+        }
+        let new = Beginning { entry: 0, message: 0 };
+        let starts = places.iter().filter_map(|place| Some((place.writer?, new))).collect();
+        let first = self.decide(Plan { number: 0, places: places.clone(), starts });
+        (0..nodes).filter(|node| *node != newcomer).for_each(|node| self.join(node, &first));
+        self.wait_for(&first);
+        self.pass(100_000);
+        places.retain(|place| place.node != leaver);
+        let second = self.decide(Plan { number: 1, places: places.clone(), starts: [].into() });
+        // The last one to receive all is one that goes on: the leaver has shown by then that it has.
+        let mut told: Vec<usize> = first.places.iter().map(|place| place.node).collect();
+        told.retain(|node| *node != self.oracle.anchor);
+        let anchor = NodeIndex(self.oracle.anchor);
+        self.tell_layout(&[anchor.0], &second);
+        self.let_pass(200_000);
+        self.cluster.pause(anchor);
+        self.tell_layout(&told, &second);
+        self.let_pass(2_000_000);
+        self.cluster.pause(NodeIndex(leaver));
+        self.cluster.resume(anchor);
+        self.let_pass(2_000_000);
+        let looks = self.member(leaver).id.is_some();
+        self.wait_for(&second);
+        self.with_cuts(&first, &second);
+        let second = Rc::new(self.oracle.plan.clone());
+        places.push(self.whole_place(newcomer, leaver));
+        let third = self.decide(Plan { number: 2, places, starts: [].into() });
+        let told: Vec<usize> = second.places.iter().map(|place| place.node).collect();
+        self.tell_layout(&told, &third);
+        self.let_pass(2_000_000);
+        self.cluster.resume(NodeIndex(leaver));
+        self.wait_for_starts(&second, &third, false);
+        let third = self.with_cuts(&second, &third);
+        self.join(newcomer, &third);
+        self.wait_for(&third);
+        self.with_cuts(&second, &third);
+        self.wait("the end of the leaver", |cluster| {
+            cluster.machine(NodeIndex(leaver), 0).id.is_none()
+        });
+        (looks, self.finish_run())
+    }
+
+    /// Somebody who reads and sends.
+    fn whole_place(&mut self, node: usize, slot: usize) -> Place {
+        let lines = self.member_mut(node).open_lines();
+        let writer = Some(self.new_writer(node));
+        Place { node, slot, reads: true, writer, lines }
+    }
+
+    /// These are told the next epoch.
+    fn tell_layout(&mut self, nodes: &[usize], next: &Rc<Plan>) {
+        for &node in nodes {
+            let told = Rc::clone(next);
+            self.act(node, move |member, effects| member.change_layout(&told, effects));
+            self.pass(10_000);
+        }
+    }
+
+    /// So much time passes.
+    fn let_pass(&mut self, time: u64) {
+        let later = self.cluster.now().after(time);
+        self.cluster.run_until(later);
+    }
+
     /// Some fail, are put out or leave, and the others go on.
     pub(crate) fn change_view(&mut self) {
         let mut out = BTreeSet::new();
