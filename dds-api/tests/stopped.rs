@@ -68,7 +68,8 @@ impl Member {
     }
 
     fn on(participant: DomainParticipant, topic: &Topic<Mark>, part: Part) -> Member {
-        let reader = part.reads().then(|| participant.reader(topic).create().unwrap());
+        let reader =
+            part.reads().then(|| participant.reader(topic).max_held_percent(100).create().unwrap());
         let writer = part.writes().then(|| {
             let writer = participant.writer(topic).memory(32 << 10).in_flight(64);
             writer.max_blocking_time(Timeout::millis(1)).create().unwrap()
@@ -103,7 +104,16 @@ fn act() {
     };
     until("it is a member", || member.participant.view().1 >= 1);
     say("ready");
-    while listen().is_some() {}
+    let Member { participant: _participant, reader, writer: _writer } = member;
+    let mut reader = reader;
+    let mut in_hand = Vec::new();
+    while let Some(order) = listen() {
+        if let (Some(reader), "part") = (reader.take(), order.as_str()) {
+            in_hand.extend(reader.take(.., Timeout::millis(0)));
+            drop(reader);
+            say("parted");
+        }
+    }
 }
 
 fn start(meeting: &Meeting, part: Part) -> Actor {
@@ -173,13 +183,15 @@ enum Undone {
     Receiving,
     /// It has received all and keeps it: the memory is full of samples that were not taken.
     GivingBack,
+    /// It has deleted its reader, and has the samples that fill the memory in hand.
+    Parting,
 }
 
 /// Of two participants one writes only, so that nothing is delivered where the writer is.
 #[test]
 fn a_writer_alone_has_room_again_after_the_member_timeout() {
     for is_ordered in [true, false] {
-        for undone in [Undone::Receiving, Undone::GivingBack] {
+        for undone in [Undone::Receiving, Undone::GivingBack, Undone::Parting] {
             let took = time_to_room(is_ordered, undone);
             println!("ordered: {is_ordered}, {undone:?}: room again after {took:?}");
             assert!(
@@ -203,11 +215,15 @@ fn time_to_room(is_ordered: bool, undone: Undone) -> Duration {
             number += 1;
         }
     };
-    if undone == Undone::GivingBack {
+    if undone != Undone::Receiving {
         // Whoever is not stopped has received by now what there was room for.
         for _ in 0..50 {
             fill();
         }
+    }
+    if undone == Undone::Parting {
+        child.tell("part");
+        assert_eq!(child.hear(), "parted");
     }
     child.signal(Signal::STOP);
     let begin = Instant::now();

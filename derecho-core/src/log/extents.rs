@@ -55,21 +55,17 @@ impl Extent {
     }
 
     /// Version that is missing in a log whose first and last segments have these names; `None` if nothing is. This extent was read
-    /// before the segments were listed. Whoever writes the log may have dropped segments in between, and has said so before: what
-    /// counts is what the file still says.
+    /// before the segments were listed. Whoever writes the log may have changed its segments in between, and has said so before:
+    /// what the file does not say any more counts no more.
     pub(super) fn lost(
         &self,
         disk: &mut impl Disk,
         stream: StreamKey,
         segments: Option<(Version, Version)>,
     ) -> Result<Option<Version>, LogError> {
-        if self.missing(segments).is_none() {
-            return Ok(None);
-        }
+        let Some(missing) = self.missing(segments) else { return Ok(None) };
         let now = of(disk, stream)?;
-        let both =
-            Extent { first: self.first.max(now.first), last: self.last.min(now.last), end: 0 };
-        Ok(both.missing(segments))
+        Ok(((now.first, now.last) == (self.first, self.last)).then_some(missing))
     }
 
     fn missing(&self, segments: Option<(Version, Version)>) -> Option<Version> {
@@ -81,9 +77,15 @@ impl Extent {
         }
     }
 
-    /// Whether the last segment, which has this name, ends before this.
-    pub(super) fn is_cut(&self, last: Version, end: u64) -> bool {
-        self.is_known() && last == self.last && end < self.end
+    /// Whether the last segment, which has this name, ends before this; as [`Extent::lost`].
+    pub(super) fn is_cut(
+        &self,
+        disk: &mut impl Disk,
+        stream: StreamKey,
+        (last, end): (Version, u64),
+    ) -> Result<bool, LogError> {
+        let is_cut = self.is_known() && last == self.last && end < self.end;
+        Ok(is_cut && of(disk, stream)? == *self)
     }
 }
 

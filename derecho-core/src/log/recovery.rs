@@ -155,6 +155,9 @@ fn names(disk: &mut impl Disk, owner: Owner, stream: StreamKey) -> Result<Names,
     Ok(names)
 }
 
+/// Looks at a log that somebody else changes, of which no two found the same.
+const READ_ATTEMPTS: usize = 8;
+
 impl StreamLog {
     /// Opens the log of a stream, or begins it, to be written. The folder is this process's alone.
     ///
@@ -169,7 +172,8 @@ impl StreamLog {
         StreamLog::look_through(disk, (of.0, of.1, limits), (check, State::Open))
     }
 
-    /// Opens the log of a stream to be read; changes nothing.
+    /// Opens the log of a stream to be read; changes nothing. Whoever writes the log may drop files while this looks at them: what is wrong
+    /// counts if it is found twice.
     ///
     /// # Errors
     /// What is wrong with it, and where.
@@ -178,7 +182,15 @@ impl StreamLog {
         of: (Owner, StreamKey),
         check: Check,
     ) -> Result<(StreamLog, Recovery), LogError> {
-        StreamLog::look_through(disk, (of.0, of.1, Limits::default()), (check, State::Reading))
+        let mut before = None;
+        for _ in 0..READ_ATTEMPTS {
+            let of = (of.0, of.1, Limits::default());
+            match StreamLog::look_through(disk, of, (check, State::Reading)) {
+                Err(error) if before.as_ref() != Some(&error) => before = Some(error),
+                other => return other,
+            }
+        }
+        Err(before.expect("there was an attempt"))
     }
 
     /// Reads what has come to a log that is only read. `false`: other files are there now, and it is to be read anew.
@@ -255,7 +267,7 @@ impl StreamLog {
             let (index, torn) = if at + 1 == count {
                 let scanned = scan(disk, *header, true)?;
                 proven = scanned.proven;
-                if known.is_cut(header.version, scanned.index.end) {
+                if known.is_cut(disk, stream, (header.version, scanned.index.end))? {
                     let (version, end) = (header.version, Some((scanned.index.end, known.end)));
                     return Err(LogError::Lost { stream, version, end });
                 }

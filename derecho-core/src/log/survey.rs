@@ -12,7 +12,7 @@ use super::index;
 use super::recovery::{TornTail, expected};
 use super::retention::{prefix, shorten};
 use super::segment::{FILE_HEADER, FileHeader, FileKind, Window};
-use super::{Disk, Kind, LogError, Owner, Record, StreamKey, Version};
+use super::{Disk, DiskError, Kind, LogError, Owner, Record, StreamKey, Version};
 
 /// What is in the files of a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -74,6 +74,13 @@ pub fn survey<D: Disk>(
         survey.bytes += disk.length(name).unwrap_or(0);
         let header = match FileHeader::expect(disk, owner, name) {
             Ok(header) => header,
+            // Whoever writes the log has dropped the file since the files were listed.
+            Err(LogError::Disk { cause: DiskError::NotFound, .. })
+                if !disk.list().map_err(LogError::of(""))?.contains(name) =>
+            {
+                last = None;
+                continue;
+            }
             Err(error) => {
                 survey.errors.push(error);
                 last = None;
@@ -107,7 +114,7 @@ pub fn survey<D: Disk>(
     } else if let Some((_, version, name)) = files[..segments].last() {
         let length = disk.length(name).unwrap_or(0);
         let end = survey.torn.as_ref().map_or(length, |torn| torn.offset);
-        if known.is_cut(*version, end) {
+        if known.is_cut(disk, stream, (*version, end))? {
             let (version, end) = (*version, Some((end, known.end)));
             survey.errors.push(LogError::Lost { stream, version, end });
         }

@@ -118,6 +118,8 @@ struct Inner {
     given_back: AtomicU64,
     /// A bit for each chunk that nobody uses.
     free: AtomicU64,
+    /// A claim has found no chunk since one became free last.
+    lacks_chunk: AtomicBool,
     tail: Tail,
     /// Who may move `cursor` and `tail` alone.
     bias: Bias,
@@ -199,6 +201,7 @@ impl SenderMemory {
             limit: AtomicU32::new(places),
             given_back: AtomicU64::new(0),
             free: AtomicU64::new(free),
+            lacks_chunk: AtomicBool::new(false),
             tail: Tail::new(),
             bias: Bias::new(None),
             mark: Mark::none(),
@@ -411,6 +414,12 @@ impl SenderMemory {
         chunk.end.store(0, Ordering::Relaxed);
         chunk.abandoned.store(0, Ordering::Relaxed);
         self.0.free.fetch_or(1 << index, Ordering::AcqRel);
+        self.0.lacks_chunk.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a claim has found no chunk, and none has become free since.
+    pub(super) fn lacks_chunk(&self) -> bool {
+        self.0.lacks_chunk.load(Ordering::Relaxed) && self.is_out_of_chunks()
     }
 
     /// Whether there is no chunk to change to.
@@ -481,7 +490,10 @@ impl Inner {
     /// Makes a free chunk current, unless another thread was quicker.
     #[cold]
     fn change_chunk(&self, alone: bool, packed: u64, cursor: Cursor) -> Option<()> {
-        let fresh = self.take_free_chunk(cursor.chunk)?;
+        let Some(fresh) = self.take_free_chunk(cursor.chunk) else {
+            self.lacks_chunk.store(true, Ordering::Relaxed);
+            return None;
+        };
         // I-220: before any claim can be made in it.
         if !planted(Planted::OpeningUntold) {
             let entry = self.chunks[fresh as usize].next_life.load(Ordering::Relaxed);

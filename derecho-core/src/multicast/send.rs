@@ -11,7 +11,6 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::acknowledgement::Acknowledged;
 use super::claim::SenderMemory;
 use super::entry::{Entry, Found};
 use super::geometry::{ENTRY_WORDS, GRAIN_WORDS};
@@ -205,15 +204,16 @@ impl Sender {
         self.memory.committed() == self.messages && self.chunks.iter().all(given_back)
     }
 
-    /// Whether room depends on readers: one of them has not taken all entries, or refers to a chunk while none is free.
-    pub(super) fn awaits_room(&self) -> bool {
-        self.returned < self.entries || self.last_given.1 != 0 && self.memory.is_out_of_chunks()
+    /// Whether entries have to be taken by readers: some of them are messages, or their places are needed. A null alone may have to
+    /// wait for messages of others.
+    pub(super) fn awaits_takers(&self) -> bool {
+        let nulls = self.runs.len() as u64;
+        self.entries - self.returned > if self.wants_place { 0 } else { nulls }
     }
 
-    /// Whether a reader that has come so far, or keeps these chunks, lacks nothing that this sender needs: `entries` are
-    /// those that it had time to take.
-    pub(super) fn needs_nothing_of(&self, seen: Acknowledged, entries: u64) -> bool {
-        seen.taken >= entries && (seen.held == 0 || !self.memory.is_out_of_chunks())
+    /// Whether a claim has found no chunk, and none has become free since.
+    pub(super) fn lacks_chunk(&self) -> bool {
+        self.memory.lacks_chunk()
     }
 
     /// Entries given back so far: every reader has taken them.

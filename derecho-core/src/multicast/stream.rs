@@ -67,7 +67,7 @@ impl Member {
                 Some(last) => seen.taken < last,
                 None => seen.received < sender.entries(),
             };
-            is_behind || !sender.needs_nothing_of(seen, 0)
+            self.peer().is_some() && (is_behind || sender.lacks_chunk() && seen.held != 0)
         })
     }
 }

@@ -227,7 +227,8 @@ impl Depot {
         keeper.begun(group.node_mut(), subgroup, (epoch, layout), state);
         if logs.is_some() {
             let (me, frontier) = (group.node().id(), self.frontiers.entry(key).or_default());
-            frontier.begun(layout.seats.iter().map(|seat| seat.node).filter(|node| *node != me));
+            let others = layout.seats.iter().filter(|seat| seat.node != me);
+            frontier.begun(others.map(|seat| (seat.node, seat.lines)));
         }
         self.unsettled.insert(key);
         self.look_at(group, key);

@@ -1,13 +1,13 @@
 //! Up to which version the logs of a subgroup are durable everywhere (I-105), and whom they name (I-113).
 //!
-//! Owns: what the storers have told, whose logs wait for room among it, and whom this member has told what. Never does: take back what it has
-//! said to be durable.
+//! Owns: what the storers have told, whose logs wait for room among it, and whom this member has told what. Never does: take
+//! back what it has said to be durable.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use crate::fault::{Fault, planted};
-use crate::ids::NodeId;
+use crate::ids::{NodeId, RegionId};
 use crate::log::LogId;
 
 /// See the [module](self).
@@ -15,6 +15,7 @@ use crate::log::LogId;
 pub(crate) struct Frontier {
     /// The members of the epoch but this one.
     members: Vec<NodeId>,
+    seats: BTreeMap<NodeId, RegionId>,
     told_by: BTreeMap<NodeId, u64>,
     told_to: BTreeMap<NodeId, u64>,
     everywhere: u64,
@@ -29,17 +30,19 @@ pub(crate) struct Frontier {
 }
 
 impl Frontier {
-    /// These are the members from now on.
-    pub(crate) fn begun(&mut self, members: impl Iterator<Item = NodeId>) {
-        self.members = members.collect();
-        let Frontier { members, told_by, told_to, named_by, names_told, .. } = self;
-        let Frontier { full, fullness_told, .. } = self;
-        full.retain(|node| members.contains(node));
-        fullness_told.retain(|node| members.contains(node));
-        told_by.retain(|node, _| members.contains(node));
-        told_to.retain(|node, _| members.contains(node));
-        named_by.retain(|node, _| members.contains(node));
-        names_told.retain(|node| members.contains(node));
+    /// These are the other members from now on, with the regions of their lines: a member whose region is another one has left
+    /// meanwhile and come again, and knows nothing of what it was told before.
+    pub(crate) fn begun(&mut self, seats: impl Iterator<Item = (NodeId, RegionId)>) {
+        let before = core::mem::replace(&mut self.seats, seats.collect());
+        self.members = self.seats.keys().copied().collect();
+        let seats = &self.seats;
+        let stays = |node: &NodeId| seats.contains_key(node) && seats.get(node) == before.get(node);
+        self.full.retain(stays);
+        self.fullness_told.retain(stays);
+        self.told_by.retain(|node, _| stays(node));
+        self.told_to.retain(|node, _| stays(node));
+        self.named_by.retain(|node, _| stays(node));
+        self.names_told.retain(stays);
     }
 
     /// The log of a member names these, for good.

@@ -65,11 +65,14 @@ impl AtomicTopics {
         Some(status)
     }
 
-    /// The logs of others that wait for room, and whose they are.
+    /// The logs of others that wait for room and hold the topic up, and whose they are. A log that is being completed holds nothing up.
     fn full_logs(&self, domain: &Domain, key: u64) -> Vec<String> {
-        let Some(logs) = domain.state().logs(key) else { return Vec::new() };
+        let state = domain.state();
+        let Some((logs, holders)) = state.logs(key).zip(state.holders(key)) else {
+            return Vec::new();
+        };
         let full: BTreeSet<NodeId> = self.depot.full(key).collect();
-        let theirs = logs.storers().filter(|(node, _)| full.contains(node));
+        let theirs = logs.complete(holders).filter(|(node, _)| full.contains(node));
         theirs.map(|(node, log)| format!("log {log} of participant {node}")).collect()
     }
 

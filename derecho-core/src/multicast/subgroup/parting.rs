@@ -204,6 +204,14 @@ impl Subgroup {
         !self.former.is_empty() && self.lagging_former().next().is_some()
     }
 
+    /// Former members that refer to chunks of this node's memory, as far as was looked, and to which.
+    pub(super) fn holding_former(&self) -> impl Iterator<Item = (Peer, u64)> + '_ {
+        self.former.iter().filter_map(|former| {
+            let held = former.kept.as_ref()?.until.held;
+            Some((former.member.peer().filter(|_| held != 0)?, held))
+        })
+    }
+
     /// The former members that have not.
     pub(super) fn lagging_former(&self) -> impl Iterator<Item = Peer> + '_ {
         let closing = self.phase == Phase::Closing;

@@ -8,16 +8,18 @@
 //!   Slot      a sender has not committed the slot that the order needed when this member looked before
 //!   End       a member has not shown the end of an epoch that was closing when this member looked before, or a former
 //!             member has not shown that it has finished the epoch that it left
-//!   Room      a member has not taken entries that this member had sent when it looked before, or refers to chunks of this
-//!             member's memory while none is free
+//!   Room      a member has not taken entries that this member had sent when it looked before; or it, or a former member,
+//!             refers to chunks of this member's memory, and a claim has found none free
 //! ```
 //! Each condition is measured against the look before. So a member that is stopped is named at every look, however much
 //! the others send meanwhile, and a member that keeps up is not named.
 
 use super::epoch::Phase;
+use super::member::Member;
 use super::{Level, Subgroup};
 use crate::ids::Peer;
 use crate::membership::Condition;
+use crate::multicast::acknowledgement::Acknowledged;
 use crate::multicast::order::owed;
 
 /// How far a member was when it looked whom it awaits.
@@ -45,8 +47,11 @@ impl Subgroup {
 
     /// Whether memory of this member waits until others give it back: no news of that wakes this node.
     pub fn awaits_room(&self) -> bool {
-        let own = self.own.as_ref().filter(|_| self.phase.is_at_work());
-        own.is_some_and(|own| own.sender.awaits_room())
+        let Some(own) = self.own.as_ref().filter(|_| self.phase.is_at_work()) else { return false };
+        let holds = |member: &Member| member.peer().is_some() && member.seen().held != 0;
+        own.sender.awaits_takers()
+            || own.sender.lacks_chunk()
+                && (self.members.iter().any(holds) || self.holding_former().next().is_some())
     }
 
     /// Tells `name` of each member that this one awaits, of the condition that it has not made true since this was asked
@@ -74,6 +79,10 @@ impl Subgroup {
         let receipt = delivers && self.next.count < self.received;
         self.needed_by_former();
         self.lagging_former().for_each(|peer| name(Condition::End, peer, 0));
+        let lacks_chunk = self.own.as_ref().is_some_and(|own| own.sender.lacks_chunk());
+        if lacks_chunk {
+            self.holding_former().for_each(|(peer, held)| name(Condition::Room, peer, held));
+        }
         let Subgroup { members, sources, own, .. } = self;
         for member in members.iter_mut().filter(|member| !member.gone) {
             let Some(peer) = member.peer() else { continue };
@@ -93,9 +102,11 @@ impl Subgroup {
             }
             if let Some(own) = own.as_ref().filter(|_| awaits_room) {
                 let seen = member.taken(&own.sender).ok().flatten();
-                if let Some(seen) =
-                    seen.filter(|seen| !own.sender.needs_nothing_of(*seen, before.entries))
-                {
+                let takers = own.sender.awaits_takers();
+                let is_behind = |seen: &Acknowledged| {
+                    takers && seen.taken < before.entries || lacks_chunk && seen.held != 0
+                };
+                if let Some(seen) = seen.filter(is_behind) {
                     name(Condition::Room, peer, seen.taken ^ seen.held);
                 }
             }

@@ -17,7 +17,7 @@ use super::super::{Edition, Object, Position};
 use super::{Around, Keeper, Kept};
 use crate::fault::{Fault, planted};
 use crate::group::report::StreamId;
-use crate::ids::NodeId;
+use crate::ids::{NodeId, RegionId};
 use crate::log::{EpochId, Kind, LogId, OwnedRecord};
 use crate::multicast::inbox::Record;
 use crate::storage::errands::Recalled;
@@ -232,8 +232,9 @@ impl<O: Object> Keeper<O> {
 
     /// An epoch begins with these members.
     pub(super) fn meet(&mut self, members: &[NodeId], me: NodeId) {
-        let others = members.iter().copied().filter(|node| *node != me);
-        self.logging.frontier.begun(others);
+        // Its members stay as long as their nodes do.
+        let others = members.iter().filter(|node| **node != me);
+        self.logging.frontier.begun(others.map(|node| (*node, RegionId(0))));
     }
 
     /// A member's log is durable up to a version.
