@@ -30,19 +30,22 @@ pub(crate) struct Frontier {
 }
 
 impl Frontier {
-    /// These are the other members from now on, with the regions of their lines: a member whose region is another one has left
-    /// meanwhile and come again, and knows nothing of what it was told before.
+    /// These are the other members from now on, with the regions of their lines. A member whose region is another one has left
+    /// meanwhile and come again: it knows nothing of what it was told before, and may have told something already.
     pub(crate) fn begun(&mut self, seats: impl Iterator<Item = (NodeId, RegionId)>) {
         let before = core::mem::replace(&mut self.seats, seats.collect());
         self.members = self.seats.keys().copied().collect();
         let seats = &self.seats;
-        let stays = |node: &NodeId| seats.contains_key(node) && seats.get(node) == before.get(node);
+        let is_member = |node: &NodeId| seats.contains_key(node);
+        self.told_by.retain(|node, _| is_member(node));
+        self.named_by.retain(|node, _| is_member(node));
+        let stays = |node: &NodeId| {
+            seats.get(node).is_some_and(|lines| before.get(node).is_none_or(|it| it == lines))
+        };
         self.full.retain(stays);
-        self.fullness_told.retain(stays);
-        self.told_by.retain(|node, _| stays(node));
         self.told_to.retain(|node, _| stays(node));
-        self.named_by.retain(|node, _| stays(node));
         self.names_told.retain(stays);
+        self.fullness_told.retain(stays);
     }
 
     /// The log of a member names these, for good.
