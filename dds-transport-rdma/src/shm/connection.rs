@@ -234,6 +234,11 @@ impl Connection {
         }
     }
 
+    /// Whether a descriptor comes with the next packet, by its kind.
+    pub(crate) fn brings_descriptor(&self) -> bool {
+        socket::peek(&self.socket).is_some_and(wire::brings_descriptor)
+    }
+
     /// Receives one packet.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<socket::Received, Errno> {
         socket::receive(&self.socket, buffer)

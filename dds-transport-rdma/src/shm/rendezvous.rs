@@ -53,6 +53,8 @@ const LAST_READS_LIMIT: usize = 1 << 16;
 const FAREWELL_LIMIT: Duration = Duration::from_millis(500);
 /// How long accepting rests after the system refused.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long accepting rests after a newcomer was refused for want of descriptors.
+const REFUSAL_PAUSE: Duration = Duration::from_millis(5);
 /// The pauses between attempts to reach a node that has too many waiting.
 const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
 /// Events taken from epoll at once.

@@ -98,6 +98,14 @@ pub(crate) fn send(
     rustix::net::sendmsg(socket, &[IoSlice::new(packet)], &mut control, flags).map(drop)
 }
 
+/// The first byte of the next packet, if there is one. The packet stays.
+pub(crate) fn peek(socket: &OwnedFd) -> Option<u8> {
+    let mut first = [0];
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    let (length, _) = rustix::net::recv(socket, &mut first, flags).ok()?;
+    (length > 0).then_some(first[0])
+}
+
 /// What came in one packet.
 pub(crate) struct Received {
     /// Bytes of it in the buffer. None: the other end has sent its last.

@@ -40,6 +40,10 @@ const TEXT_LIMIT: usize = 512;
 /// The first bytes of everything that a stranger may say.
 const MAGIC: [u8; 8] = *b"SQUALLSH";
 
+/// Kinds of the packets that bring a descriptor.
+const ARENA: u8 = 4;
+const GROUP: u8 = 13;
+
 /// The machine's byte order, as it shows in memory.
 const ORDER: u32 = 0x0102_0304;
 
@@ -193,6 +197,11 @@ pub struct Greeting<'a> {
     pub domain: &'a str,
 }
 
+/// Whether a descriptor comes with packets of this kind.
+pub(crate) fn brings_descriptor(kind: u8) -> bool {
+    matches!(kind, ARENA | GROUP)
+}
+
 /// A packet that is no message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nonsense(&'static str);
@@ -277,7 +286,7 @@ pub fn decode(packet: &[u8]) -> Result<Message<'_>, Nonsense> {
             text: reader.rest_as_text()?,
         },
         3 => Message::Accept { version: reader.u16()? },
-        4 => Message::Arena { index: reader.u32()?, bytes: reader.u64()? },
+        ARENA => Message::Arena { index: reader.u32()?, bytes: reader.u64()? },
         5 => Message::Region {
             serial: reader.u64()?,
             region: reader.u64()?,
@@ -292,7 +301,7 @@ pub fn decode(packet: &[u8]) -> Result<Message<'_>, Nonsense> {
         10 => Message::Goodbye,
         11 => Message::Cut { text: reader.rest_as_text()? },
         12 => Message::Retire { index: reader.u32()? },
-        13 => Message::Group,
+        GROUP => Message::Group,
         _ => return Err(Nonsense("unknown kind of message")),
     };
     reader.end()?;
@@ -359,7 +368,7 @@ pub fn encode(message: &Message<'_>) -> Vec<u8> {
             out.extend(version.to_le_bytes());
         }
         Message::Arena { index, bytes } => {
-            out.push(4);
+            out.push(ARENA);
             out.extend(index.to_le_bytes());
             out.extend(bytes.to_le_bytes());
         }
@@ -387,7 +396,7 @@ pub fn encode(message: &Message<'_>) -> Vec<u8> {
             out.push(12);
             out.extend(index.to_le_bytes());
         }
-        Message::Group => out.push(13),
+        Message::Group => out.push(GROUP),
     }
     out
 }

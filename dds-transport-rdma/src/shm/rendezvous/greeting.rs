@@ -12,8 +12,8 @@ use rustix::io::Errno;
 
 use super::{
     ACCEPT_PAUSE, Answer, CONNECTIONS_LIMIT, Connection, DEPARTED_LIMIT, Event, JoinError, Message,
-    Phase, Place, RETRY_PAUSES, Rendezvous, Retry, STRANGERS_LIMIT, Source, USER_LIMIT,
-    USER_STRANGERS_LIMIT, socket, wire,
+    Phase, Place, REFUSAL_PAUSE, RETRY_PAUSES, Rendezvous, Retry, STRANGERS_LIMIT, Source,
+    USER_LIMIT, USER_STRANGERS_LIMIT, socket, wire,
 };
 use crate::shm::connection::Step;
 use crate::shm::doorbell::Bell;
@@ -46,7 +46,12 @@ impl Rendezvous {
                 false => self.spares.lend_to_newcomer(),
             }
             match socket::accept(&self.listener) {
-                Ok(socket) if is_short => self.turn_away(&socket),
+                Ok(socket) if is_short => {
+                    self.turn_away(&socket);
+                    // Others who call have their turn after the peers.
+                    self.accept_at = Some(Instant::now() + REFUSAL_PAUSE);
+                    break;
+                }
                 Ok(socket) => self.add_stranger(socket),
                 Err(Errno::WOULDBLOCK) => break,
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
@@ -106,6 +111,16 @@ impl Rendezvous {
     pub(super) fn add_called(&mut self, place: Place, socket: OwnedFd, awaited: bool) {
         let node = place.node;
         if let Err(errno) = self.add(socket, Some(node), awaited, None) {
+            if matches!(errno, Errno::MFILE | Errno::NFILE) {
+                let doing = format!("watching the process of node {node}");
+                match awaited {
+                    true => {
+                        drop(self.answers.send(Answer::Failed(JoinError::system(doing, errno))))
+                    }
+                    false => self.retry_later(place, false, RETRY_PAUSES.1),
+                }
+                return;
+            }
             tracing::debug!(%errno, %node, "a connection was gone before it was used");
             if awaited {
                 let _ = self.answers.send(Answer::Gone(node));
@@ -366,6 +381,11 @@ impl Rendezvous {
     ) {
         let pid = connection.credentials.pid;
         tracing::warn!(pid, ?reason, text, "this node was refused");
+        if let (Reason::Full, false, Some(node)) = (reason, connection.awaited, connection.called) {
+            // The join has gone on without that one, and cannot fail any more.
+            let place = Place { path: self.folder.socket_path(node), node };
+            self.retry_later(place, false, RETRY_PAUSES.1);
+        }
         let error = match reason {
             Reason::Version => self.no_common_version(connection, theirs),
             _ => JoinError::Refused { pid, reason: format!("it refuses this process: {text}") },

@@ -14,7 +14,6 @@ impl Rendezvous {
     /// Reads up to `limit` packets of a connection.
     pub(super) fn read(&mut self, key: u32, limit: usize) {
         let mut buffer = std::mem::take(&mut self.buffer);
-        self.spares.lend_one();
         self.with(key, |this, connection| {
             if matches!(connection.phase, Phase::Departed) {
                 // It closes its sending half when it looks at our memory no more.
@@ -33,6 +32,9 @@ impl Rendezvous {
 
     /// Reads one packet. Whether there may be more.
     fn read_packet(&mut self, connection: &mut Connection, buffer: &mut [u8]) -> bool {
+        if connection.brings_descriptor() {
+            self.spares.lend_one();
+        }
         match connection.receive(buffer) {
             Ok(received) if received.too_much => {
                 self.on_nonsense(
