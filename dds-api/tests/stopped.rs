@@ -109,7 +109,7 @@ fn act() {
     let mut in_hand = Vec::new();
     while let Some(order) = listen() {
         if let (Some(reader), "part") = (reader.take(), order.as_str()) {
-            in_hand.extend(reader.take(.., Timeout::millis(0)));
+            in_hand.extend(reader.take(.., Timeout::millis(0)).into_iter().flatten());
             drop(reader);
             say("parted");
         }
