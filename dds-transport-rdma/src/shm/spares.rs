@@ -4,7 +4,7 @@
 //! which a spare is lent may get it.
 //!
 //! ```text
-//!   a newcomer calls ── all spares are there ──> they are lent to it, and made up for before the next one is taken
+//!   a newcomer calls ── all spares are there ──> some are lent for its socket and its process, another one for its doorbell
 //!                    └─ some are missing ──────> it is refused, with the reason
 //!   a peer sends ───── one is lent for what comes with the packet
 //! ```
@@ -14,11 +14,10 @@ use std::os::fd::OwnedFd;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
 
-/// Descriptors of a peer: its socket, its process and its doorbell.
-const PER_PEER: usize = 3;
-/// Descriptors that stay when those of a peer are lent: one for memory that comes with a packet, one to refuse the next
-/// newcomer with.
-const KEPT: usize = 2;
+/// Descriptors of a newcomer that calls: its socket and its process.
+const OF_CALLER: usize = 2;
+/// Descriptors that stay when those are lent: for its doorbell, for memory that comes with a packet, and to refuse the next newcomer with.
+const KEPT: usize = 3;
 
 /// The spare descriptors of a link.
 #[derive(Default)]
@@ -27,7 +26,7 @@ pub(crate) struct Spares(Vec<OwnedFd>);
 impl Spares {
     /// Makes up for those that were lent, with copies of this descriptor. Whether all are there.
     pub(crate) fn make_up(&mut self, of: &OwnedFd) -> bool {
-        while self.0.len() < PER_PEER + KEPT {
+        while self.0.len() < OF_CALLER + KEPT {
             match fcntl_dupfd_cloexec(of, 0) {
                 Ok(spare) => self.0.push(spare),
                 Err(_) => return false,
@@ -36,7 +35,7 @@ impl Spares {
         true
     }
 
-    /// Lends those of a newcomer.
+    /// Lends those of a newcomer that calls.
     pub(crate) fn lend_to_newcomer(&mut self) {
         self.0.truncate(KEPT);
     }

@@ -240,7 +240,11 @@ impl Rendezvous {
     ) {
         match (step, message) {
             (Step::Hello, Message::Hello { versions, rest }) => {
-                match self.introduce(connection, versions, rest) {
+                // For its doorbell.
+                self.spares.lend_one();
+                let introduced = self.introduce(connection, versions, rest);
+                self.spares.make_up(&self.epoll);
+                match introduced {
                     Ok(Introduced { node, version }) => {
                         connection.node = Some(node);
                         connection.say(&Message::Accept { version });
@@ -323,6 +327,9 @@ impl Rendezvous {
             // A node that leaves takes its bell away first, and its socket right after it.
             Err(Errno::NOENT | Errno::CONNREFUSED) if connection.called.is_some() => {
                 return Err(Unfit::Leaving);
+            }
+            Err(Errno::MFILE | Errno::NFILE) => {
+                return Err(Unfit::Refused(Reason::Full, Spares::shortage()));
             }
             Err(errno) => {
                 let text = format!("its doorbell cannot be rung: {errno}");
