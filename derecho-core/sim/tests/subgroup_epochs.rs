@@ -55,22 +55,6 @@ fn epochs_without_an_order_follow_each_other() {
     check_all(150, Level::Unordered, true);
 }
 
-/// A leaver that stands still still looks at lines that the epoch after the next one uses for another node (I-33).
-#[test]
-fn lines_are_not_used_again_while_a_leaver_looks_at_them() {
-    for shared in [false, true] {
-        let mut looked = 0;
-        for seed in 0..60 {
-            let shape = Shape { late_leavers: true, ..Shape::random(seed, Level::Atomic, shared) };
-            let (looks, complaints) = World::new(seed, shape).run_with_a_slow_leaver();
-            assert!(complaints.is_empty(), "seed {seed}: {complaints:#?}");
-            looked += usize::from(looks);
-        }
-        println!("{looked} of 60 leavers stood still in time where memory is shared: {shared}");
-        assert!(looked > 50, "{looked}");
-    }
-}
-
 /// An end of an epoch that was cut off was passed by one member, and counted as delivered above the trim.
 #[test]
 fn what_ends_another_epoch_is_passed_and_not_delivered() {

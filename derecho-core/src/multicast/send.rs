@@ -204,13 +204,6 @@ impl Sender {
         self.memory.committed() == self.messages && self.chunks.iter().all(given_back)
     }
 
-    /// Whether entries have to be taken by readers: some of them are messages, or their places are needed. A null alone may have to
-    /// wait for messages of others.
-    pub(super) fn awaits_takers(&self) -> bool {
-        let nulls = self.runs.len() as u64;
-        self.entries - self.returned > if self.wants_place { 0 } else { nulls }
-    }
-
     /// Whether a claim has found no chunk, and none has become free since.
     pub(super) fn lacks_chunk(&self) -> bool {
         self.memory.lacks_chunk()

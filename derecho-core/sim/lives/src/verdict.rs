@@ -221,6 +221,8 @@ impl World {
     /// Members that do not stand still have one state, and what they write reaches all of them that read. Returns
     /// these members, unless a rule was broken.
     fn check_liveness(&mut self) -> Option<Vec<NodeIndex>> {
+        // Who begins to read later, as what it has asked for waited for nodes that stand still, lacks what was written before.
+        let read_before = self.readers_among(&self.awake());
         if !self.write_once_more() {
             return None;
         }
@@ -231,7 +233,8 @@ impl World {
         loop {
             self.read_all();
             self.run(LOOK);
-            let readers = self.readers_among(&living);
+            let mut readers = self.readers_among(&living);
+            readers.retain(|reader| read_before.contains(reader));
             let (lacks, looked_for) = self.court.borrow().missing(&readers, &written);
             missing = lacks;
             if missing.is_empty() || self.now() >= end {

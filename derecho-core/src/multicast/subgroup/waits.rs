@@ -45,11 +45,20 @@ impl Subgroup {
         owed(rank, others.map(|(other, source)| (other, source.incoming.message_slots())))
     }
 
+    /// Whether messages of this member wait until others have taken them, without news of that waking this node: this member
+    /// does not deliver them itself, or its memory is half full.
+    fn awaits_takers(&self) -> bool {
+        let Some(own) = &self.own else { return false };
+        let delivers = self.members[self.me].reads && self.terms.level == Level::Atomic;
+        let is_short = own.sender.memory().is_half_full() || own.sender.wants_place();
+        (!delivers || is_short) && !own.sender.is_acknowledged()
+    }
+
     /// Whether memory of this member waits until others give it back: no news of that wakes this node.
     pub fn awaits_room(&self) -> bool {
         let Some(own) = self.own.as_ref().filter(|_| self.phase.is_at_work()) else { return false };
         let holds = |member: &Member| member.peer().is_some() && member.seen().held != 0;
-        own.sender.awaits_takers()
+        self.awaits_takers()
             || own.sender.lacks_chunk()
                 && (self.members.iter().any(holds) || self.holding_former().next().is_some())
     }
@@ -74,7 +83,7 @@ impl Subgroup {
         if !is_at_work || !is_same_epoch {
             return;
         }
-        let (length, awaits_room) = (self.length(), self.awaits_room());
+        let (length, awaits_takers) = (self.length(), self.awaits_takers());
         let delivers = self.terms.level == Level::Atomic && self.members[self.me].reads;
         let receipt = delivers && self.next.count < self.received;
         self.needed_by_former();
@@ -100,11 +109,10 @@ impl Subgroup {
                     name(Condition::End, peer, received.wrapping_add(slots));
                 }
             }
-            if let Some(own) = own.as_ref().filter(|_| awaits_room) {
+            if let Some(own) = own.as_ref().filter(|_| awaits_takers || lacks_chunk) {
                 let seen = member.taken(&own.sender).ok().flatten();
-                let takers = own.sender.awaits_takers();
                 let is_behind = |seen: &Acknowledged| {
-                    takers && seen.taken < before.entries || lacks_chunk && seen.held != 0
+                    awaits_takers && seen.taken < before.entries || lacks_chunk && seen.held != 0
                 };
                 if let Some(seen) = seen.filter(is_behind) {
                     name(Condition::Room, peer, seen.taken ^ seen.held);
