@@ -52,6 +52,10 @@ impl Crew {
             .permissions(Permissions::from_mode(0o700))
             .tempdir()
             .map_err(|error| Failure::new(format!("no temporary folder can be made: {error}")))?;
+        // The name alone: the first child makes the folder, so the last one removes it, also when this command was killed.
+        std::fs::remove_dir(folder.path()).map_err(|error| {
+            Failure::new(format!("the temporary folder cannot be left to the children: {error}"))
+        })?;
         let mut crew = Crew::without_folder(limit);
         crew.folder = Some(folder);
         Ok(crew)
