@@ -15,7 +15,7 @@ fn participant(folder: &Path) -> DdsResult<DomainParticipant> {
     DomainParticipant::with_config(0, ParticipantConfig::new().runtime_dir(folder))
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// Orders of a child process; nothing when the test program is run as such.
 #[test]
 fn act() {
     let Some((_, folder)) = role() else { return };

@@ -15,7 +15,7 @@ use support::{Actor, Mark, Meeting, SOON, listen, role, say, seed, until};
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(500);
 /// On a quiet machine the others go on 100 ms after the member timeout. The machine of a test may be busy.
 const ALLOWANCE: Duration = Duration::from_secs(3);
-/// Whoever has not gone on by then does not.
+/// Limit after which a participant that has not gone on never does.
 const SOON_ENOUGH: Duration = Duration::from_secs(20);
 
 /// What a participant has in the topic.
@@ -45,22 +45,25 @@ struct Member {
     reader: Option<DataReader<Mark>>,
 }
 
+fn join(folder: &Path, member_timeout: Duration) -> DomainParticipant {
+    let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(member_timeout);
+    DomainParticipant::with_config(0, config).unwrap()
+}
+
 impl Member {
     fn new(folder: &Path, part: Part) -> Member {
         Member::with_patience(folder, part, MEMBER_TIMEOUT)
     }
 
     fn with_patience(folder: &Path, part: Part, member_timeout: Duration) -> Member {
-        let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(member_timeout);
-        let participant = DomainParticipant::with_config(0, config).unwrap();
+        let participant = join(folder, member_timeout);
         let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
         Member::on(participant, &topic, part)
     }
 
     /// In a topic that is atomic, or unordered.
     fn in_either(folder: &Path, part: Part, is_ordered: bool) -> Member {
-        let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(MEMBER_TIMEOUT);
-        let participant = DomainParticipant::with_config(0, config).unwrap();
+        let participant = join(folder, MEMBER_TIMEOUT);
         let topic = participant.topic::<Mark>("Either").keep_all();
         let topic = if is_ordered { topic.atomic() } else { topic };
         let topic = topic.create().unwrap();
@@ -176,14 +179,14 @@ fn the_next_sample_comes_after_the_member_timeout_at_every_rate() {
     }
 }
 
-/// What a reader that is stopped leaves undone for a writer whose participant does not read.
+/// Work that a stopped reader leaves undone for a writer whose participant does not read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Undone {
-    /// It has not received what was sent.
+    /// Receiving what was sent.
     Receiving,
-    /// It has received all and keeps it: the memory is full of samples that were not taken.
+    /// Giving memory back: the reader has received all, and the memory is full of samples that were not taken.
     GivingBack,
-    /// It has deleted its reader, and has the samples that fill the memory in hand.
+    /// Giving memory back after the reader was deleted, with the samples that fill the memory in hand.
     Parting,
 }
 

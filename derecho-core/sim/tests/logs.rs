@@ -203,7 +203,7 @@ impl Disk for DroppedMeanwhile {
     }
 }
 
-/// Whoever reads a log while its writer drops older segments does not take these for lost (I-97).
+/// Older segments that the writer drops while somebody reads the log are not taken for lost (I-97).
 #[test]
 fn segments_that_are_dropped_while_a_reader_looks_are_not_lost() {
     let log =

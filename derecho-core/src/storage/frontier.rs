@@ -13,9 +13,8 @@ use crate::log::LogId;
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Frontier {
-    /// The members of the epoch but this one.
-    members: Vec<NodeId>,
-    seats: BTreeMap<NodeId, RegionId>,
+    /// The members of the epoch but this one, with the regions of their lines.
+    members: BTreeMap<NodeId, RegionId>,
     told_by: BTreeMap<NodeId, u64>,
     told_to: BTreeMap<NodeId, u64>,
     everywhere: u64,
@@ -32,15 +31,14 @@ pub(crate) struct Frontier {
 impl Frontier {
     /// These are the other members from now on, with the regions of their lines. A member whose region is another one has left
     /// meanwhile and come again: it knows nothing of what it was told before, and may have told something already.
-    pub(crate) fn begun(&mut self, seats: impl Iterator<Item = (NodeId, RegionId)>) {
-        let before = core::mem::replace(&mut self.seats, seats.collect());
-        self.members = self.seats.keys().copied().collect();
-        let seats = &self.seats;
-        let is_member = |node: &NodeId| seats.contains_key(node);
+    pub(crate) fn begun(&mut self, members: impl Iterator<Item = (NodeId, RegionId)>) {
+        let before = core::mem::replace(&mut self.members, members.collect());
+        let members = &self.members;
+        let is_member = |node: &NodeId| members.contains_key(node);
         self.told_by.retain(|node, _| is_member(node));
         self.named_by.retain(|node, _| is_member(node));
         let stays = |node: &NodeId| {
-            seats.get(node).is_some_and(|lines| before.get(node).is_none_or(|it| it == lines))
+            members.get(node).is_some_and(|lines| before.get(node).is_none_or(|it| it == lines))
         };
         self.full.retain(stays);
         self.told_to.retain(|node, _| stays(node));
@@ -67,7 +65,7 @@ impl Frontier {
         if own.is_empty() {
             return Vec::new();
         }
-        let untold = self.members.iter().filter(|node| !self.names_told.contains(node));
+        let untold = self.members.keys().filter(|node| !self.names_told.contains(node));
         untold.copied().collect()
     }
 
@@ -92,7 +90,7 @@ impl Frontier {
     /// The members that are still to be told whether the log of this one waits for room.
     pub(super) fn fullness_untold(&self, is_full: bool) -> Vec<NodeId> {
         let knows = |node: &&NodeId| self.fullness_told.contains(*node) == is_full;
-        self.members.iter().filter(|node| !knows(node)).copied().collect()
+        self.members.keys().filter(|node| !knows(node)).copied().collect()
     }
 
     /// This member was told.
@@ -112,7 +110,7 @@ impl Frontier {
     /// Those who are still to be told this.
     pub(crate) fn untold(&self, version: u64) -> Vec<NodeId> {
         let knows = |node: &&NodeId| self.told_to.get(*node).is_none_or(|known| *known < version);
-        self.members.iter().filter(knows).copied().filter(|_| version > 0).collect()
+        self.members.keys().filter(knows).copied().filter(|_| version > 0).collect()
     }
 
     /// This one was told.

@@ -70,9 +70,7 @@ impl Rendezvous {
     fn turn_away(&self, socket: &OwnedFd) {
         let text = Spares::shortage();
         tracing::warn!(text, "a node was refused");
-        let versions = self.checked.config.versions.clone();
-        let refusal =
-            wire::encode(&Message::Refuse { versions, reason: Reason::Full, text: &text });
+        let refusal = wire::encode(&self.refusal(Reason::Full, &text));
         if let Err(errno) = socket::send(socket, &refusal, None) {
             tracing::debug!(%errno, "a node was gone before it was refused");
         }
@@ -369,14 +367,14 @@ impl Rendezvous {
         let pid = connection.credentials.pid;
         tracing::warn!(pid, ?reason, text, "a node was refused");
         connection.clear_queue();
-        connection.say(&Message::Refuse {
-            versions: self.checked.config.versions.clone(),
-            reason,
-            text: &text,
-        });
+        connection.say(&self.refusal(reason, &text));
         connection.flush();
         self.settle(connection, Answer::Failed(JoinError::Refused { pid, reason: text }));
         connection.finish();
+    }
+
+    fn refusal<'a>(&self, reason: Reason, text: &'a str) -> Message<'a> {
+        Message::Refuse { versions: self.checked.config.versions.clone(), reason, text }
     }
 
     fn on_refusal(
