@@ -104,6 +104,10 @@ fn act_keeper(folder: &Path, detaches: bool) {
                     if full.is_empty() { "" } else { ", full: " }
                 ));
             }
+            "kept" => {
+                let status = topic.storage_status().unwrap();
+                say(&format!("{} samples, {} durable", status.samples, status.durable));
+            }
             "limit" => {
                 let limit = (count > 0).then_some(count);
                 let limits = rustix::process::Rlimit {
@@ -382,6 +386,91 @@ fn the_full_log_of_another_participant_is_named() {
     assert_eq!(ask(other, "sync 60000"), "durable");
     keepers.into_iter().for_each(leave);
     stage.end();
+}
+
+/// The files of topics in a folder.
+fn segments(folder: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let is_it = |file: &PathBuf| {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        name.ends_with(".log") && !name.starts_with(&"0".repeat(32))
+    };
+    files.filter(is_it).collect()
+}
+
+/// Two have kept a topic of so many samples, and both are gone; the second one went last. So many more came when the first was gone.
+fn kept_by_two(stage: &Stage, more: u64) {
+    std::fs::create_dir(&stage.logs).unwrap();
+    let mut first = stage.start("keeps");
+    assert_eq!(ask(&mut first, "begin 60000"), "begun");
+    let mut second = stage.start("keeps");
+    assert_eq!(ask(&mut second, "begin 60000"), "begun");
+    until("both keep logs", || ask(&mut first, "status") == "2 logs, Some(Open)");
+    assert_eq!(ask(&mut first, "write 20"), "wrote 20");
+    assert_eq!(ask(&mut first, "sync 60000"), "durable");
+    leave(first);
+    until("one is gone", || ask(&mut second, "status") == "1 logs, Some(Open)");
+    assert_eq!(ask(&mut second, &format!("write {more}")), format!("wrote {more}"));
+    assert_eq!(ask(&mut second, "sync 60000"), "durable");
+    leave(second);
+}
+
+fn flip(file: &Path, at: usize) {
+    let mut bytes = std::fs::read(file).unwrap();
+    bytes[at] ^= 0x10;
+    std::fs::write(file, bytes).unwrap();
+}
+
+/// One of two logs is harmed: it is put aside and completed from the other one, whoever of them is back first (I-98).
+#[test]
+fn a_harmed_log_is_completed_from_the_other_one() {
+    for harmed in [0, 1] {
+        let stage = Stage::new();
+        kept_by_two(&stage, 0);
+        let folder = stage.logs.join("domain-0").join(harmed.to_string());
+        flip(&segments(&folder)[0], 1000);
+        let mut first = stage.start("keeps");
+        assert_eq!(ask(&mut first, "begin 60000"), "begun");
+        let mut second = stage.start("keeps");
+        assert_eq!(ask(&mut second, "begin 60000"), "begun");
+        until("both keep logs", || ask(&mut first, "status") == "2 logs, Some(Open)");
+        until("both keep logs", || ask(&mut second, "status") == "2 logs, Some(Open)");
+        assert_eq!(ask(&mut first, "write 1"), "wrote 1");
+        assert_eq!(ask(&mut first, "sync 60000"), "durable");
+        assert_eq!(ask(&mut first, "kept"), "21 samples, 21 durable");
+        leave(first);
+        leave(second);
+        let aside = |name: &str| name.ends_with(".aside");
+        let names = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name());
+        let asides = names.filter(|name| aside(name.to_str().unwrap())).count();
+        assert_eq!(asides, 1, "what was harmed is there to be looked at");
+        stage.end();
+    }
+}
+
+/// A harmed log that has more than the other one, or one whose files are gone, is named by everybody who waits.
+#[test]
+fn a_harmed_log_that_may_have_more_is_named() {
+    for is_gone in [false, true] {
+        let stage = Stage::new();
+        kept_by_two(&stage, 5);
+        let file = &segments(&stage.logs.join("domain-0").join("1"))[0];
+        match is_gone {
+            false => flip(file, 1000),
+            true => std::fs::remove_file(file).unwrap(),
+        }
+        let mut keepers = [(); 2].map(|()| stage.start("keeps"));
+        for keeper in &mut keepers {
+            until("it is named", || ask(keeper, "begin 100").contains("which is harmed"));
+        }
+        let said = ask(&mut keepers[1], "status");
+        says(
+            &said,
+            &["0 logs", "Harmed", "domain-0/1", if is_gone { "is gone" } else { "is bad" }],
+        );
+        keepers.into_iter().for_each(leave);
+        stage.end();
+    }
 }
 
 /// Processes that keep logs in one place have a folder each.

@@ -198,6 +198,7 @@ fn list(disk: &mut Box<dyn Disk>, of: (Owner, StreamKey)) -> Result<Survey, LogE
                 last: some(log.durable()),
                 checkpoint: log.checkpointed(),
                 torn: recovery.torn,
+                open_ended: false,
                 errors: Vec::new(),
             })
         }
@@ -311,6 +312,7 @@ fn report(owner: Owner, found: &[(StreamKey, Survey)]) -> Value {
         last: found.iter().filter_map(|(_, survey)| survey.last).max(),
         checkpoint: None,
         torn: found.iter().find_map(|(_, survey)| survey.torn.clone()),
+        open_ended: found.iter().any(|(_, survey)| survey.open_ended),
         errors: found.iter().flat_map(|(_, survey)| survey.errors.clone()).collect(),
     };
     let streams = found.iter().map(|(stream, survey)| {

@@ -92,6 +92,7 @@ fn condition(status: &StorageStatus) -> String {
     match &status.log {
         Some(LogCondition::Open) => "is logged".to_owned(),
         Some(LogCondition::Full) => "waits, for the disk is full: make room".to_owned(),
+        Some(LogCondition::Harmed(why)) => format!("waits, for the log here is harmed: {why}"),
         Some(LogCondition::Detached) => "is logged no more, for the disk was full".to_owned(),
         Some(LogCondition::Failed(why)) => format!("is logged no more: {why}"),
         None => "is kept in memory only".to_owned(),

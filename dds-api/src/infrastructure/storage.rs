@@ -60,6 +60,10 @@ impl StorageStatus {
                 ". The log here waits for room: its disk is full, or a quota or limit is reached"
                     .to_owned()
             }
+            Some(LogCondition::Harmed(why)) => format!(
+                ". The log here is harmed, and may have what no other log has: {why}. `squall log proceed` goes on \
+                 without it"
+            ),
             Some(LogCondition::Detached) => {
                 ". The log here takes nothing more, for its disk was full".to_owned()
             }
@@ -155,6 +159,9 @@ pub enum LogCondition {
     Open,
     /// Its disk is full: it waits for room, and so does the topic.
     Full,
+    /// It is harmed, in this way, and may have samples that no other log has: the topic does not begin without it, until its files
+    /// are brought back, or somebody says to go on with `squall log proceed`. Where another log has all it is put aside, and completed.
+    Harmed(String),
     /// Its disk was full, and it takes nothing more; the topic goes on without it.
     Detached,
     /// It has failed, for this reason, and takes nothing more; the topic goes on without it.
@@ -166,6 +173,10 @@ impl From<Condition> for LogCondition {
         match condition {
             Condition::Open => LogCondition::Open,
             Condition::Full => LogCondition::Full,
+            Condition::Harmed(error) => {
+                let why = error.map(|error| error.to_string());
+                LogCondition::Harmed(why.unwrap_or_else(|| "it cannot be opened".to_owned()))
+            }
             Condition::Detached => LogCondition::Detached,
             Condition::Failed(error) => {
                 let why = error.map(|error| error.to_string());

@@ -26,6 +26,8 @@ pub enum LogCondition {
     Open,
     /// Its disk is full: it waits for room, and so do those who send in the shard.
     Full,
+    /// It is harmed, in this way, and may have updates that no other log has: the shard does not begin without it.
+    Harmed(String),
     /// It has failed, for this reason, and takes nothing more; the shard goes on without it.
     Failed(String),
 }
@@ -73,6 +75,10 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         let condition = found.own.map(|(_, condition)| match condition {
             Condition::Open => LogCondition::Open,
             Condition::Full => LogCondition::Full,
+            Condition::Harmed(error) => {
+                let why = error.map(|error| error.to_string());
+                LogCondition::Harmed(why.unwrap_or_else(|| "it cannot be opened".into()))
+            }
             Condition::Detached => LogCondition::Failed("its disk was full".into()),
             Condition::Failed(error) => {
                 let why = error.map(|error| error.to_string());

@@ -393,6 +393,100 @@ fn a_log_that_waits_for_room_is_known_to_the_others() {
     }
 }
 
+/// One of two logs is harmed: the group begins from the other one, which has all, and the harmed one is put aside and completed
+/// (I-98), whether the two are in reach of each other or not, and whoever comes back first.
+#[test]
+fn a_harmed_log_is_completed_from_one_that_has_all() {
+    for (seed, apart) in (0..12).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let at_the_end = apart && seed % 4 == 3;
+        let (court, root, mut world) = match apart {
+            true => {
+                let Apart { court, root, world, .. } = Apart::new(seed, 1);
+                (court, root, world)
+            }
+            false => {
+                let mut court = Court::default();
+                (court.retention, court.logged) = (retention(seed), true);
+                let (court, root) = (Rc::new(RefCell::new(court)), Root::default());
+                let over = (Rc::clone(&court), Some(root.clone()));
+                (court, root, World::over(Config::adversarial(seed), 1, true, over))
+            }
+        };
+        world.settle();
+        world.add_one(true);
+        world.settle();
+        world.flow(10);
+        world.settle();
+        world.run(30_000_000);
+        assert_eq!(root.count().0, 2);
+        assert!(court.borrow().durable > 0);
+        world.crash_all();
+        let harmed = seed as usize % 2;
+        root.harm(harmed, LOG, at_the_end);
+        court.borrow_mut().restart_somewhere();
+        let config = Config::adversarial(seed + 1_000_000);
+        let mut world = World::over(config, 1, true, (Rc::clone(&court), Some(root.clone())));
+        world.run(3_000_000);
+        world.add_one(true);
+        if at_the_end {
+            // What came last is not known: it may be what the other one has not.
+            world.run(300_000_000);
+            assert!(!world.has_begun(), "I-98: seed {seed}: it begins without what may be there");
+            root.proceed_without(harmed, 1 - harmed);
+        }
+        world.settle();
+        while root.count().1 > 0 {
+            world.bring_back();
+        }
+        world.settle();
+        world.flow(3);
+        world.check();
+        assert_eq!(root.asides(harmed, LOG), 1, "seed {seed}, apart {apart}");
+        assert_eq!(root.asides(1 - harmed, LOG), 0, "seed {seed}, apart {apart}");
+        let tails: Vec<_> = root.logs(LOG).into_iter().map(|found| found.tail).collect();
+        assert!(tails.iter().all(|tail| *tail == tails[0]), "seed {seed}: {tails:?}");
+    }
+}
+
+/// A harmed log that has more than the other one is not gone on without, until somebody says so (I-98).
+#[test]
+fn a_harmed_log_that_has_more_is_awaited() {
+    for seed in 0..12 {
+        let mut apart = Apart::new(seed, 1);
+        let world = &mut apart.world;
+        world.settle();
+        let second = world.add_one(true);
+        world.settle();
+        world.flow(10);
+        world.settle();
+        world.crash(second);
+        world.run(30_000_000);
+        let before = apart.durable();
+        let world = &mut apart.world;
+        world.flow(10);
+        world.settle();
+        world.run(3_000_000);
+        assert!(apart.durable() > before);
+        let Apart { court, root, mut world, .. } = apart;
+        world.crash_all();
+        root.harm(0, LOG, false);
+        court.borrow_mut().restart_somewhere();
+        let config = Config::adversarial(seed + 1_000_000);
+        let mut world = World::over(config, 2, true, (Rc::clone(&court), Some(root.clone())));
+        while root.count().1 > 0 {
+            world.bring_back();
+        }
+        world.run(300_000_000);
+        assert!(!world.has_begun(), "I-98: seed {seed}: it begins without what is there");
+        root.proceed_without(0, 1);
+        court.borrow_mut().durable = 0;
+        world.settle();
+        world.flow(3);
+        world.check();
+        assert_eq!(root.asides(0, LOG), 1, "seed {seed}");
+    }
+}
+
 /// In a network a majority of the last view restarts a stream only with the logs that the newest mark names (I-106): another
 /// one of them may alone have what was durable after this one crashed.
 #[test]

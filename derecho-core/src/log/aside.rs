@@ -11,10 +11,11 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use super::checksum::Checksum;
 use super::segment::{FileHeader, FileKind};
-use super::{Disk, DiskError, LogError, StreamKey, Version};
+use super::{Disk, DiskError, LogError, StreamKey, Version, extents, folder, index};
 
 /// What the names of files end with that were put aside.
 const ASIDE: &str = ".aside";
@@ -81,6 +82,30 @@ pub(super) fn number_for(
         Some((number, _)) => number + 1,
         None => 1,
     })
+}
+
+/// Puts all files of a stream aside whose log cannot be opened, the newest first. The folder is this process's alone. Returns as which
+/// number.
+///
+/// # Errors
+/// What the disk says.
+pub fn put_harmed(disk: &mut impl Disk, stream: StreamKey) -> Result<Number, LogError> {
+    let number = asides(disk)?.remove(&stream).and_then(|all| all.last().copied()).unwrap_or(0) + 1;
+    let names = disk.list().map_err(LogError::of(""))?;
+    let of_it = |name: String| {
+        let (of, kind, version) = FileHeader::parse_name(&name)?;
+        (of == stream).then_some((kind, Reverse(version), name))
+    };
+    let mut files: Vec<_> = names.into_iter().filter_map(of_it).collect();
+    files.sort_unstable();
+    extents::forget(disk, stream)?;
+    for (kind, _, name) in files {
+        if kind == FileKind::Segment {
+            folder::remove(disk, &index::name_of(&name))?;
+        }
+        put(disk, &name, number)?;
+    }
+    Ok(number)
 }
 
 /// Gives a file its name aside, for good.

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
+use super::segment::FileHeader;
 use super::{DiskError, GroupId, LogId, StreamKey, Version};
 
 /// What is wrong with a record.
@@ -182,6 +183,17 @@ fn advice(cause: &DiskError) -> &'static str {
         }
         DiskError::FailedSync => "; look after the disk, and start again what keeps logs there",
         DiskError::NotFound | DiskError::Other(_) => "",
+    }
+}
+
+impl LogError {
+    /// Whether a file of a stream is harmed or gone, so that its log cannot be opened, whatever the disk does from now on.
+    pub fn is_harm(&self) -> bool {
+        match self {
+            LogError::BadHeader { file } => FileHeader::parse_name(file).is_some(),
+            LogError::BadRecord { .. } | LogError::Gap { .. } | LogError::Lost { .. } => true,
+            _ => false,
+        }
     }
 }
 

@@ -59,7 +59,7 @@ impl FoundStream {
     }
 
     /// Whether its state is known: it goes back to the first message, or to a checkpoint.
-    fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.complete_from <= Version(1)
             || self.checkpoint.is_some_and(|state| self.complete_from <= state.next())
     }
@@ -70,7 +70,7 @@ in_order! { FoundStream { tail, complete_from, checkpoint, cuts, begun } }
 /// So many ends of epochs are told. Who needs an older one is completed anew.
 const MOST_CUTS: usize = 64;
 
-fn last_of(cuts: BTreeSet<(EpochId, Version)>) -> Vec<(EpochId, Version)> {
+pub(crate) fn last_of(cuts: BTreeSet<(EpochId, Version)>) -> Vec<(EpochId, Version)> {
     let older = cuts.len().saturating_sub(MOST_CUTS);
     cuts.into_iter().skip(older).collect()
 }
@@ -220,6 +220,15 @@ pub fn last_begun<'a>(
         }
     }
     last
+}
+
+/// Whether a log that ends here lacks nothing that another one has which ends there and has noted these ends of epochs: it goes as far,
+/// or its epoch was ended where it ends, and nothing came after that.
+pub(crate) fn goes_as_far(ours: Tail, theirs: Tail, cuts: &[(EpochId, Version)]) -> bool {
+    let is_over = |(epoch, version): &(EpochId, Version)| {
+        *epoch == ours.epoch && *version <= ours.version && theirs.version <= ours.version
+    };
+    ours >= theirs || cuts.iter().any(is_over)
 }
 
 /// Where epochs end, as these logs have noted.

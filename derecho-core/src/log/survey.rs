@@ -12,7 +12,10 @@ use super::index;
 use super::recovery::{TornTail, expected};
 use super::retention::{prefix, shorten};
 use super::segment::{FILE_HEADER, FileHeader, FileKind, Window};
-use super::{Disk, DiskError, Kind, LogError, Owner, Record, StreamKey, Version};
+use super::{
+    Disk, DiskError, EpochId, Kind, LogError, LogId, Mark, Owner, Record, StreamKey, Tail, Version,
+};
+use crate::bytes::Wire;
 
 /// What is in the files of a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -31,8 +34,44 @@ pub struct Survey {
     pub checkpoint: Option<Version>,
     /// What a crash has left at the end.
     pub torn: Option<TornTail>,
+    /// Nothing sound comes after the last thing that is wrong, so where the log ended is not known.
+    pub open_ended: bool,
     /// All that is wrong, in order.
     pub errors: Vec<LogError>,
+}
+
+/// What can still be said of a log that cannot be opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Salvaged {
+    /// Where it ended.
+    pub tail: Tail,
+    /// The ends of epochs that it has noted.
+    pub cuts: Vec<(EpochId, Version)>,
+    /// The last epoch that it has noted, and who keeps that.
+    pub begun: Option<(EpochId, Vec<LogId>)>,
+}
+
+/// Where a log ended that is harmed before its end; `None` if that is not known.
+///
+/// # Errors
+/// As of [`survey`].
+pub fn salvage<D: Disk>(
+    disk: &mut D,
+    of: (Owner, StreamKey),
+) -> Result<Option<Salvaged>, LogError> {
+    let mut found = Salvaged { tail: Tail::default(), cuts: Vec::new(), begun: None };
+    let survey = survey(disk, of, |record| {
+        let entry = &record.entry;
+        let tail = &mut found.tail;
+        tail.epoch = tail.epoch.max(entry.epoch);
+        tail.version = tail.version.max(record.version);
+        match (entry.kind == Kind::Mark).then(|| Mark::from_bytes(entry.payload)).flatten() {
+            Some(Mark::Begun(epoch, keepers)) => found.begun = Some((epoch, keepers)),
+            Some(Mark::Cut(epoch, version)) => found.cuts.push((epoch, version)),
+            None => {}
+        }
+    })?;
+    Ok((!survey.open_ended).then_some(found))
 }
 
 impl Survey {
@@ -83,6 +122,7 @@ pub fn survey<D: Disk>(
             }
             Err(error) => {
                 survey.errors.push(error);
+                survey.open_ended |= at + 1 == segments;
                 last = None;
                 continue;
             }
@@ -110,11 +150,13 @@ pub fn survey<D: Disk>(
     let ends = files[..segments].first().zip(files[..segments].last());
     let ends = ends.map(|(first, last)| (first.1, last.1));
     if let Some(version) = known.lost(disk, stream, ends)? {
+        survey.open_ended = true;
         survey.errors.push(LogError::Lost { stream, version, end: None });
     } else if let Some((_, version, name)) = files[..segments].last() {
         let length = disk.length(name).unwrap_or(0);
         let end = survey.torn.as_ref().map_or(length, |torn| torn.offset);
         if known.is_cut(disk, stream, (*version, end))? {
+            survey.open_ended = true;
             let (version, end) = (*version, Some((end, known.end)));
             survey.errors.push(LogError::Lost { stream, version, end });
         }
@@ -213,7 +255,10 @@ fn file<D: Disk>(
         let bad =
             LogError::BadRecord { file: file.clone(), offset: at, version: last.next(), cause };
         survey.errors.push(bad);
-        let Some(next) = window.find(disk, at, |_| true)? else { return Ok(last) };
+        let Some(next) = window.find(disk, at, |_| true)? else {
+            survey.open_ended |= is_last;
+            return Ok(last);
+        };
         // What comes next need not follow on what was before: that there is a hole was said.
         if let Ok(Some(read)) = window.record(disk, next)? {
             let counts = u64::from(read.record.entry.kind.counts());

@@ -19,6 +19,7 @@ use crate::log::proceed::Word;
 use crate::log::record::{AsRecord, LONGEST};
 use crate::log::restart::{self, Completion, FoundStream, Restart, Verdict};
 use crate::log::stream::State as LogState;
+use crate::log::survey::{Salvaged, salvage};
 use crate::log::views::{self, VIEWS};
 use crate::log::{
     self, Check, Disk, EpochId, LogError, LogId, OwnedRecord, Owner, Record, StreamKey, StreamLog,
@@ -108,6 +109,7 @@ fn claim<D: Disk, N: Disk>(
 ) -> Result<Claim, LogError> {
     let own = log.owner().log;
     let (mut accounts, mut awaits, mut logs) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let mut harmed = BTreeMap::new();
     for neighbour in neighbours.iter_mut() {
         let has = folder::streams(&mut neighbour.disk).map(|all| all.contains(&log.stream()));
         match (has, neighbour.busy) {
@@ -116,6 +118,11 @@ fn claim<D: Disk, N: Disk>(
                 Ok(other) => {
                     accounts.push(neighbour.log);
                     logs.insert(neighbour.log, other);
+                }
+                Err(error) if error.is_harm() => {
+                    let of = (Owner { log: neighbour.log, ..log.owner() }, log.stream());
+                    let salvaged = salvage(&mut neighbour.disk, of).ok().flatten();
+                    harmed.insert(neighbour.log, salvaged);
                 }
                 // It may be the one that matters.
                 Err(_) => awaits.push(neighbour.log),
@@ -150,8 +157,77 @@ fn claim<D: Disk, N: Disk>(
         }
         _ => {}
     }
-    Ok(Claim { log: own, accounts, awaits, found: FoundStream::of(log), began: 0 })
+    for (harmed, salvaged) in &harmed {
+        match has_all_of(log, (*harmed, salvaged.as_ref())) {
+            true => accounts.push(*harmed),
+            false => awaits.push(*harmed),
+        }
+    }
+    let harmed = harmed.into_keys().collect();
+    Ok(Claim { log: own, accounts, awaits, found: FoundStream::of(log), began: 0, harmed })
 }
+
+/// Whether a log has all that a harmed one may have had that was durable everywhere (I-98): it goes as far, and that one named last
+/// nobody whom it does not know.
+fn has_all_of(log: &StreamLog, (harmed, salvaged): (LogId, Option<&Salvaged>)) -> bool {
+    let Some(Salvaged { tail, cuts, begun }) = salvaged else { return false };
+    let own = log.owner().log;
+    let ours = log.epoch().map_or(&[][..], |(_, keepers)| keepers);
+    let is_known = |name: &LogId| *name == harmed || *name == own || ours.contains(name);
+    let names_known = begun.as_ref().is_none_or(|(_, names)| names.iter().all(is_known));
+    let goes_as_far = restart::goes_as_far(log.tail(), *tail, cuts);
+    FoundStream::of(log).is_complete() && goes_as_far && names_known
+}
+
+/// What a member claims whose own log is harmed, as long as that log may have what no other one in reach has. `None`: it is to be put
+/// aside, and the errand to be done with a log that is empty. `excused`: the logs without which somebody has said to go on.
+pub fn claim_harmed<N: Disk>(
+    errand: &Errand,
+    ((log, stream), salvaged): ((LogId, StreamKey), Option<&Salvaged>),
+    neighbours: &mut [Neighbour<N>],
+    excused: &[LogId],
+) -> Option<Claim> {
+    // Others that have all begin, or have begun.
+    if !matches!(errand, Errand::Claim(true)) || excused.contains(&log) {
+        return None;
+    }
+    let mut claim = Claim {
+        log,
+        accounts: Vec::new(),
+        awaits: Vec::new(),
+        found: FoundStream {
+            tail: salvaged.map_or(UNKNOWN, |salvaged| salvaged.tail),
+            complete_from: Version(u64::MAX),
+            checkpoint: None,
+            cuts: salvaged.map_or(Vec::new(), |salvaged| {
+                restart::last_of(salvaged.cuts.iter().copied().collect())
+            }),
+            begun: salvaged.and_then(|salvaged| salvaged.begun.clone()),
+        },
+        began: 0,
+        harmed: [log].into(),
+    };
+    for neighbour in neighbours {
+        let has = folder::streams(&mut neighbour.disk).map(|all| all.contains(&stream));
+        match (has, neighbour.busy) {
+            (Ok(false), _) => claim.accounts.push(neighbour.log),
+            (Ok(true), false) => match read(neighbour, stream) {
+                Ok(other) if has_all_of(&other, (log, salvaged)) => return None,
+                Ok(_) => claim.awaits.push(neighbour.log),
+                Err(error) => {
+                    claim.awaits.push(neighbour.log);
+                    claim.harmed.extend(error.is_harm().then_some(neighbour.log));
+                }
+            },
+            (Ok(true), true) | (Err(_), _) => claim.awaits.push(neighbour.log),
+        }
+    }
+    Some(claim)
+}
+
+/// Where a log may have ended of which that is not known.
+const UNKNOWN: Tail =
+    Tail { epoch: EpochId { view: u64::MAX, sequence: u64::MAX }, version: Version(u64::MAX) };
 
 /// The logs without which somebody has said to go on, as far as that still counts (I-153).
 pub fn excused<D: Disk, N: Disk>(

@@ -66,6 +66,8 @@ pub enum Condition {
     Open,
     /// Its disk is full, and it waits for room.
     Full,
+    /// It cannot be opened, for this reason, and may have what no other log has (I-98).
+    Harmed(Option<LogError>),
     /// Its disk was full, and it takes nothing more.
     Detached,
     /// It has failed, and nothing more will be durable (I-82).

@@ -26,9 +26,18 @@ pub struct Claim {
     pub found: FoundStream,
     /// The epoch in which the member has begun.
     pub began: u64,
+    /// Logs of this stream that are harmed. If its own is one of them, what was found says where that ended.
+    pub harmed: Vec<LogId>,
 }
 
-in_order! { Claim { log, accounts, awaits, found, began } }
+in_order! { Claim { log, accounts, awaits, found, began, harmed } }
+
+impl Claim {
+    /// Whether its own log is harmed.
+    fn is_harmed(&self) -> bool {
+        self.harmed.contains(&self.log)
+    }
+}
 
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -133,6 +142,20 @@ impl LogBook {
         claims.map(|(node, (_, claim))| (*node, claim))
     }
 
+    /// Whether somebody has found that this log is harmed.
+    pub fn is_harmed(&self, log: LogId) -> bool {
+        self.claims.values().any(|(_, claim)| claim.harmed.contains(&log))
+    }
+
+    /// The harmed logs that may have more than this, and that nobody else accounts for (I-98).
+    fn may_have_more(&self, vacancy: u64, than: Tail) -> BTreeSet<LogId> {
+        let claims = || self.of_vacancy(vacancy).map(|(_, claim)| claim);
+        let may = |found: &FoundStream| !restart::goes_as_far(than, found.tail, &found.cuts);
+        let harmed = claims().filter(|claim| claim.is_harmed() && may(&claim.found));
+        let is_accounted = |log: &LogId| claims().any(|claim| claim.accounts.contains(log));
+        harmed.map(|claim| claim.log).filter(|log| !is_accounted(log)).collect()
+    }
+
     /// How it stands with a beginning in this vacancy.
     pub fn standing(&self, vacancy: u64) -> Standing {
         let claims = || self.of_vacancy(vacancy).map(|(_, claim)| claim);
@@ -156,7 +179,11 @@ impl LogBook {
         }
         match self.restart(vacancy) {
             Some(Verdict::Ready(restart)) => {
-                let claims = self.of_vacancy(vacancy);
+                let more = self.may_have_more(vacancy, restart.tail);
+                if !more.is_empty() {
+                    return Standing::Waits(more);
+                }
+                let claims = self.of_vacancy(vacancy).filter(|(_, claim)| !claim.is_harmed());
                 let mut equal = claims.filter(|(_, claim)| claim.found.tail == restart.tail);
                 // Of several that have as much in their logs, who has been there longest has received most.
                 let least = |claim: &Claim| (claim.began, claim.log != restart.winner, claim.log);
@@ -164,12 +191,14 @@ impl LogBook {
                 winner.map_or(Standing::NoLogs, |(node, _)| Standing::Begins(node))
             }
             Some(Verdict::Wait(logs)) => Standing::Waits(logs),
-            None => Standing::NoLogs,
+            // All of them are harmed.
+            None => Standing::Waits(claims().map(|claim| claim.log).collect()),
         }
     }
 
     fn restart(&self, vacancy: u64) -> Option<Verdict<Restart>> {
         let claims = self.of_vacancy(vacancy).map(|(_, claim)| claim);
+        let claims = claims.filter(|claim| !claim.is_harmed());
         // Whom the marks name is accounted for by now; what they have is in these logs.
         let logs = claims.map(|claim| (claim.log, claim.found.clone().without_keepers()));
         let logs: BTreeMap<LogId, FoundStream> = logs.collect();
@@ -179,7 +208,8 @@ impl LogBook {
     /// With whom it begins in this vacancy, if it can; it is another era then.
     fn begin(&mut self, vacancy: u64) -> Option<NodeId> {
         let Standing::Begins(node) = self.standing(vacancy) else { return None };
-        let eras = self.of_vacancy(vacancy).map(|(_, claim)| claim.found.tail.epoch.view);
+        let sound = self.of_vacancy(vacancy).filter(|(_, claim)| !claim.is_harmed());
+        let eras = sound.map(|(_, claim)| claim.found.tail.epoch.view);
         let last = eras.chain([self.era]).max().unwrap_or(0);
         self.era = era_after(last, node);
         self.base = self.claims.get(&node).map(|(_, claim)| claim.found.tail).unwrap_or_default();
@@ -202,7 +232,29 @@ mod tests {
             begun: Some((epoch, names.iter().map(|log| LogId(*log)).collect())),
         };
         let (accounts, awaits) = (Vec::new(), Vec::new());
-        Claim { log: LogId(log), accounts, awaits, found, began: 0 }
+        Claim { log: LogId(log), accounts, awaits, found, began: 0, harmed: Vec::new() }
+    }
+
+    /// A harmed log is not needed where a sound one goes as far (I-98).
+    #[test]
+    fn a_harmed_log_that_may_have_more_is_awaited() {
+        let harmed = |epoch| Claim { harmed: [LogId(2)].into(), ..claim(2, epoch, &[1, 2]) };
+        let mut book = LogBook::default();
+        book.claim(NodeId(2), 0, harmed(4));
+        assert_eq!(book.standing(0), Standing::Waits([1].map(LogId).into()));
+        book.claim(NodeId(1), 0, claim(1, 4, &[1, 2]));
+        assert_eq!(book.standing(0), Standing::Begins(NodeId(1)));
+        book.claim(NodeId(2), 0, harmed(5));
+        assert_eq!(book.standing(0), Standing::Waits([LogId(2)].into()));
+        assert!(book.is_harmed(LogId(2)) && !book.is_harmed(LogId(1)));
+        // Somebody says to go on without it.
+        let accounts = [LogId(2)].into();
+        book.claim(NodeId(1), 0, Claim { accounts, ..claim(1, 4, &[1, 2]) });
+        assert_eq!(book.standing(0), Standing::Begins(NodeId(1)));
+        book.disclaim(NodeId(1));
+        let all = Claim { accounts: [LogId(1)].into(), ..harmed(4) };
+        book.claim(NodeId(2), 0, all);
+        assert_eq!(book.standing(0), Standing::Waits([LogId(2)].into()));
     }
 
     #[test]

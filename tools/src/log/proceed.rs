@@ -42,11 +42,14 @@ struct Found {
     runs: bool,
     last: Option<LoggedView>,
     awaited: BTreeSet<LogId>,
+    /// What is wrong with logs that are there.
+    harmed: BTreeMap<LogId, LogError>,
 }
 
 impl Found {
     fn in_root(root: &Path) -> Result<Found, Failure> {
         let (mut there, mut runs, mut last) = (BTreeMap::new(), false, None::<LoggedView>);
+        let mut harmed = BTreeMap::new();
         let mut streams: BTreeMap<StreamKey, Vec<FoundStream>> = BTreeMap::new();
         let unread = |error| Failure::new(format!("{} cannot be read: {error}", root.display()));
         for entry in std::fs::read_dir(root).map_err(unread)? {
@@ -60,7 +63,14 @@ impl Found {
             runs |= matches!(Folder::look(&path), Err(LogError::Locked));
             for stream in folder::streams(&mut disk)? {
                 let read = StreamLog::read(&mut disk, (owner, stream), Check::Last);
-                let (log, _) = read.map_err(within)?;
+                let log = match read {
+                    Ok((log, _)) => log,
+                    Err(error) if error.is_harm() => {
+                        harmed.insert(owner.log, within(error));
+                        continue;
+                    }
+                    Err(error) => return Err(within(error).into()),
+                };
                 if stream != VIEWS {
                     streams.entry(stream).or_default().push(FoundStream::of(&log));
                 } else if let Some(view) = views::last(&log, &mut disk)? {
@@ -91,7 +101,9 @@ impl Found {
             awaited.retain(|log| !is_back(log));
         }
         awaited.retain(|log| !there.contains_key(log));
-        Ok(Found { there, runs, last, awaited })
+        // They are there, and may have what no other one has.
+        awaited.extend(harmed.keys());
+        Ok(Found { there, runs, last, awaited, harmed })
     }
 
     /// Whether this log can be gone on without.
@@ -100,7 +112,8 @@ impl Found {
             logs.iter().map(ToString::to_string).collect::<Vec<String>>().join(", ")
         };
         let root = root.display();
-        let wrong = if let Some(path) = self.there.get(&without) {
+        let sound = self.there.get(&without).filter(|_| !self.harmed.contains_key(&without));
+        let wrong = if let Some(path) = sound {
             format!("log {without} is here, in {}: nobody waits for it", path.display())
         } else if self.awaited.is_empty() {
             format!("nothing waits in {root}: all logs that the logs there name are there, or back")
@@ -133,7 +146,13 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> Done {
     }
     let said = words(&mut Folder::read(dir)?)?;
     let still: Vec<&LogId> = found.awaited.iter().filter(|log| !without.contains(log)).collect();
-    let mut text: String = still.iter().map(|log| format!("Awaited: log {log}.\n")).collect();
+    let awaited = |log: &&&LogId| match found.harmed.get(**log) {
+        Some(error) => format!(
+            "Awaited, if no other one has all of it: log {log}, which is harmed: {error}.\n"
+        ),
+        None => format!("Awaited: log {log}.\n"),
+    };
+    let mut text: String = still.iter().map(|log| awaited(&log)).collect();
     if still.is_empty() && without.is_empty() {
         text += "Nothing is awaited.\n";
     }
@@ -153,6 +172,7 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> Done {
     let report = json!({
         "awaited": still.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "words": said.iter().map(word).collect::<Vec<_>>(),
+        "harmed": found.harmed.keys().map(ToString::to_string).collect::<Vec<_>>(),
         "runs": found.runs,
     });
     show(json, &report, &text);

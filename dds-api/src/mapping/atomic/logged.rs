@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use derecho_core::ids::NodeId;
 use derecho_core::link::Link;
+use derecho_core::log::LogId;
 use derecho_core::machine::Effects;
 use derecho_core::storage::depot::Holding;
 use derecho_core::storage::journal::Condition;
@@ -55,7 +56,12 @@ impl AtomicTopics {
         };
         match domain.state().awaited(key) {
             Some(Standing::Waits(logs)) => {
-                status.waits_for = logs.iter().map(ToString::to_string).collect();
+                let book = state.logs(key);
+                let named = |log: &LogId| match book.is_some_and(|book| book.is_harmed(*log)) {
+                    true => format!("{log}, which is harmed"),
+                    false => log.to_string(),
+                };
+                status.waits_for = logs.iter().map(named).collect();
             }
             Some(Standing::NoLogs) => {
                 status.waits_for.push("a participant that keeps logs".to_owned());
@@ -80,6 +86,9 @@ impl AtomicTopics {
     fn described(&self, condition: Condition) -> LogCondition {
         let folder = self.archive.as_ref().map(|logs| logs.folder().display().to_string());
         match (LogCondition::from(condition), folder) {
+            (LogCondition::Harmed(why), Some(folder)) if !why.contains(&folder) => {
+                LogCondition::Harmed(format!("{folder}: {why}"))
+            }
             (LogCondition::Failed(why), Some(folder)) if !why.contains(&folder) => {
                 LogCondition::Failed(format!("{folder}: {why}"))
             }

@@ -8,6 +8,7 @@ use std::sync::mpsc::TrySendError;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use derecho_core::log::proceed::{self, Word};
+use derecho_core::log::survey::salvage;
 use derecho_core::log::views::VIEWS;
 use derecho_core::log::{
     Disk, DiskError, Entry, LogError, LogId, Mark, StreamKey, StreamLog, Version, WallTime, aside,
@@ -15,6 +16,7 @@ use derecho_core::log::{
 };
 use derecho_core::storage::errands::{self, Keep, Neighbour};
 use derecho_core::storage::journal::{Answer, Condition, Errand, Journal};
+use derecho_core::storage::logbook::Claim;
 
 use super::batch::Batch;
 use super::folder::Folder;
@@ -191,6 +193,7 @@ impl Journal for StreamJournal {
         match self.handle.state() {
             StreamState::Open => Condition::Open,
             StreamState::Full => Condition::Full,
+            StreamState::Harmed => Condition::Harmed(self.handle.error()),
             StreamState::Detached => Condition::Detached,
             StreamState::Failed | StreamState::Closed => Condition::Failed(self.handle.error()),
         }
@@ -239,8 +242,14 @@ fn try_errand(
     root: &std::path::Path,
     errand: &Errand,
 ) -> Answer {
-    if let Err(error) = writer.open(shown) {
-        return Answer::Failed(error);
+    let opened = match writer.harmed.get(&shown.key) {
+        Some((error, _)) => Err(error.clone()),
+        None => writer.open(shown),
+    };
+    if let Err(error) = &opened
+        && (shown.key == VIEWS || !error.is_harm())
+    {
+        return Answer::Failed(error.clone());
     }
     let locks = matches!(errand, Errand::Claim(_) | Errand::Roll);
     let mut neighbours = match neighbours(root, writer.owner.log, locks) {
@@ -249,6 +258,13 @@ fn try_errand(
         Err(error) if locks => return Answer::Failed(error),
         Err(_) => Vec::new(),
     };
+    if let Err(error) = opened {
+        match open_harmed(writer, (shown, root, errand), &mut neighbours, error) {
+            Ok(None) => {}
+            Ok(Some(claim)) => return Answer::Claimed(Box::new(claim)),
+            Err(error) => return Answer::Failed(error),
+        }
+    }
     let Some(kept) = writer.logs.get_mut(&shown.key) else {
         return Answer::Failed(LogError::Failed);
     };
@@ -285,6 +301,39 @@ fn try_errand(
         tidy_asides(writer, shown);
     }
     answer
+}
+
+/// What a log claims that cannot be opened (I-98). `None`: others have all, it was put aside, and is open and empty.
+fn open_harmed(
+    writer: &mut Writer<Folder>,
+    (shown, root, errand): (&Arc<Shown>, &std::path::Path, &Errand),
+    neighbours: &mut [Neighbour<Folder>],
+    error: LogError,
+) -> Result<Option<Claim>, LogError> {
+    let (owner, stream) = (writer.owner, shown.key);
+    if !writer.harmed.contains_key(&stream) {
+        let salvaged = salvage(&mut writer.disk, (owner, stream))?;
+        writer.harmed.insert(stream, (error.clone(), salvaged));
+    }
+    let salvaged = writer.harmed.get(&stream).and_then(|(_, salvaged)| salvaged.clone());
+    let excused = errands::excused(&words_in(root), (owner, &mut writer.disk), neighbours);
+    let of = ((owner.log, stream), salvaged.as_ref());
+    if let Some(mut claim) = errands::claim_harmed(errand, of, neighbours, &excused) {
+        claim.accounts.extend(excused);
+        shown.show_harmed(error.within(&writer.disk.place()));
+        return Ok(Some(claim));
+    }
+    let number = aside::put_harmed(&mut writer.disk, stream)?;
+    let place = writer.disk.place();
+    tracing::warn!(
+        "the log of stream {stream} is harmed: {}. Others have all that was durable everywhere: it was put aside in {place}, as \
+         number {number}, and is completed from them",
+        error.within(&place)
+    );
+    writer.harmed.remove(&stream);
+    writer.open(shown)?;
+    tidy_asides(writer, shown);
+    Ok(None)
 }
 
 /// Removes what is to be kept aside no longer (I-96), and says so.
@@ -340,6 +389,7 @@ impl Writer<Folder> {
             tracing::warn!("the log of stream {} ended torn: {torn:?} is cut", shown.key);
         }
         shown.publish(log.durable());
+        shown.show_open();
         self.logs.insert(shown.key, Kept::new(log, shown));
         Ok(())
     }

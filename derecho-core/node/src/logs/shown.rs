@@ -33,6 +33,8 @@ pub enum StreamState {
     Failed = 3,
     /// It was ended.
     Closed = 4,
+    /// It cannot be opened, and is not put aside yet, for it may have what no other log has (I-98).
+    Harmed = 5,
 }
 
 /// What a stream's log shows.
@@ -124,15 +126,20 @@ impl Shown {
     }
 
     pub(super) fn state(&self) -> StreamState {
-        let states =
-            [StreamState::Open, StreamState::Full, StreamState::Detached, StreamState::Failed];
+        let states = [
+            StreamState::Open,
+            StreamState::Full,
+            StreamState::Detached,
+            StreamState::Failed,
+            StreamState::Harmed,
+        ];
         let state = self.state.load(Ordering::Acquire);
         states.into_iter().find(|known| *known as u8 == state).unwrap_or(StreamState::Closed)
     }
 
     /// Whether it takes what is pushed.
     pub(super) fn takes(&self) -> bool {
-        matches!(self.state(), StreamState::Open | StreamState::Full)
+        matches!(self.state(), StreamState::Open | StreamState::Full | StreamState::Harmed)
     }
 
     /// Nobody pushes to it any more, and this is the last of it.
@@ -153,6 +160,24 @@ impl Shown {
         if self.state() != StreamState::Full {
             tracing::warn!("the log of stream {} waits for room: {error}", self.key);
             self.show(StreamState::Full, Some(error));
+        }
+    }
+
+    /// It cannot be opened, for now.
+    pub(super) fn show_harmed(&self, error: LogError) {
+        if self.state() != StreamState::Harmed {
+            tracing::error!(
+                "the log of stream {} is harmed, and is awaited, for it may have what no other log has: {error}",
+                self.key
+            );
+            self.show(StreamState::Harmed, Some(error));
+        }
+    }
+
+    /// It is open.
+    pub(super) fn show_open(&self) {
+        if self.state() == StreamState::Harmed {
+            self.show(StreamState::Open, None);
         }
     }
 

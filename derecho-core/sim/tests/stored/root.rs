@@ -3,14 +3,16 @@
 //! Owns: which folder is whose, and when what was put into a log becomes durable. Never does: do an errand in its
 //! own way; that is the core's business.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use derecho_core::log::proceed::Word;
+use derecho_core::log::segment::{FILE_HEADER, FileHeader, FileKind};
+use derecho_core::log::survey::{Salvaged, salvage};
 use derecho_core::log::views::{self, VIEWS};
 use derecho_core::log::{
     Check, Disk, DiskError, Entry, GroupId, Limits, LogError, LogId, Mark, OwnedRecord, Owner,
-    Record, StreamKey, StreamLog, Tail, Version, folder,
+    Record, StreamKey, StreamLog, Tail, Version, aside, folder,
 };
 use derecho_core::storage::errands::{self, Neighbour};
 use derecho_core::storage::journal::{Answer, Condition, Errand, Journal};
@@ -204,8 +206,17 @@ impl Root {
     pub(crate) fn journal(&self, at: usize, stream: StreamKey, seed: u64) -> SimJournal {
         let slot = &mut self.0.lock().unwrap()[at];
         let owner = Owner { group: GROUP, log: slot.log };
-        let (log, _) =
-            StreamLog::open(&mut slot.folder, (owner, stream), LIMITS, Check::All).unwrap();
+        let of = (owner, stream);
+        let (log, harmed) = match StreamLog::open(&mut slot.folder, of, LIMITS, Check::All) {
+            Ok((log, _)) => (log, None),
+            Err(error) => {
+                assert!(error.is_harm() && stream != VIEWS, "{error}");
+                // In its place, until it is put aside.
+                let (log, _) =
+                    StreamLog::open(&mut SimDisk::new(0), of, LIMITS, Check::All).unwrap();
+                (log, Some(salvage(&mut slot.folder, of).unwrap()))
+            }
+        };
         SimJournal {
             root: self.clone(),
             at,
@@ -218,7 +229,28 @@ impl Root {
             marked: 0,
             noted: 0,
             failed: None,
+            harmed,
         }
+    }
+
+    /// A bit of the last file of this stream in this folder flips, in the midst of the file, or at its end.
+    pub(crate) fn harm(&self, at: usize, stream: StreamKey, at_the_end: bool) {
+        let folder = self.0.lock().unwrap()[at].folder.clone();
+        let mut disk = folder.0.lock().unwrap();
+        let is_it = |name: &String| {
+            FileHeader::parse_name(name)
+                .is_some_and(|(of, kind, _)| of == stream && kind == FileKind::Segment)
+        };
+        let name = disk.files().into_iter().rfind(is_it).unwrap();
+        let length = disk.bytes(&name).len() as u64;
+        let byte = if at_the_end { length - 12 } else { FILE_HEADER + 12 };
+        disk.flip(&name, byte * 8);
+    }
+
+    /// So many logs of a stream were put aside in this folder.
+    pub(crate) fn asides(&self, at: usize, stream: StreamKey) -> usize {
+        let folder = &mut self.0.lock().unwrap()[at].folder;
+        aside::asides(folder).unwrap().get(&stream).map_or(0, BTreeSet::len)
     }
 
     /// What is in all logs of a stream, as whoever reads them finds it.
@@ -269,6 +301,8 @@ pub(crate) struct SimJournal {
     noted: u64,
     /// Why it takes nothing more.
     failed: Option<LogError>,
+    /// It cannot be opened; what can still be said of it.
+    harmed: Option<Option<Salvaged>>,
 }
 
 /// What is in the queue at most.
@@ -344,9 +378,24 @@ impl SimJournal {
         };
         let mut others: Vec<Neighbour<Folder>> = others.map(neighbour).collect();
         drop(slots);
+        let words = self.root.2.lock().unwrap().clone();
+        if let Some(salvaged) = &self.harmed {
+            let owner = self.log.owner();
+            let of = ((owner.log, self.log.stream()), salvaged.as_ref());
+            let own = (owner, &mut self.folder);
+            let excused = errands::excused(&words, own, &mut others);
+            if let Some(mut claim) = errands::claim_harmed(&errand, of, &mut others, &excused) {
+                claim.accounts.extend(excused);
+                self.answer = Some(Answer::Claimed(Box::new(claim)));
+                return Ok(());
+            }
+            aside::put_harmed(&mut self.folder, of.0.1)?;
+            let of = (owner, of.0.1);
+            self.log = StreamLog::open(&mut self.folder, of, LIMITS, Check::All)?.0;
+            self.harmed = None;
+        }
         let mut answer = errands::run(&errand, &mut self.log, &mut self.folder, &mut others);
         if let Answer::Claimed(claim) = &mut answer {
-            let words = self.root.2.lock().unwrap().clone();
             let own = (self.log.owner(), &mut self.folder);
             claim.accounts.extend(errands::excused(&words, own, &mut others));
         }
