@@ -233,7 +233,7 @@ impl Root {
         }
     }
 
-    /// A bit of the last file of this stream in this folder flips, in the midst of the file, or at its end.
+    /// A bit of a file of this stream in this folder flips: in the longest one, before other records, or at the end of the last one.
     pub(crate) fn harm(&self, at: usize, stream: StreamKey, at_the_end: bool) {
         let folder = self.0.lock().unwrap()[at].folder.clone();
         let mut disk = folder.0.lock().unwrap();
@@ -241,9 +241,13 @@ impl Root {
             FileHeader::parse_name(name)
                 .is_some_and(|(of, kind, _)| of == stream && kind == FileKind::Segment)
         };
-        let name = disk.files().into_iter().rfind(is_it).unwrap();
-        let length = disk.bytes(&name).len() as u64;
-        let byte = if at_the_end { length - 12 } else { FILE_HEADER + 12 };
+        let files: Vec<String> = disk.files().into_iter().filter(is_it).collect();
+        let length = |name: &&String| disk.bytes(name).len() as u64;
+        let (name, byte) = match at_the_end {
+            true => (files.last().unwrap(), length(&files.last().unwrap()) - 12),
+            false => (files.iter().max_by_key(length).unwrap(), FILE_HEADER + 12),
+        };
+        let name = name.clone();
         disk.flip(&name, byte * 8);
     }
 
