@@ -114,7 +114,7 @@ fn claim<D: Disk, N: Disk>(
         let has = folder::streams(&mut neighbour.disk).map(|all| all.contains(&log.stream()));
         match (has, neighbour.busy) {
             (Ok(false), _) => accounts.push(neighbour.log),
-            (Ok(true), false) => match read(neighbour, log.stream()) {
+            (Ok(true), false) => match read(neighbour, log.stream(), Check::Last) {
                 Ok(other) => {
                     accounts.push(neighbour.log);
                     logs.insert(neighbour.log, other);
@@ -130,32 +130,52 @@ fn claim<D: Disk, N: Disk>(
             (Ok(true), true) | (Err(_), _) => awaits.push(neighbour.log),
         }
     }
-    let all = logs.iter().map(|(id, log)| (*id, FoundStream::of(log)));
-    let all: BTreeMap<LogId, FoundStream> = all.chain([(own, FoundStream::of(log))]).collect();
-    // Who is named by the newest mark, and is neither here nor kept by others, is elsewhere.
-    let begun = all.values().filter_map(|found| found.begun.as_ref());
-    let named = begun.max_by_key(|(epoch, _)| *epoch).map(|(_, keepers)| keepers.clone());
-    let named = named.filter(|_| !planted(Fault::NamedNotAwaited));
-    let elsewhere = named.into_iter().flatten().filter(|log| !all.contains_key(log));
-    awaits.extend(elsewhere.filter(|log| !awaits.contains(log)).collect::<Vec<LogId>>());
-    // Whoever has most has it from those who kept it: one that is named may have been emptied to be completed (I-91).
-    let all: BTreeMap<LogId, FoundStream> =
-        all.into_iter().map(|(log, found)| (log, found.without_keepers())).collect();
-    match restart::logs_of_stream(&all.iter().map(|(id, found)| (*id, found)).collect()) {
-        Some(Verdict::Ready(restart)) if vacant => {
-            if let Some(version) = restart.cuts.get(&own) {
-                log.cut_after(disk, *version)?;
+    loop {
+        let all = logs.iter().map(|(id, log)| (*id, FoundStream::of(log)));
+        let all: BTreeMap<LogId, FoundStream> = all.chain([(own, FoundStream::of(log))]).collect();
+        // Who is named by the newest mark, and is neither here nor kept by others, is elsewhere.
+        let begun = all.values().filter_map(|found| found.begun.as_ref());
+        let named = begun.max_by_key(|(epoch, _)| *epoch).map(|(_, keepers)| keepers.clone());
+        let named = named.filter(|_| !planted(Fault::NamedNotAwaited));
+        let is_here = |log: &LogId| all.contains_key(log) || harmed.contains_key(log);
+        let elsewhere: Vec<LogId> =
+            named.into_iter().flatten().filter(|log| !is_here(log)).collect();
+        // Whoever has most has it from those who kept it: one that is named may have been emptied to be completed (I-91).
+        let all: BTreeMap<LogId, FoundStream> =
+            all.into_iter().map(|(log, found)| (log, found.without_keepers())).collect();
+        match restart::logs_of_stream(&all.iter().map(|(id, found)| (*id, found)).collect()) {
+            Some(Verdict::Ready(restart)) if vacant => {
+                let winner = neighbours.iter_mut().find(|it| it.log == restart.winner);
+                let mut winner = winner.filter(|winner| logs.contains_key(&winner.log));
+                if let Some(winner) = &mut winner
+                    && let Err(error) = read(winner, log.stream(), Check::All)
+                {
+                    if !error.is_harm() {
+                        return Err(error);
+                    }
+                    let of = (Owner { log: winner.log, ..log.owner() }, log.stream());
+                    harmed.insert(winner.log, salvage(&mut winner.disk, of).ok().flatten());
+                    accounts.retain(|log| *log != winner.log);
+                    logs.remove(&winner.log);
+                    continue;
+                }
+                if let Some(version) = restart.cuts.get(&own) {
+                    log.cut_after(disk, *version)?;
+                }
+                if let Some(winner) = winner {
+                    let from = (&logs[&winner.log], &mut winner.disk);
+                    take_over((log, disk), &restart, from, Version(u64::MAX))?;
+                }
             }
-            let winner = neighbours.iter_mut().find(|neighbour| neighbour.log == restart.winner);
-            if let (Some(winner), Some(other)) = (winner, logs.get(&restart.winner)) {
-                take_over((log, disk), &restart, (other, &mut winner.disk), Version(u64::MAX))?;
+            // None of those that are here is whole.
+            Some(Verdict::Wait(_)) => {
+                awaits.extend(accounts.extract_if(.., |log| logs.contains_key(log)));
             }
+            _ => {}
         }
-        // None of those that are here is whole.
-        Some(Verdict::Wait(_)) => {
-            awaits.extend(accounts.extract_if(.., |log| logs.contains_key(log)));
-        }
-        _ => {}
+        awaits
+            .extend(elsewhere.into_iter().filter(|log| !awaits.contains(log)).collect::<Vec<_>>());
+        break;
     }
     for (harmed, salvaged) in &harmed {
         match has_all_of(log, (*harmed, salvaged.as_ref())) {
@@ -211,7 +231,7 @@ pub fn claim_harmed<N: Disk>(
         let has = folder::streams(&mut neighbour.disk).map(|all| all.contains(&stream));
         match (has, neighbour.busy) {
             (Ok(false), _) => claim.accounts.push(neighbour.log),
-            (Ok(true), false) => match read(neighbour, stream) {
+            (Ok(true), false) => match read(neighbour, stream, Check::All) {
                 Ok(other) if has_all_of(&other, (log, salvaged)) => return None,
                 Ok(_) => claim.awaits.push(neighbour.log),
                 Err(error) => {
@@ -241,7 +261,7 @@ pub fn excused<D: Disk, N: Disk>(
     let own = StreamLog::read(disk, (owner, VIEWS), Check::Last);
     let mut seen = own.and_then(|(log, _)| views::all(&log, disk)).unwrap_or_default();
     for neighbour in neighbours {
-        let log = read(neighbour, VIEWS);
+        let log = read(neighbour, VIEWS, Check::Last);
         let views = log.and_then(|log| views::all(&log, &mut neighbour.disk));
         seen.extend(views.into_iter().flatten());
     }
@@ -258,7 +278,7 @@ fn roll<D: Disk, N: Disk>(
     let mut last = views::last(log, disk)?;
     let mut unread = Vec::new();
     for neighbour in neighbours.iter_mut() {
-        let read = read(neighbour, log.stream());
+        let read = read(neighbour, log.stream(), Check::Last);
         match read.and_then(|other| views::last(&other, &mut neighbour.disk)) {
             Ok(Some(view)) => match &mut last {
                 Some(known) if known.place() > view.place() => {}
@@ -278,10 +298,15 @@ fn roll<D: Disk, N: Disk>(
     Ok(Answer::Rolled(Box::new(roll), streams))
 }
 
-fn read<N: Disk>(from: &mut Neighbour<N>, stream: StreamKey) -> Result<StreamLog, LogError> {
+/// The log of a stream in a folder in reach. Files that are closed are taken for sound, unless all is to be checked.
+fn read<N: Disk>(
+    from: &mut Neighbour<N>,
+    stream: StreamKey,
+    check: Check,
+) -> Result<StreamLog, LogError> {
     let owner = folder::owner(&mut from.disk)?;
     let owner = owner.filter(|owner| owner.log == from.log).ok_or(LogError::Failed)?;
-    StreamLog::read(&mut from.disk, (owner, stream), Check::Last).map(|(log, _)| log)
+    StreamLog::read(&mut from.disk, (owner, stream), check).map(|(log, _)| log)
 }
 
 /// The same; of what was read before only what has come since.
@@ -291,7 +316,7 @@ fn read_on<N: Disk>(from: &mut Neighbour<N>, stream: StreamKey) -> Result<Stream
     {
         return Ok(known);
     }
-    read(from, stream)
+    read(from, stream, Check::Last)
 }
 
 /// Has a log what the winner has, up to a version.
