@@ -7,12 +7,13 @@
 //! known to have it), `keeper` (a member's part in one subgroup), [`depot`] (its part in all), `porter` (how records go from one
 //! member to another). What is kept in logs as well: [`journal`] (the port), [`logbook`] (which logs it begins from),
 //! `scribe` (how a log follows), `trail` (a store, followed), [`state`] (what a checkpoint says of one), [`errands`] (what takes
-//! its time), `frontier` (what is durable everywhere).
+//! its time), [`harmed`] (errands of a log that cannot be opened), `frontier` (what is durable everywhere).
 
 pub mod cursor;
 pub mod depot;
 pub mod errands;
 pub(crate) mod frontier;
+pub mod harmed;
 pub mod holders;
 pub mod journal;
 mod keeper;

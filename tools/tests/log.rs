@@ -22,9 +22,13 @@ const STREAM: StreamKey = StreamKey(0x4f);
 
 /// Logs these versions, each by a commit of its own.
 fn write(dir: &Path, versions: std::ops::RangeInclusive<u64>) {
+    write_as(LogId(2), dir, versions);
+}
+
+fn write_as(log: LogId, dir: &Path, versions: std::ops::RangeInclusive<u64>) {
     Folder::make(dir).unwrap();
     let mut disk = Folder::open(dir).unwrap();
-    let owner = folder::claim(&mut disk, GroupId(1), LogId(2)).unwrap();
+    let owner = folder::claim(&mut disk, GroupId(1), log).unwrap();
     let limits = Limits { segment_bytes: 2000 };
     let (mut log, _) = StreamLog::open(&mut disk, (owner, STREAM), limits, Check::All).unwrap();
     for version in versions {
@@ -214,6 +218,34 @@ fn somebody_says_that_a_restart_is_to_go_on() {
     assert!(said[0].at > WallTime(1 << 60));
     let text = place.run(&["log", "proceed", dir]).code(0).out;
     assert!(text.contains("anna has said") && text.contains("view 3 of era 7"), "{text}");
+}
+
+/// A harmed log that is there is awaited until somebody says to go on without it (I-98); harm in a closed file is found.
+#[test]
+fn somebody_says_that_a_restart_is_to_go_on_without_a_harmed_log() {
+    let place = Place::new();
+    let home = root_that_awaits(place.path(), &[2, 0x4f]);
+    write_as(LogId(0x4f), &home.join("1"), 1..=40);
+    let dir = home.to_str().unwrap();
+    assert!(place.run(&["log", "proceed", dir]).code(0).out.contains("Nothing is awaited"));
+    let file = home.join("1").join(segment(1));
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[700] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let harmed = LogId(0x4f).to_string();
+    let text = place.run(&["log", "proceed", dir]).code(0).out;
+    assert!(
+        text.contains(&format!("log {harmed}, which is harmed")) && text.contains("is bad"),
+        "{text}"
+    );
+    place
+        .run(&["log", "proceed", dir, "--without", "2", "--by", "anna"])
+        .code(1)
+        .says("nobody waits for it");
+    let report =
+        place.run(&["log", "proceed", dir, "--without", "4f", "--by", "anna", "--json"]).code(0);
+    assert_eq!(report.json()["harmed"][0], harmed);
+    assert_eq!(words(&mut Folder::read(&home).unwrap()).unwrap()[0].without, LogId(0x4f));
 }
 
 #[test]

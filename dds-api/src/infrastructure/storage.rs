@@ -159,8 +159,9 @@ pub enum LogCondition {
     Open,
     /// Its disk is full: it waits for room, and so does the topic.
     Full,
-    /// It is harmed, in this way, and may have samples that no other log has: the topic does not begin without it, until its files
-    /// are brought back, or somebody says to go on with `squall log proceed`. Where another log has all it is put aside, and completed.
+    /// The log is harmed, in this way, and may have samples that no other log has: the topic does not begin without it until its files
+    /// are brought back and the process is started again, or somebody says to go on with `squall log proceed`. Where another log has all,
+    /// the harmed one is put aside and completed from it.
     Harmed(String),
     /// Its disk was full, and it takes nothing more; the topic goes on without it.
     Detached,

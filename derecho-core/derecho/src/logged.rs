@@ -26,7 +26,7 @@ pub enum LogCondition {
     Open,
     /// Its disk is full: it waits for room, and so do those who send in the shard.
     Full,
-    /// It is harmed, in this way, and may have updates that no other log has: the shard does not begin without it.
+    /// The log is harmed, in this way, and may have updates that no other log has: the shard does not begin without it.
     Harmed(String),
     /// It has failed, for this reason, and takes nothing more; the shard goes on without it.
     Failed(String),
@@ -64,9 +64,15 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         }
         let life = group.shared.life();
         let found = lock(&life.desk).log_status(self.key());
-        let nothing =
-            Found { edition: None, durable: 0, own_durable: 0, logs: 0, own: None, awaited: None };
-        Ok(found.unwrap_or(nothing))
+        Ok(found.unwrap_or(Found {
+            edition: None,
+            durable: 0,
+            own_durable: 0,
+            logs: 0,
+            own: None,
+            awaited: None,
+            awaited_logs: Vec::new(),
+        }))
     }
 
     /// How a logged shard stands.
@@ -85,24 +91,21 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
                 LogCondition::Failed(why.unwrap_or_else(|| "its thread has ended".into()))
             }
         });
-        let waits_for = match found.awaited {
-            Some(Standing::Waits(logs)) => logs.iter().map(ToString::to_string).collect(),
-            _ => Vec::new(),
-        };
         Ok(LogStatus {
             version: found.edition.map(|edition| edition.version),
             durable: found.durable,
             own_durable: found.own_durable,
             logs: found.logs,
             log: condition,
-            waits_for,
+            waits_for: found.awaited_logs,
         })
     }
 
     /// Why a logged shard has not begun.
     pub(crate) fn awaits_logs(&self) -> Option<GroupError> {
-        let logs = match self.found().ok()?.awaited? {
-            Standing::Waits(logs) => logs.iter().map(ToString::to_string).collect(),
+        let found = self.found().ok()?;
+        let logs = match found.awaited? {
+            Standing::Waits(_) => found.awaited_logs,
             Standing::NoLogs => Vec::new(),
             Standing::Begins(_) => return None,
         };

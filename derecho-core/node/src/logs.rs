@@ -14,6 +14,7 @@
 pub mod archive;
 pub mod batch;
 pub mod folder;
+mod harm;
 pub mod journal;
 mod shown;
 pub mod thread;

@@ -68,7 +68,7 @@ fn claim(own: &mut (StreamLog, SimDisk), others: &mut [Neighbour<SimDisk>]) -> C
 fn who_is_named_by_a_log_that_cannot_win_is_waited_for() {
     let marks = [Mark::Begun(epoch(1, 5), vec![LogId(9)])];
     let (_, disk) = log(1, 10, epoch(1, 5), &marks);
-    let mut others = [Neighbour { log: LogId(1), disk, busy: false, known: None }];
+    let mut others = [Neighbour { log: LogId(1), disk, busy: false, known: None, harm: None }];
     let mut own = log(2, 0, epoch(0, 0), &[]);
     let claim = claim(&mut own, &mut others);
     let mut book = LogBook::default();
@@ -84,7 +84,7 @@ fn the_newest_mark_stays_the_newest() {
     };
     let marks = [begun(3, &[1]), begun(4, &[1, 7]), begun(5, &[1, 2])];
     let (_, disk) = log(1, 10, epoch(1, 5), &marks);
-    let mut others = [Neighbour { log: LogId(1), disk, busy: false, known: None }];
+    let mut others = [Neighbour { log: LogId(1), disk, busy: false, known: None, harm: None }];
     let mut own = log(2, 0, epoch(1, 5), &[begun(5, &[1, 2])]);
     let claim = claim(&mut own, &mut others);
     assert_eq!(claim.found.begun, Some((epoch(1, 5), vec![LogId(1), LogId(2)])));
@@ -147,7 +147,7 @@ fn what_a_topic_went_on_without_is_put_aside() {
 #[test]
 fn what_the_winner_knows_nothing_of_is_put_aside() {
     let (_, disk) = log(1, 30, epoch(2, 1), &[Mark::Begun(epoch(2, 1), vec![LogId(1)])]);
-    let mut others = [Neighbour { log: LogId(1), disk, busy: false, known: None }];
+    let mut others = [Neighbour { log: LogId(1), disk, busy: false, known: None, harm: None }];
     let mut own = log(2, 10, epoch(1, 5), &[]);
     claim(&mut own, &mut others);
     assert_eq!(own.0.durable(), Version(30));
@@ -237,8 +237,13 @@ fn a_log_that_is_asked_again_is_read_on() {
     let (mut theirs, disk) = log(1, 5_000, epoch(1, 1), &[]);
     let disk = Rc::new(RefCell::new((disk, 0)));
     let mut own = log(2, 0, epoch(1, 1), &[]);
-    let mut others =
-        [Neighbour { log: LogId(1), disk: Counted(Rc::clone(&disk)), busy: true, known: None }];
+    let mut others = [Neighbour {
+        log: LogId(1),
+        disk: Counted(Rc::clone(&disk)),
+        busy: true,
+        known: None,
+        harm: None,
+    }];
     let errand =
         Errand::Complete(vec![LogId(1)], Version(5_003), ((Tail::default()), epoch(1, 1).view));
     let mut read = Vec::new();
@@ -366,7 +371,7 @@ fn one_that_was_emptied_does_not_win_over_the_one_it_was_emptied_for() {
     let marks = [Mark::Begun(epoch(1, 5), vec![LogId(6)])];
     let other = |(log, disk): (StreamLog, SimDisk)| {
         let log = log.owner().log;
-        Neighbour { log, disk, busy: false, known: None }
+        Neighbour { log, disk, busy: false, known: None, harm: None }
     };
     let mut others = [other(log(1, 10, epoch(1, 5), &marks)), other(log(6, 0, epoch(0, 0), &[]))];
     let mut own = log(2, 0, epoch(0, 0), &[]);
@@ -382,7 +387,8 @@ fn one_that_was_emptied_does_not_win_over_the_one_it_was_emptied_for() {
 fn nothing_is_given_up_while_others_are_awaited() {
     let marks = [Mark::Begun(epoch(1, 5), vec![LogId(6), LogId(9)])];
     let emptied = log(6, 0, epoch(0, 0), &[]);
-    let mut others = [Neighbour { log: LogId(6), disk: emptied.1, busy: false, known: None }];
+    let mut others =
+        [Neighbour { log: LogId(6), disk: emptied.1, busy: false, known: None, harm: None }];
     let mut own = log(2, 10, epoch(1, 5), &marks);
     let claim = claim(&mut own, &mut others);
     assert_eq!(claim.found.tail.version, Version(10));

@@ -59,7 +59,7 @@ impl FoundStream {
     }
 
     /// Whether its state is known: it goes back to the first message, or to a checkpoint.
-    pub(crate) fn is_complete(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.complete_from <= Version(1)
             || self.checkpoint.is_some_and(|state| self.complete_from <= state.next())
     }
@@ -222,13 +222,26 @@ pub fn last_begun<'a>(
     last
 }
 
-/// Whether a log that ends here lacks nothing that another one has which ends there and has noted these ends of epochs: it goes as far,
-/// or its epoch was ended where it ends, and nothing came after that.
-pub(crate) fn goes_as_far(ours: Tail, theirs: Tail, cuts: &[(EpochId, Version)]) -> bool {
-    let is_over = |(epoch, version): &(EpochId, Version)| {
-        *epoch == ours.epoch && *version <= ours.version && theirs.version <= ours.version
+/// Whether a sound log has everything of a harmed one that may have been durable everywhere, and knows of everybody who may have more
+/// (I-98).
+pub(crate) fn covers(
+    (own, sound): (LogId, &FoundStream),
+    (log, harmed): (LogId, &FoundStream),
+) -> bool {
+    // What the harmed log has is part of an epoch of which the sound one has all.
+    let is_over = |(epoch, end): &(EpochId, Version)| {
+        *epoch == sound.tail.epoch && sound.tail.version >= *end && harmed.tail.version <= *end
     };
-    ours >= theirs || cuts.iter().any(is_over)
+    let goes_as_far = sound.tail >= harmed.tail || harmed.cuts.iter().any(is_over);
+    let era = |found: &FoundStream| {
+        let begun = found.begun.as_ref().map_or(0, |(epoch, _)| epoch.view);
+        begun.max(found.tail.epoch.view)
+    };
+    let keepers = |found: &FoundStream| {
+        found.begun.as_ref().map_or(BTreeSet::new(), |(_, names)| names.iter().copied().collect())
+    };
+    let unknown = &keepers(harmed) - &(&keepers(sound) | &[own, log].into());
+    sound.is_complete() && goes_as_far && era(sound) >= era(harmed) && unknown.is_empty()
 }
 
 /// Where epochs end, as these logs have noted.

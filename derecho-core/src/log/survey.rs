@@ -2,6 +2,7 @@
 //!
 //! Owns: going on after an error. Never does: hand out what comes after one as if nothing were missing.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -10,6 +11,7 @@ use super::extents;
 use super::folder::remove;
 use super::index;
 use super::recovery::{TornTail, expected};
+use super::restart::{FoundStream, last_of};
 use super::retention::{prefix, shorten};
 use super::segment::{FILE_HEADER, FileHeader, FileKind, Window};
 use super::{
@@ -34,44 +36,44 @@ pub struct Survey {
     pub checkpoint: Option<Version>,
     /// What a crash has left at the end.
     pub torn: Option<TornTail>,
-    /// Nothing sound comes after the last thing that is wrong, so where the log ended is not known.
+    /// No sound record follows the last harm, so the end of the log is not known.
     pub open_ended: bool,
     /// All that is wrong, in order.
     pub errors: Vec<LogError>,
 }
 
-/// What can still be said of a log that cannot be opened.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Salvaged {
-    /// Where it ended.
-    pub tail: Tail,
-    /// The ends of epochs that it has noted.
-    pub cuts: Vec<(EpochId, Version)>,
-    /// The last epoch that it has noted, and who keeps that.
-    pub begun: Option<(EpochId, Vec<LogId>)>,
-}
-
-/// Where a log ended that is harmed before its end; `None` if that is not known.
+/// What the sound records say of a log that cannot be opened; `None` if they do not show where it ended and who kept its last
+/// epoch. Nothing is complete in it.
 ///
 /// # Errors
 /// As of [`survey`].
 pub fn salvage<D: Disk>(
     disk: &mut D,
     of: (Owner, StreamKey),
-) -> Result<Option<Salvaged>, LogError> {
-    let mut found = Salvaged { tail: Tail::default(), cuts: Vec::new(), begun: None };
+) -> Result<Option<FoundStream>, LogError> {
+    let (mut tail, mut begun) = (Tail::default(), None);
+    let mut cuts = BTreeSet::new();
     let survey = survey(disk, of, |record| {
         let entry = &record.entry;
-        let tail = &mut found.tail;
         tail.epoch = tail.epoch.max(entry.epoch);
         tail.version = tail.version.max(record.version);
         match (entry.kind == Kind::Mark).then(|| Mark::from_bytes(entry.payload)).flatten() {
-            Some(Mark::Begun(epoch, keepers)) => found.begun = Some((epoch, keepers)),
-            Some(Mark::Cut(epoch, version)) => found.cuts.push((epoch, version)),
+            Some(Mark::Begun(epoch, keepers)) => begun = Some((epoch, keepers)),
+            Some(Mark::Cut(epoch, version)) => drop(cuts.insert((epoch, version))),
             None => {}
         }
     })?;
-    Ok((!survey.open_ended).then_some(found))
+    // A file that could not be read may have more.
+    let is_read = survey.errors.iter().all(LogError::is_harm);
+    let begun = begun.filter(|(epoch, _): &(EpochId, Vec<LogId>)| *epoch >= tail.epoch);
+    let is_known = is_read && !survey.open_ended && begun.is_some();
+    Ok(is_known.then(|| FoundStream {
+        tail,
+        complete_from: Version(u64::MAX),
+        checkpoint: None,
+        cuts: last_of(cuts),
+        begun,
+    }))
 }
 
 impl Survey {
@@ -150,7 +152,7 @@ pub fn survey<D: Disk>(
     let ends = files[..segments].first().zip(files[..segments].last());
     let ends = ends.map(|(first, last)| (first.1, last.1));
     if let Some(version) = known.lost(disk, stream, ends)? {
-        survey.open_ended = true;
+        survey.open_ended |= ends.is_none_or(|(_, last)| last < known.last);
         survey.errors.push(LogError::Lost { stream, version, end: None });
     } else if let Some((_, version, name)) = files[..segments].last() {
         let length = disk.length(name).unwrap_or(0);

@@ -7,6 +7,7 @@
 //! in it. So the queues are emptied first, and then the group's events follow.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -69,6 +70,8 @@ pub struct LogsStanding {
     pub complete: Vec<(NodeId, LogId)>,
     /// For what it waits, if nobody has it.
     pub awaited: Option<logbook::Standing>,
+    /// The logs for which it waits, described.
+    pub awaited_logs: Vec<String>,
 }
 
 /// What becomes of a group, in order.
@@ -430,6 +433,7 @@ impl House {
             claimed: logs.claimed(self.me).is_some(),
             keepers: logs.storers().map(|(_, log)| log).collect(),
             complete: shard.complete().collect(),
+            awaited_logs: shard.awaited().map_or(Vec::new(), |standing| logs.described(&standing)),
             awaited: shard.awaited(),
         });
         Standing { ordered, holders, vacancy, beginning: shard.beginning(), logs }

@@ -6,6 +6,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use super::harmed::Harm;
 use super::journal::{Answer, Errand};
 use super::logbook::Claim;
 use super::state::State;
@@ -19,7 +20,6 @@ use crate::log::proceed::Word;
 use crate::log::record::{AsRecord, LONGEST};
 use crate::log::restart::{self, Completion, FoundStream, Restart, Verdict};
 use crate::log::stream::State as LogState;
-use crate::log::survey::{Salvaged, salvage};
 use crate::log::views::{self, VIEWS};
 use crate::log::{
     self, Check, Disk, EpochId, LogError, LogId, OwnedRecord, Owner, Record, StreamKey, StreamLog,
@@ -67,6 +67,26 @@ pub struct Neighbour<D> {
     pub busy: bool,
     /// Its log, as far as it was read before.
     pub known: Option<StreamLog>,
+    /// How its log is harmed, if that was found before and its files have not changed since, or is found now.
+    pub harm: Option<Harm>,
+}
+
+impl<D: Disk> Neighbour<D> {
+    /// The log of a stream. Files that are closed are taken for sound, unless all is to be checked. Harm is remembered.
+    pub(super) fn sound(&mut self, stream: StreamKey, check: Check) -> Result<StreamLog, LogError> {
+        if let Some(harm) = &self.harm {
+            return Err(harm.error.clone());
+        }
+        let owner = folder::owner(&mut self.disk)?;
+        let owner = owner.filter(|owner| owner.log == self.log).ok_or(LogError::Failed)?;
+        let read = StreamLog::read(&mut self.disk, (owner, stream), check);
+        if let Err(error) = &read
+            && error.is_harm()
+        {
+            self.harm = Some(Harm::of(&mut self.disk, (owner, stream), error.clone()));
+        }
+        read.map(|(log, _)| log)
+    }
 }
 
 /// Does an errand. All that was appended before is durable, or the log has failed. If the disk was full, the log may be
@@ -109,21 +129,17 @@ fn claim<D: Disk, N: Disk>(
 ) -> Result<Claim, LogError> {
     let own = log.owner().log;
     let (mut accounts, mut awaits, mut logs) = (Vec::new(), Vec::new(), BTreeMap::new());
-    let mut harmed = BTreeMap::new();
+    let mut harmed = BTreeSet::new();
     for neighbour in neighbours.iter_mut() {
         let has = folder::streams(&mut neighbour.disk).map(|all| all.contains(&log.stream()));
         match (has, neighbour.busy) {
             (Ok(false), _) => accounts.push(neighbour.log),
-            (Ok(true), false) => match read(neighbour, log.stream(), Check::Last) {
+            (Ok(true), false) => match neighbour.sound(log.stream(), Check::Last) {
                 Ok(other) => {
                     accounts.push(neighbour.log);
                     logs.insert(neighbour.log, other);
                 }
-                Err(error) if error.is_harm() => {
-                    let of = (Owner { log: neighbour.log, ..log.owner() }, log.stream());
-                    let salvaged = salvage(&mut neighbour.disk, of).ok().flatten();
-                    harmed.insert(neighbour.log, salvaged);
-                }
+                Err(_) if neighbour.harm.is_some() => drop(harmed.insert(neighbour.log)),
                 // It may be the one that matters.
                 Err(_) => awaits.push(neighbour.log),
             },
@@ -137,7 +153,7 @@ fn claim<D: Disk, N: Disk>(
         let begun = all.values().filter_map(|found| found.begun.as_ref());
         let named = begun.max_by_key(|(epoch, _)| *epoch).map(|(_, keepers)| keepers.clone());
         let named = named.filter(|_| !planted(Fault::NamedNotAwaited));
-        let is_here = |log: &LogId| all.contains_key(log) || harmed.contains_key(log);
+        let is_here = |log: &LogId| all.contains_key(log) || harmed.contains(log);
         let elsewhere: Vec<LogId> =
             named.into_iter().flatten().filter(|log| !is_here(log)).collect();
         // Whoever has most has it from those who kept it: one that is named may have been emptied to be completed (I-91).
@@ -148,13 +164,12 @@ fn claim<D: Disk, N: Disk>(
                 let winner = neighbours.iter_mut().find(|it| it.log == restart.winner);
                 let mut winner = winner.filter(|winner| logs.contains_key(&winner.log));
                 if let Some(winner) = &mut winner
-                    && let Err(error) = read(winner, log.stream(), Check::All)
+                    && let Err(error) = winner.sound(log.stream(), Check::All)
                 {
-                    if !error.is_harm() {
+                    if winner.harm.is_none() {
                         return Err(error);
                     }
-                    let of = (Owner { log: winner.log, ..log.owner() }, log.stream());
-                    harmed.insert(winner.log, salvage(&mut winner.disk, of).ok().flatten());
+                    harmed.insert(winner.log);
                     accounts.retain(|log| *log != winner.log);
                     logs.remove(&winner.log);
                     continue;
@@ -177,77 +192,17 @@ fn claim<D: Disk, N: Disk>(
             .extend(elsewhere.into_iter().filter(|log| !awaits.contains(log)).collect::<Vec<_>>());
         break;
     }
-    for (harmed, salvaged) in &harmed {
-        match has_all_of(log, (*harmed, salvaged.as_ref())) {
-            true => accounts.push(*harmed),
-            false => awaits.push(*harmed),
+    let found = FoundStream::of(log);
+    let in_reach = neighbours.iter().filter_map(|it| Some((it.log, it.harm.as_ref()?)));
+    for (of, harm) in in_reach.filter(|(of, _)| harmed.contains(of)) {
+        match harm.is_covered((own, &found), of) {
+            true => accounts.push(of),
+            false => awaits.push(of),
         }
     }
-    let harmed = harmed.into_keys().collect();
-    Ok(Claim { log: own, accounts, awaits, found: FoundStream::of(log), began: 0, harmed })
+    let harmed = harmed.into_iter().collect();
+    Ok(Claim { log: own, accounts, awaits, found, began: 0, harmed })
 }
-
-/// Whether a log has all that a harmed one may have had that was durable everywhere (I-98): it goes as far, and that one named last
-/// nobody whom it does not know.
-fn has_all_of(log: &StreamLog, (harmed, salvaged): (LogId, Option<&Salvaged>)) -> bool {
-    let Some(Salvaged { tail, cuts, begun }) = salvaged else { return false };
-    let own = log.owner().log;
-    let ours = log.epoch().map_or(&[][..], |(_, keepers)| keepers);
-    let is_known = |name: &LogId| *name == harmed || *name == own || ours.contains(name);
-    let names_known = begun.as_ref().is_none_or(|(_, names)| names.iter().all(is_known));
-    let goes_as_far = restart::goes_as_far(log.tail(), *tail, cuts);
-    FoundStream::of(log).is_complete() && goes_as_far && names_known
-}
-
-/// What a member claims whose own log is harmed, as long as that log may have what no other one in reach has. `None`: it is to be put
-/// aside, and the errand to be done with a log that is empty. `excused`: the logs without which somebody has said to go on.
-pub fn claim_harmed<N: Disk>(
-    errand: &Errand,
-    ((log, stream), salvaged): ((LogId, StreamKey), Option<&Salvaged>),
-    neighbours: &mut [Neighbour<N>],
-    excused: &[LogId],
-) -> Option<Claim> {
-    // Others that have all begin, or have begun.
-    if !matches!(errand, Errand::Claim(true)) || excused.contains(&log) {
-        return None;
-    }
-    let mut claim = Claim {
-        log,
-        accounts: Vec::new(),
-        awaits: Vec::new(),
-        found: FoundStream {
-            tail: salvaged.map_or(UNKNOWN, |salvaged| salvaged.tail),
-            complete_from: Version(u64::MAX),
-            checkpoint: None,
-            cuts: salvaged.map_or(Vec::new(), |salvaged| {
-                restart::last_of(salvaged.cuts.iter().copied().collect())
-            }),
-            begun: salvaged.and_then(|salvaged| salvaged.begun.clone()),
-        },
-        began: 0,
-        harmed: [log].into(),
-    };
-    for neighbour in neighbours {
-        let has = folder::streams(&mut neighbour.disk).map(|all| all.contains(&stream));
-        match (has, neighbour.busy) {
-            (Ok(false), _) => claim.accounts.push(neighbour.log),
-            (Ok(true), false) => match read(neighbour, stream, Check::All) {
-                Ok(other) if has_all_of(&other, (log, salvaged)) => return None,
-                Ok(_) => claim.awaits.push(neighbour.log),
-                Err(error) => {
-                    claim.awaits.push(neighbour.log);
-                    claim.harmed.extend(error.is_harm().then_some(neighbour.log));
-                }
-            },
-            (Ok(true), true) | (Err(_), _) => claim.awaits.push(neighbour.log),
-        }
-    }
-    Some(claim)
-}
-
-/// Where a log may have ended of which that is not known.
-const UNKNOWN: Tail =
-    Tail { epoch: EpochId { view: u64::MAX, sequence: u64::MAX }, version: Version(u64::MAX) };
 
 /// The logs without which somebody has said to go on, as far as that still counts (I-153).
 pub fn excused<D: Disk, N: Disk>(
@@ -261,7 +216,7 @@ pub fn excused<D: Disk, N: Disk>(
     let own = StreamLog::read(disk, (owner, VIEWS), Check::Last);
     let mut seen = own.and_then(|(log, _)| views::all(&log, disk)).unwrap_or_default();
     for neighbour in neighbours {
-        let log = read(neighbour, VIEWS, Check::Last);
+        let log = read(neighbour, VIEWS);
         let views = log.and_then(|log| views::all(&log, &mut neighbour.disk));
         seen.extend(views.into_iter().flatten());
     }
@@ -278,7 +233,7 @@ fn roll<D: Disk, N: Disk>(
     let mut last = views::last(log, disk)?;
     let mut unread = Vec::new();
     for neighbour in neighbours.iter_mut() {
-        let read = read(neighbour, log.stream(), Check::Last);
+        let read = read(neighbour, log.stream());
         match read.and_then(|other| views::last(&other, &mut neighbour.disk)) {
             Ok(Some(view)) => match &mut last {
                 Some(known) if known.place() > view.place() => {}
@@ -298,15 +253,11 @@ fn roll<D: Disk, N: Disk>(
     Ok(Answer::Rolled(Box::new(roll), streams))
 }
 
-/// The log of a stream in a folder in reach. Files that are closed are taken for sound, unless all is to be checked.
-fn read<N: Disk>(
-    from: &mut Neighbour<N>,
-    stream: StreamKey,
-    check: Check,
-) -> Result<StreamLog, LogError> {
+/// The log of a stream in a folder in reach, written or not. Files that are closed are taken for sound.
+fn read<N: Disk>(from: &mut Neighbour<N>, stream: StreamKey) -> Result<StreamLog, LogError> {
     let owner = folder::owner(&mut from.disk)?;
     let owner = owner.filter(|owner| owner.log == from.log).ok_or(LogError::Failed)?;
-    StreamLog::read(&mut from.disk, (owner, stream), check).map(|(log, _)| log)
+    StreamLog::read(&mut from.disk, (owner, stream), Check::Last).map(|(log, _)| log)
 }
 
 /// The same; of what was read before only what has come since.
@@ -316,7 +267,7 @@ fn read_on<N: Disk>(from: &mut Neighbour<N>, stream: StreamKey) -> Result<Stream
     {
         return Ok(known);
     }
-    read(from, stream, Check::Last)
+    read(from, stream)
 }
 
 /// Has a log what the winner has, up to a version.

@@ -3,6 +3,8 @@
 //! Owns: the rule, applied in one order by all members of the group. Never does: read a log.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::holders::Holders;
@@ -142,18 +144,28 @@ impl LogBook {
         claims.map(|(node, (_, claim))| (*node, claim))
     }
 
-    /// Whether somebody has found that this log is harmed.
-    pub fn is_harmed(&self, log: LogId) -> bool {
-        self.claims.values().any(|(_, claim)| claim.harmed.contains(&log))
+    /// The names of the logs for which a beginning waits; those that are harmed are said to be.
+    pub fn described(&self, standing: &Standing) -> Vec<String> {
+        let Standing::Waits(logs) = standing else { return Vec::new() };
+        let is_harmed =
+            |log: &LogId| self.claims.values().any(|(_, claim)| claim.harmed.contains(log));
+        let describe = |log: &LogId| match is_harmed(log) {
+            true => format!("{log}, which is harmed"),
+            false => log.to_string(),
+        };
+        logs.iter().map(describe).collect()
     }
 
-    /// The harmed logs that may have more than this, and that nobody else accounts for (I-98).
-    fn may_have_more(&self, vacancy: u64, than: Tail) -> BTreeSet<LogId> {
+    /// The harmed logs that this one does not cover, and for which nobody accounts (I-98).
+    fn uncovered(&self, vacancy: u64, by: LogId) -> BTreeSet<LogId> {
         let claims = || self.of_vacancy(vacancy).map(|(_, claim)| claim);
-        let may = |found: &FoundStream| !restart::goes_as_far(than, found.tail, &found.cuts);
-        let harmed = claims().filter(|claim| claim.is_harmed() && may(&claim.found));
-        let is_accounted = |log: &LogId| claims().any(|claim| claim.accounts.contains(log));
-        harmed.map(|claim| claim.log).filter(|log| !is_accounted(log)).collect()
+        let sound = claims().find(|claim| claim.log == by).map(|claim| (by, &claim.found));
+        let is_covered = |harmed: &Claim| {
+            sound.is_some_and(|sound| restart::covers(sound, (harmed.log, &harmed.found)))
+                || claims().any(|claim| claim.accounts.contains(&harmed.log))
+        };
+        let harmed = claims().filter(|claim| claim.is_harmed() && !is_covered(claim));
+        harmed.map(|claim| claim.log).collect()
     }
 
     /// How it stands with a beginning in this vacancy.
@@ -179,9 +191,9 @@ impl LogBook {
         }
         match self.restart(vacancy) {
             Some(Verdict::Ready(restart)) => {
-                let more = self.may_have_more(vacancy, restart.tail);
-                if !more.is_empty() {
-                    return Standing::Waits(more);
+                let uncovered = self.uncovered(vacancy, restart.winner);
+                if !uncovered.is_empty() {
+                    return Standing::Waits(uncovered);
                 }
                 let claims = self.of_vacancy(vacancy).filter(|(_, claim)| !claim.is_harmed());
                 let mut equal = claims.filter(|(_, claim)| claim.found.tail == restart.tail);
@@ -245,8 +257,9 @@ mod tests {
         book.claim(NodeId(1), 0, claim(1, 4, &[1, 2]));
         assert_eq!(book.standing(0), Standing::Begins(NodeId(1)));
         book.claim(NodeId(2), 0, harmed(5));
-        assert_eq!(book.standing(0), Standing::Waits([LogId(2)].into()));
-        assert!(book.is_harmed(LogId(2)) && !book.is_harmed(LogId(1)));
+        let waits = Standing::Waits([LogId(2)].into());
+        assert_eq!(book.standing(0), waits);
+        assert_eq!(book.described(&waits), [format!("{}, which is harmed", LogId(2))]);
         // Somebody says to go on without it.
         let accounts = [LogId(2)].into();
         book.claim(NodeId(1), 0, Claim { accounts, ..claim(1, 4, &[1, 2]) });

@@ -42,7 +42,7 @@ struct Found {
     runs: bool,
     last: Option<LoggedView>,
     awaited: BTreeSet<LogId>,
-    /// What is wrong with logs that are there.
+    /// Harm of the logs that are there.
     harmed: BTreeMap<LogId, LogError>,
 }
 
@@ -62,10 +62,11 @@ impl Found {
             let Some(owner) = folder::owner(&mut disk).map_err(within)? else { continue };
             runs |= matches!(Folder::look(&path), Err(LogError::Locked));
             for stream in folder::streams(&mut disk)? {
-                let read = StreamLog::read(&mut disk, (owner, stream), Check::Last);
+                // Processes check closed files, too, before they begin from a log.
+                let read = StreamLog::read(&mut disk, (owner, stream), Check::All);
                 let log = match read {
                     Ok((log, _)) => log,
-                    Err(error) if error.is_harm() => {
+                    Err(error) if error.is_harm() && stream != VIEWS => {
                         harmed.insert(owner.log, within(error));
                         continue;
                     }
@@ -101,7 +102,7 @@ impl Found {
             awaited.retain(|log| !is_back(log));
         }
         awaited.retain(|log| !there.contains_key(log));
-        // They are there, and may have what no other one has.
+        // A harmed log may have messages that no other log has (I-98).
         awaited.extend(harmed.keys());
         Ok(Found { there, runs, last, awaited, harmed })
     }
@@ -148,7 +149,7 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> Done {
     let still: Vec<&LogId> = found.awaited.iter().filter(|log| !without.contains(log)).collect();
     let awaited = |log: &&&LogId| match found.harmed.get(**log) {
         Some(error) => format!(
-            "Awaited, if no other one has all of it: log {log}, which is harmed: {error}.\n"
+            "Awaited, unless a sound log has all of it: log {log}, which is harmed: {error}.\n"
         ),
         None => format!("Awaited: log {log}.\n"),
     };

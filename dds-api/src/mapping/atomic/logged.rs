@@ -6,7 +6,6 @@ use std::collections::{BTreeSet, VecDeque};
 
 use derecho_core::ids::NodeId;
 use derecho_core::link::Link;
-use derecho_core::log::LogId;
 use derecho_core::machine::Effects;
 use derecho_core::storage::depot::Holding;
 use derecho_core::storage::journal::Condition;
@@ -55,13 +54,9 @@ impl AtomicTopics {
             waits_for: Vec::new(),
         };
         match domain.state().awaited(key) {
-            Some(Standing::Waits(logs)) => {
+            Some(standing @ Standing::Waits(_)) => {
                 let book = state.logs(key);
-                let named = |log: &LogId| match book.is_some_and(|book| book.is_harmed(*log)) {
-                    true => format!("{log}, which is harmed"),
-                    false => log.to_string(),
-                };
-                status.waits_for = logs.iter().map(named).collect();
+                status.waits_for = book.map_or(Vec::new(), |book| book.described(&standing));
             }
             Some(Standing::NoLogs) => {
                 status.waits_for.push("a participant that keeps logs".to_owned());

@@ -111,6 +111,11 @@ impl Folder {
         Ok(())
     }
 
+    /// Closes the files that are open: what has their names now is opened when it is needed.
+    pub(super) fn close_files(&mut self) {
+        self.files.clear();
+    }
+
     fn writes(&self) -> Result<(), DiskError> {
         if self.writes { Ok(()) } else { Err(DiskError::ReadOnly) }
     }

@@ -8,18 +8,19 @@ use std::sync::mpsc::TrySendError;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use derecho_core::log::proceed::{self, Word};
-use derecho_core::log::survey::salvage;
 use derecho_core::log::views::VIEWS;
 use derecho_core::log::{
-    Disk, DiskError, Entry, LogError, LogId, Mark, StreamKey, StreamLog, Version, WallTime, aside,
-    folder,
+    Check, Disk, DiskError, Entry, LogError, LogId, Mark, StreamKey, StreamLog, Version, WallTime,
+    aside, folder,
 };
 use derecho_core::storage::errands::{self, Keep, Neighbour};
+use derecho_core::storage::harmed::{self, Harm, Harmed};
 use derecho_core::storage::journal::{Answer, Condition, Errand, Journal};
 use derecho_core::storage::logbook::Claim;
 
 use super::batch::Batch;
 use super::folder::Folder;
+use super::harm::KnownHarm;
 use super::shown::Shown;
 use super::thread::{
     Job, Kept, Logs, OnFull, Refused, Settings, StreamHandle, StreamState, VIEWS_FILE, Writer,
@@ -242,15 +243,15 @@ fn try_errand(
     root: &std::path::Path,
     errand: &Errand,
 ) -> Answer {
-    let opened = match writer.harmed.get(&shown.key) {
-        Some((error, _)) => Err(error.clone()),
-        None => writer.open(shown),
+    // Files that are closed are checked as well before anything begins from the log.
+    let check = match errand {
+        Errand::Claim(true) => Check::All,
+        _ => writer.settings.check,
     };
-    if let Err(error) = &opened
-        && (shown.key == VIEWS || !error.is_harm())
-    {
-        return Answer::Failed(error.clone());
-    }
+    let harm = match writer.open_or_harm(shown, check) {
+        Ok(harm) => harm,
+        Err(error) => return Answer::Failed(error),
+    };
     let locks = matches!(errand, Errand::Claim(_) | Errand::Roll);
     let mut neighbours = match neighbours(root, writer.owner.log, locks) {
         Ok(neighbours) => neighbours,
@@ -258,8 +259,13 @@ fn try_errand(
         Err(error) if locks => return Answer::Failed(error),
         Err(_) => Vec::new(),
     };
-    if let Err(error) = opened {
-        match open_harmed(writer, (shown, root, errand), &mut neighbours, error) {
+    for neighbour in &mut neighbours {
+        neighbour.harm = writer.harm.find((shown.key, neighbour.log), &neighbour.disk.place());
+    }
+    if let Some(harm) = harm {
+        let judged = open_harmed(writer, (shown, root, errand), &mut neighbours, harm);
+        note_harm(&mut writer.harm, shown.key, &neighbours);
+        match judged {
             Ok(None) => {}
             Ok(Some(claim)) => return Answer::Claimed(Box::new(claim)),
             Err(error) => return Answer::Failed(error),
@@ -279,6 +285,7 @@ fn try_errand(
         let more = errands::excused(&words_in(root), own, &mut neighbours);
         claim.accounts.extend(more);
     }
+    note_harm(&mut writer.harm, shown.key, &neighbours);
     if matches!(answer, Answer::NotYet) {
         let known = neighbours.into_iter().filter_map(|it| Some((it.log, it.known?)));
         writer.known.extend(known.map(|(of, log)| ((shown.key, of), log)));
@@ -303,35 +310,36 @@ fn try_errand(
     answer
 }
 
-/// What a log claims that cannot be opened (I-98). `None`: others have all, it was put aside, and is open and empty.
+/// The claim of a harmed log (I-98). `None`: the log was put aside, and is open and empty.
 fn open_harmed(
     writer: &mut Writer<Folder>,
     (shown, root, errand): (&Arc<Shown>, &std::path::Path, &Errand),
     neighbours: &mut [Neighbour<Folder>],
-    error: LogError,
+    harm: Harm,
 ) -> Result<Option<Claim>, LogError> {
-    let (owner, stream) = (writer.owner, shown.key);
-    if !writer.harmed.contains_key(&stream) {
-        let salvaged = salvage(&mut writer.disk, (owner, stream))?;
-        writer.harmed.insert(stream, (error.clone(), salvaged));
-    }
-    let salvaged = writer.harmed.get(&stream).and_then(|(_, salvaged)| salvaged.clone());
+    let (owner, stream, place) = (writer.owner, shown.key, writer.disk.place());
     let excused = errands::excused(&words_in(root), (owner, &mut writer.disk), neighbours);
-    let of = ((owner.log, stream), salvaged.as_ref());
-    if let Some(mut claim) = errands::claim_harmed(errand, of, neighbours, &excused) {
-        claim.accounts.extend(excused);
-        shown.show_harmed(error.within(&writer.disk.place()));
-        return Ok(Some(claim));
-    }
-    let number = aside::put_harmed(&mut writer.disk, stream)?;
-    let place = writer.disk.place();
+    let own = (owner, stream, &mut writer.disk);
+    let judged = harmed::judge(errand, own, neighbours, (&excused, &harm));
+    let error = harm.error.clone().within(&place);
+    let number = match judged? {
+        Harmed::PutAside(number) => number,
+        Harmed::Claimed(mut claim) => {
+            claim.accounts.extend(excused);
+            writer.harm.set((stream, owner.log), &place, Some(harm));
+            // Others that hold the store complete it.
+            if matches!(errand, Errand::Claim(true)) {
+                shown.show_harmed(error);
+            }
+            return Ok(Some(claim));
+        }
+    };
     tracing::warn!(
-        "the log of stream {stream} is harmed: {}. Others have all that was durable everywhere: it was put aside in {place}, as \
-         number {number}, and is completed from them",
-        error.within(&place)
+        "the log of stream {stream} is harmed: {error}. It was put aside in {place}, as number {number}, and is completed \
+         from others"
     );
-    writer.harmed.remove(&stream);
-    writer.open(shown)?;
+    writer.harm.set((stream, owner.log), &place, None);
+    writer.open(shown, writer.settings.check)?;
     tidy_asides(writer, shown);
     Ok(None)
 }
@@ -364,9 +372,38 @@ fn words_in(root: &std::path::Path) -> Vec<Word> {
     })
 }
 
+/// Remembers which logs in reach are harmed.
+fn note_harm(known: &mut KnownHarm, stream: StreamKey, neighbours: &[Neighbour<Folder>]) {
+    for neighbour in neighbours {
+        let of = (stream, neighbour.log);
+        if neighbour.harm.is_some() || known.is_known(of) {
+            known.set(of, &neighbour.disk.place(), neighbour.harm.clone());
+        }
+    }
+}
+
 impl Writer<Folder> {
+    /// Has the log of a stream open, and shown here; or says how it is harmed. A harmed log of views is an error.
+    fn open_or_harm(&mut self, shown: &Arc<Shown>, check: Check) -> Result<Option<Harm>, LogError> {
+        let (owner, stream) = (self.owner, shown.key);
+        let of = (stream, owner.log);
+        if self.harm.is_known(of) {
+            if let Some(harm) = self.harm.find(of, &self.disk.place()) {
+                return Ok(Some(harm));
+            }
+            // Other files may be there now, under the same names.
+            self.disk.close_files();
+        }
+        match self.open(shown, check) {
+            Err(error) if error.is_harm() && stream != VIEWS => {
+                Ok(Some(Harm::of(&mut self.disk, (owner, stream), error)))
+            }
+            opened => opened.map(|()| None),
+        }
+    }
+
     /// Has the log of a stream open, and shown here.
-    fn open(&mut self, shown: &Arc<Shown>) -> Result<(), LogError> {
+    fn open(&mut self, shown: &Arc<Shown>, check: Check) -> Result<(), LogError> {
         let is_left =
             self.logs.get(&shown.key).is_some_and(|kept| !Arc::ptr_eq(&kept.shown, shown));
         if is_left {
@@ -380,7 +417,7 @@ impl Writer<Folder> {
         if !shown.takes() {
             return Err(shown.error().unwrap_or(LogError::Failed));
         }
-        let (of, Settings { mut limits, check, .. }) = ((self.owner, shown.key), self.settings);
+        let (of, Settings { mut limits, .. }) = ((self.owner, shown.key), self.settings);
         if shown.key == VIEWS {
             limits.segment_bytes = limits.segment_bytes.min(VIEWS_FILE);
         }
@@ -430,7 +467,7 @@ fn neighbours(
             Some(Ok(looked)) => (looked, false),
             _ => (disk, true),
         };
-        found.push(Neighbour { log: owner.log, disk, busy, known: None });
+        found.push(Neighbour { log: owner.log, disk, busy, known: None, harm: None });
     }
     Ok(found)
 }

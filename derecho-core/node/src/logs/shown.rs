@@ -33,7 +33,7 @@ pub enum StreamState {
     Failed = 3,
     /// It was ended.
     Closed = 4,
-    /// It cannot be opened, and is not put aside yet, for it may have what no other log has (I-98).
+    /// The log cannot be opened, and is not put aside, for it may have what no other log has (I-98).
     Harmed = 5,
 }
 
@@ -163,7 +163,7 @@ impl Shown {
         }
     }
 
-    /// It cannot be opened, for now.
+    /// Shows that the log is harmed, and is not put aside.
     pub(super) fn show_harmed(&self, error: LogError) {
         if self.state() != StreamState::Harmed {
             tracing::error!(
@@ -174,7 +174,7 @@ impl Shown {
         }
     }
 
-    /// It is open.
+    /// Shows that the log is open, where it was harmed before.
     pub(super) fn show_open(&self) {
         if self.state() == StreamState::Harmed {
             self.show(StreamState::Open, None);

@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use derecho_core::log::survey::Salvaged;
 use derecho_core::log::views::VIEWS;
 use derecho_core::log::{
     Check, Disk, DiskError, GroupId, Limits, LogError, LogId, Owner, Record, Recovery, Retention,
@@ -21,6 +20,7 @@ use derecho_core::storage::errands;
 
 use super::batch::{Batch, Put};
 use super::folder::Folder;
+use super::harm::KnownHarm;
 use super::shown::Shown;
 pub use super::shown::{OnFull, StreamState};
 use crate::clock;
@@ -174,7 +174,7 @@ impl<D: Disk + Send + 'static> Logs<D> {
             settings,
             logs,
             known: BTreeMap::new(),
-            harmed: BTreeMap::new(),
+            harm: KnownHarm::default(),
             load: Arc::clone(&load),
             spare: Arc::clone(&spare),
             closing: Arc::clone(&closing),
@@ -413,8 +413,8 @@ pub(super) struct Writer<D> {
     pub(super) logs: BTreeMap<StreamKey, Kept>,
     /// Others' logs of a stream, as far as they were read when they had not come as far as was asked.
     pub(super) known: BTreeMap<(StreamKey, LogId), StreamLog>,
-    /// Logs that cannot be opened: why, and what can still be said of them.
-    pub(super) harmed: BTreeMap<StreamKey, (LogError, Option<Salvaged>)>,
+    /// The harmed logs of this folder and of others.
+    pub(super) harm: KnownHarm,
     load: Arc<Load>,
     spare: Arc<Mutex<Vec<Batch>>>,
     closing: Arc<AtomicBool>,

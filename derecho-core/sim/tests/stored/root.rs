@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex};
 
 use derecho_core::log::proceed::Word;
 use derecho_core::log::segment::{FILE_HEADER, FileHeader, FileKind};
-use derecho_core::log::survey::{Salvaged, salvage};
 use derecho_core::log::views::{self, VIEWS};
 use derecho_core::log::{
     Check, Disk, DiskError, Entry, GroupId, Limits, LogError, LogId, Mark, OwnedRecord, Owner,
     Record, StreamKey, StreamLog, Tail, Version, aside, folder,
 };
 use derecho_core::storage::errands::{self, Neighbour};
+use derecho_core::storage::harmed::{self, Harm, Harmed};
 use derecho_core::storage::journal::{Answer, Condition, Errand, Journal};
 use derecho_sim::Random;
 use derecho_sim::disk::{Mishaps, SimDisk};
@@ -214,7 +214,7 @@ impl Root {
                 // In its place, until it is put aside.
                 let (log, _) =
                     StreamLog::open(&mut SimDisk::new(0), of, LIMITS, Check::All).unwrap();
-                (log, Some(salvage(&mut slot.folder, of).unwrap()))
+                (log, Some(Harm::of(&mut slot.folder, of, error)))
             }
         };
         SimJournal {
@@ -305,8 +305,8 @@ pub(crate) struct SimJournal {
     noted: u64,
     /// Why it takes nothing more.
     failed: Option<LogError>,
-    /// It cannot be opened; what can still be said of it.
-    harmed: Option<Option<Salvaged>>,
+    /// How it is harmed, if it cannot be opened.
+    harmed: Option<Harm>,
 }
 
 /// What is in the queue at most.
@@ -379,24 +379,27 @@ impl SimJournal {
             disk: slot.folder.clone(),
             busy: slot.busy,
             known: None,
+            harm: None,
         };
         let mut others: Vec<Neighbour<Folder>> = others.map(neighbour).collect();
         drop(slots);
         let words = self.root.2.lock().unwrap().clone();
-        if let Some(salvaged) = &self.harmed {
-            let owner = self.log.owner();
-            let of = ((owner.log, self.log.stream()), salvaged.as_ref());
-            let own = (owner, &mut self.folder);
-            let excused = errands::excused(&words, own, &mut others);
-            if let Some(mut claim) = errands::claim_harmed(&errand, of, &mut others, &excused) {
-                claim.accounts.extend(excused);
-                self.answer = Some(Answer::Claimed(Box::new(claim)));
-                return Ok(());
+        if let Some(harm) = &self.harmed {
+            let (owner, stream) = (self.log.owner(), self.log.stream());
+            let excused = errands::excused(&words, (owner, &mut self.folder), &mut others);
+            let own = (owner, stream, &mut self.folder);
+            match harmed::judge(&errand, own, &mut others, (&excused, harm))? {
+                Harmed::Claimed(mut claim) => {
+                    claim.accounts.extend(excused);
+                    self.answer = Some(Answer::Claimed(Box::new(claim)));
+                    return Ok(());
+                }
+                Harmed::PutAside(_) => {
+                    let of = (owner, stream);
+                    self.log = StreamLog::open(&mut self.folder, of, LIMITS, Check::All)?.0;
+                    self.harmed = None;
+                }
             }
-            aside::put_harmed(&mut self.folder, of.0.1)?;
-            let of = (owner, of.0.1);
-            self.log = StreamLog::open(&mut self.folder, of, LIMITS, Check::All)?.0;
-            self.harmed = None;
         }
         let mut answer = errands::run(&errand, &mut self.log, &mut self.folder, &mut others);
         if let Answer::Claimed(claim) = &mut answer {

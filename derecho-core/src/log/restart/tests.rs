@@ -60,16 +60,20 @@ struct World {
     /// What was reported durable.
     durable: Vec<u64>,
     next: u64,
+    /// Whether logs fail, and the keepers whose logs have: they take nothing more and are not counted.
+    fails: bool,
+    failed: BTreeSet<LogId>,
 }
 
 impl World {
     fn new(seed: u64) -> World {
         let mut random = Random(seed);
         let keepers: Vec<LogId> = (0..random.below(4) + 1).map(|log| LogId(log.into())).collect();
-        let epoch = EpochId { view: 1, sequence: 0 };
+        let epoch = EpochId { view: 1, sequence: 1 };
         let log = Log { epoch, begun: Some((epoch, keepers.clone())), ..Log::default() };
         let logs = keepers.iter().map(|keeper| (*keeper, log.clone())).collect();
-        World { random, logs, keepers, epoch, order: vec![], durable: vec![], next: 0 }
+        let (order, durable, failed) = (vec![], vec![], BTreeSet::new());
+        World { random, logs, keepers, epoch, order, durable, next: 0, fails: false, failed }
     }
 
     fn step(&mut self) {
@@ -78,7 +82,14 @@ impl World {
             self.next += 1;
         }
         for keeper in self.keepers.clone() {
+            if self.fails && self.random.below(20) == 0 {
+                self.failed.insert(keeper);
+            }
             let log = self.logs.get_mut(&keeper).expect("a keeper has a log");
+            if self.failed.contains(&keeper) {
+                log.received = self.order.len();
+                continue;
+            }
             let more = (self.order.len() - log.received) as u64;
             log.received += self.random.below(more + 1) as usize;
             // It logs what it has received, though it may be cut yet.
@@ -86,8 +97,8 @@ impl World {
                 + self.random.below((log.received - log.messages.len()) as u64 + 1) as usize;
             log.messages = self.order[..to].to_vec();
         }
-        let stable =
-            self.keepers.iter().map(|keeper| self.logs[keeper].messages.len()).min().unwrap_or(0);
+        let counted = self.keepers.iter().filter(|keeper| !self.failed.contains(keeper));
+        let stable = counted.map(|keeper| self.logs[keeper].messages.len()).min().unwrap_or(0);
         if stable > self.durable.len() {
             self.durable = self.order[..stable].to_vec();
         }
@@ -107,13 +118,16 @@ impl World {
                 return false;
             }
             let log = self.logs.get_mut(keeper).expect("a keeper has a log");
-            log.cuts.push(mark);
+            if !self.failed.contains(keeper) {
+                log.cuts.push(mark);
+            }
         }
         self.order.truncate(trim);
-        let epoch = EpochId { view: self.epoch.view + 1, sequence: 0 };
+        let epoch = EpochId { sequence: self.epoch.sequence + 1, ..self.epoch };
+        survivors.retain(|keeper| !self.failed.contains(keeper));
         let mut keepers = survivors.clone();
-        if self.random.coin() {
-            keepers.push(LogId(u128::from(100 + epoch.view)));
+        if self.random.coin() || keepers.is_empty() {
+            keepers.push(LogId(u128::from(100 + epoch.sequence)));
         }
         for keeper in keepers.clone() {
             if self.random.below(20) == 0 {
@@ -192,6 +206,66 @@ fn nothing_durable_is_rolled_back_and_all_agree() {
         }
         world.restart(seed);
     }
+}
+
+/// A sound log that covers a harmed one has everything of it that was reported durable, also when logs fail.
+#[test]
+fn a_log_that_covers_a_harmed_one_has_what_was_durable_of_it() {
+    let mut covered = 0;
+    for seed in 0..20_000 {
+        let mut world = World { fails: seed % 2 == 1, ..World::new(seed) };
+        for _ in 0..world.random.below(12) {
+            world.step();
+            if world.random.below(3) == 0 && !world.change() {
+                break;
+            }
+        }
+        for (own, sound) in &world.logs {
+            for (log, harmed) in world.logs.iter().filter(|(log, _)| *log != own) {
+                if !covers((*own, &sound.found()), (*log, &harmed.found())) {
+                    continue;
+                }
+                covered += 1;
+                let both = harmed.messages.iter().zip(&world.durable);
+                let durable = both.take_while(|(message, durable)| message == durable).count();
+                assert!(
+                    sound.messages.starts_with(&world.durable[..durable]),
+                    "seed {seed}: {own} lacks what {log} has: {:?} of {:?}",
+                    sound.messages,
+                    world.durable
+                );
+            }
+        }
+    }
+    assert!(covered > 5_000, "{covered} logs were covered");
+}
+
+#[test]
+fn what_a_harmed_log_has_noted_decides_whether_it_is_covered() {
+    let epoch = |view, sequence| EpochId { view, sequence };
+    let log = |epoch: EpochId, version, names: &[u128]| FoundStream {
+        tail: Tail { epoch, version: Version(version) },
+        complete_from: Version(1),
+        checkpoint: None,
+        cuts: vec![],
+        begun: Some((epoch, names.iter().map(|log| LogId(*log)).collect())),
+    };
+    let is_covered =
+        |sound: &FoundStream, harmed: &FoundStream| covers((LogId(1), sound), (LogId(2), harmed));
+    let sound = log(epoch(1, 4), 9, &[1, 2]);
+    assert!(is_covered(&sound, &log(epoch(1, 4), 9, &[1, 2])));
+    assert!(!is_covered(&sound, &log(epoch(1, 4), 10, &[1, 2])));
+    assert!(!is_covered(&sound, &log(epoch(1, 4), 8, &[1, 2, 3])), "another log may have more");
+    let cuts = vec![(epoch(1, 4), Version(9))];
+    let ended = FoundStream { cuts: cuts.clone(), ..log(epoch(1, 5), 9, &[2]) };
+    assert!(is_covered(&sound, &ended));
+    assert!(!is_covered(&log(epoch(1, 4), 8, &[1, 2]), &ended), "the end of the epoch is missing");
+    // The sound log may have messages that were cut; the harmed one has another message instead.
+    let went_on = FoundStream { cuts: cuts.clone(), ..log(epoch(1, 5), 10, &[2]) };
+    assert!(!is_covered(&log(epoch(1, 4), 12, &[1, 2]), &went_on));
+    let other_life = FoundStream { cuts, ..log(epoch(2, 0), 9, &[2]) };
+    assert!(!is_covered(&sound, &other_life), "it would win when its files come back");
+    assert!(!is_covered(&FoundStream { complete_from: Version(3), ..sound }, &ended));
 }
 
 fn a_view(keeps: &[bool], votes: &[u16]) -> LoggedView {

@@ -53,6 +53,8 @@ pub struct LogStatus {
     pub own: Option<(LogId, Condition)>,
     /// For what a beginning waits.
     pub awaited: Option<logbook::Standing>,
+    /// The logs for which it waits, described.
+    pub awaited_logs: Vec<String>,
 }
 
 /// See the [module](self).
@@ -185,6 +187,7 @@ impl<O: Object> Keeper<O> {
             logs: logs.complete.len(),
             own: scribe.map(|scribe| (scribe.log(), scribe.condition())),
             awaited: logs.awaited.clone(),
+            awaited_logs: logs.awaited_logs.clone(),
         })
     }
 

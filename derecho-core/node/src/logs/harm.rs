@@ -1,0 +1,62 @@
+//! Harmed logs that this process has looked through.
+//!
+//! Owns: what was found, as long as the files are the same, and for half a minute at most: files may have been brought back while they
+//! were looked through. Never does: look through a log.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use derecho_core::log::segment::FileHeader;
+use derecho_core::log::{LogId, StreamKey};
+use derecho_core::storage::harmed::Harm;
+
+/// Age at which what was found is looked for again.
+const OLD: Duration = Duration::from_secs(30);
+
+/// The files of a stream: names, lengths, and times of the last change.
+type Files = Vec<(String, u64, Option<SystemTime>)>;
+
+fn files(folder: &str, stream: StreamKey) -> Option<Files> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(Path::new(folder)).ok()? {
+        let entry = entry.ok()?;
+        let name = entry.file_name().into_string().unwrap_or_default();
+        if FileHeader::parse_name(&name).is_some_and(|(of, ..)| of == stream) {
+            let metadata = entry.metadata().ok()?;
+            files.push((name, metadata.len(), metadata.modified().ok()));
+        }
+    }
+    files.sort_unstable();
+    Some(files)
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct KnownHarm(BTreeMap<(StreamKey, LogId), (Files, Instant, Harm)>);
+
+impl KnownHarm {
+    /// The harm of a log, if it was found before and the files are the same.
+    pub(super) fn find(&self, of: (StreamKey, LogId), folder: &str) -> Option<Harm> {
+        let (known, _, harm) = self.0.get(&of).filter(|(_, found, _)| found.elapsed() < OLD)?;
+        (files(folder, of.0).as_ref() == Some(known)).then(|| harm.clone())
+    }
+
+    /// Whether harm was found before that may be there no more.
+    pub(super) fn is_known(&self, of: (StreamKey, LogId)) -> bool {
+        self.0.contains_key(&of)
+    }
+
+    /// Remembers the harm of a log, or that there is none.
+    pub(super) fn set(&mut self, of: (StreamKey, LogId), folder: &str, harm: Option<Harm>) {
+        match harm.zip(files(folder, of.0)) {
+            Some((harm, files)) => {
+                let found = self.0.get(&of).filter(|(.., known)| *known == harm);
+                let found = found.filter(|(_, found, _)| found.elapsed() < OLD);
+                let found = found.map_or_else(Instant::now, |(_, found, _)| *found);
+                self.0.insert(of, (files, found, harm));
+            }
+            None => drop(self.0.remove(&of)),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The errands of a member whose own log is harmed (I-98).
+//!
+//! Owns: whether the log is claimed as harmed or put aside. Never does: open a log.
+
+use alloc::vec::Vec;
+
+use super::errands::Neighbour;
+use super::journal::Errand;
+use super::logbook::Claim;
+use crate::log::aside::{self, Number};
+use crate::log::restart::{self, FoundStream};
+use crate::log::survey::salvage;
+use crate::log::{
+    Check, Disk, EpochId, LogError, LogId, Owner, StreamKey, StreamLog, Tail, Version, folder,
+};
+
+/// A harmed log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Harm {
+    /// Why it cannot be opened.
+    pub error: LogError,
+    /// What its sound records show, if they show enough.
+    pub salvaged: Option<FoundStream>,
+}
+
+impl Harm {
+    /// Looks through a log that could not be opened because of this.
+    pub fn of<D: Disk>(disk: &mut D, of: (Owner, StreamKey), error: LogError) -> Harm {
+        Harm { error, salvaged: salvage(disk, of).ok().flatten() }
+    }
+
+    /// Whether a sound log covers this one (I-98).
+    pub(super) fn is_covered(&self, by: (LogId, &FoundStream), log: LogId) -> bool {
+        self.salvaged.as_ref().is_some_and(|found| restart::covers(by, (log, found)))
+    }
+}
+
+/// What becomes of an errand whose log is harmed.
+pub enum Harmed {
+    /// The log stays as it is, and is claimed as harmed.
+    Claimed(Claim),
+    /// The log was put aside under this number: the errand is done with an empty one.
+    PutAside(Number),
+}
+
+/// End of a log of which the end is not known.
+const UNKNOWN: Tail =
+    Tail { epoch: EpochId { view: u64::MAX, sequence: u64::MAX }, version: Version(u64::MAX) };
+
+/// Decides what becomes of an errand whose log is harmed. A log is put aside only when a sound log in reach covers it, when the operator
+/// has said to go on without it (it is among the `excused`), or when others hold the store, and complete it.
+///
+/// # Errors
+/// What the disk says; why the log cannot be opened if the errand asks for what it leads to.
+pub fn judge<D: Disk, N: Disk>(
+    errand: &Errand,
+    (owner, stream, disk): (Owner, StreamKey, &mut D),
+    neighbours: &mut [Neighbour<N>],
+    (excused, harm): (&[LogId], &Harm),
+) -> Result<Harmed, LogError> {
+    match errand {
+        Errand::Complete(..) | Errand::Replace(..) => {}
+        Errand::Claim(_) if aside::is_all_aside(disk, stream)? => {}
+        Errand::Claim(is_vacant) => {
+            let (claim, is_covered) = claim((owner.log, stream), harm, neighbours);
+            if !(*is_vacant && (is_covered || excused.contains(&owner.log))) {
+                return Ok(Harmed::Claimed(claim));
+            }
+        }
+        Errand::Load(..) | Errand::Recall(_) | Errand::Checkpoint(..) | Errand::Roll => {
+            return Err(harm.error.clone());
+        }
+    }
+    aside::put_harmed(disk, stream).map(Harmed::PutAside)
+}
+
+/// The claim of a harmed log, and whether a sound log in reach covers it.
+fn claim<N: Disk>(
+    (log, stream): (LogId, StreamKey),
+    harm: &Harm,
+    neighbours: &mut [Neighbour<N>],
+) -> (Claim, bool) {
+    let (mut accounts, mut awaits, mut harmed) = (Vec::new(), Vec::new(), [log].to_vec());
+    let mut is_covered = false;
+    for neighbour in neighbours {
+        let has = folder::streams(&mut neighbour.disk).map(|all| all.contains(&stream));
+        if let Ok(false) = has {
+            accounts.push(neighbour.log);
+            continue;
+        }
+        awaits.push(neighbour.log);
+        if has.is_err() || neighbour.busy {
+            continue;
+        }
+        let covers =
+            |other: &StreamLog| harm.is_covered((other.owner().log, &FoundStream::of(other)), log);
+        let seems_sound = neighbour.sound(stream, Check::Last).is_ok_and(|other| covers(&other));
+        is_covered |= seems_sound && neighbour.sound(stream, Check::All).is_ok();
+        harmed.extend(neighbour.harm.as_ref().map(|_| neighbour.log));
+    }
+    let found = harm.salvaged.clone().unwrap_or(FoundStream {
+        tail: UNKNOWN,
+        complete_from: Version(u64::MAX),
+        checkpoint: None,
+        cuts: Vec::new(),
+        begun: None,
+    });
+    (Claim { log, accounts, awaits, found, began: 0, harmed }, is_covered)
+}
