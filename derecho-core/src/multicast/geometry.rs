@@ -26,7 +26,7 @@ const MAGIC: u64 = 0x5351_4c4c_0000_0003;
 const MOST_ENTRIES_LOG2: u32 = 20;
 /// Most chunks: a `held` word has a bit for each.
 pub const MOST_CHUNKS: usize = 64;
-/// Most grains of all chunks: 1 GiB. A reader's queue has a place for each.
+/// Most grains of all chunks: 1 GiB. A reader's queue takes as many records, and has memory for those that wait.
 const MOST_GRAINS: usize = 1 << 26;
 
 /// The shape of a sender's memory.

@@ -1,10 +1,11 @@
 //! What a reader has received and not yet taken: references into senders' memories, no copies.
 //!
 //! Owns: a queue from the turn to the application, and the count of references to each chunk.
-//! Never does: block the turn. A queue has room for as many records as the senders' memory can
+//! Never does: block the turn. A queue takes as many records as the senders' memory can
 //! hold, so only a sender that breaks its own rules can overfill it. Where senders come and go, it has
 //! a part for each set of them: the turn puts into the last one, and the application goes on to the
-//! next when it has taken what is in the first (I-38).
+//! next when it has taken what is in the first (I-38). A part begins with [`PLACES`] places at most, and is followed by a
+//! larger one of the same senders when it is full.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -280,6 +281,8 @@ impl fmt::Debug for Record {
 
 /// Words of a place in a queue: where the bytes are, and whose they are.
 const PLACE_WORDS: usize = 2;
+/// Places with which a part begins at most, 1 MiB: what a peer says of its memory costs no more until as many records wait.
+const PLACES: usize = if cfg!(loom) { 2 } else { 1 << 16 };
 /// Bits of the second word that say which sender; the others are the message's number.
 const SENDER_BITS: u32 = 16;
 const SENDER_MASK: u64 = (1 << SENDER_BITS) - 1;
@@ -340,6 +343,10 @@ struct Part {
     sources: Box<[Arc<Source>]>,
     /// A power of two of places.
     places: Box<[AtomicU64]>,
+    /// Number of places that the memory of all its senders can fill.
+    most: u64,
+    /// The senders are those of the part before.
+    goes_on: bool,
     /// Records put in and not yet shown; the turn's alone.
     staged: AtomicU64,
     /// What comes after it; then nothing more is put into it. Written by the turn.
@@ -355,15 +362,18 @@ struct Part {
 struct Line(AtomicU64);
 
 impl Part {
-    fn new(sources: Box<[Arc<Source>]>) -> *mut Part {
+    /// A part for the records of these senders, with so many places if their memory can fill them. `goes_on`: the part before has
+    /// the same senders.
+    fn new(sources: Box<[Arc<Source>]>, places: usize, goes_on: bool) -> *mut Part {
         assert!(sources.len() <= 1 << SENDER_BITS, "senders are numbered with 16 bits");
         let grains: usize = sources.iter().map(|source| source.geometry.grains()).sum();
-        let places = zeros(grains.next_power_of_two() * PLACE_WORDS);
+        let most = grains.next_power_of_two();
+        let places = zeros(most.min(places) * PLACE_WORDS);
         let zero = || Line(AtomicU64::new(0));
-        let staged = AtomicU64::new(0);
+        let (staged, most) = (AtomicU64::new(0), most as u64);
         let next = AtomicPtr::new(ptr::null_mut());
-        let part = Part { sources, places, staged, next, head: zero(), taken: zero() };
-        Box::into_raw(Box::new(part))
+        let (head, taken) = (zero(), zero());
+        Box::into_raw(Box::new(Part { sources, places, most, goes_on, staged, next, head, taken }))
     }
 
     #[inline]
@@ -378,10 +388,11 @@ impl Part {
         (&self.places[first], &self.places[first + 1])
     }
 
+    /// Records put in and not taken out, shown or not.
     #[inline]
-    fn room_left(&self) -> u64 {
+    fn waiting(&self) -> u64 {
         let staged = self.staged.load(Ordering::Relaxed);
-        self.room() - staged.wrapping_sub(self.taken.0.load(Ordering::Acquire))
+        staged.wrapping_sub(self.taken.0.load(Ordering::Acquire))
     }
 
     #[inline]
@@ -426,7 +437,7 @@ impl Inbox {
 
     /// The same, if what is put in first has this place.
     pub(super) fn beginning(sources: Box<[Arc<Source>]>, began: u64) -> Arc<Inbox> {
-        let part = Part::new(sources);
+        let part = Part::new(sources, PLACES, false);
         let (front, back) = (AtomicPtr::new(part), AtomicPtr::new(part));
         let [passed, taken_before, put_before] = [(); 3].map(|()| AtomicU64::new(0));
         let taking = AtomicBool::new(false);
@@ -448,10 +459,10 @@ impl Inbox {
     /// The part that the turn puts into; for the turn.
     #[inline]
     fn back(&self) -> &Part {
-        // SAFETY: whoever takes frees a part only after its `next` was set, which only the turn does, in `go_on`, after it has
+        // SAFETY: whoever takes frees a part only after its `next` was set, which only the turn does, in `follow`, after it has
         // put the next part here. So the part that is here has no next one yet and is freed only with the queue. That one
         // thread alone is the turn is the rule of `Inbox`, which its methods for the turn cannot check; `&self` does not
-        // outlive the queue, and `go_on` does not use this reference after it has set `next`.
+        // outlive the queue, and nobody uses this reference after `follow`.
         unsafe { &*self.back.load(Ordering::Relaxed) }
     }
 
@@ -465,19 +476,41 @@ impl Inbox {
         if back.sources.len() == sources.len() && back.sources.iter().zip(&sources).all(same) {
             return;
         }
+        self.follow(Part::new(sources, PLACES, false));
+    }
+
+    /// Puts a part behind the last one, all of which is shown.
+    fn follow(&self, part: *mut Part) {
+        let back = self.back();
         let put = self.put_before.load(Ordering::Relaxed);
         let put = put.wrapping_add(back.staged.load(Ordering::Relaxed));
         self.put_before.store(put, Ordering::Relaxed);
-        let part = Part::new(sources);
         self.back.store(part, Ordering::Relaxed);
         // The last that the turn does with the old part: it may be freed from here on.
         back.next.store(part, Ordering::Release);
     }
 
-    /// How many more records there is room for.
+    /// Puts a part with room for so many more records behind the last one, for the same senders. `false` if that would be more
+    /// than their memory can hold.
+    #[cold]
+    fn grow(&self, count: u64) -> bool {
+        let back = self.back();
+        if count > back.most - back.waiting() {
+            return false;
+        }
+        // Before there is a next part: what is put in after that is found in the next one.
+        self.publish();
+        let places = (back.room() * 2).max(count.next_power_of_two());
+        let sources = back.sources.clone();
+        self.follow(Part::new(sources, usize::try_from(places).unwrap_or(usize::MAX), true));
+        true
+    }
+
+    /// How many more records the queue takes.
     #[inline]
     pub(super) fn room_left(&self) -> u64 {
-        self.back().room_left()
+        let back = self.back();
+        back.most - back.waiting()
     }
 
     /// Who has more records in a queue without room than its memory has grains. If nobody has, all
@@ -502,11 +535,15 @@ impl Inbox {
     /// `false` if there is no room for all of them.
     #[inline]
     pub(super) fn put(&self, batch: &[Delivery]) -> bool {
-        let part = self.back();
-        let staged = part.staged.load(Ordering::Relaxed);
-        if batch.len() as u64 > part.room_left() {
-            return false;
+        let mut part = self.back();
+        let count = batch.len() as u64;
+        if count > part.room() - part.waiting() {
+            if !self.grow(count) {
+                return false;
+            }
+            part = self.back();
         }
+        let staged = part.staged.load(Ordering::Relaxed);
         for (count, delivery) in batch.iter().enumerate() {
             let (bytes, origin) = part.place(staged.wrapping_add(count as u64));
             bytes.store(delivery.bytes, Ordering::Relaxed);
@@ -551,6 +588,7 @@ impl Drop for Inbox {
 mod tests {
     use super::*;
     use crate::memory::OwnRegion;
+    use crate::multicast::geometry::GRAIN;
 
     fn source(number: u16) -> Arc<Source> {
         let geometry = Geometry::fitting(256, 2, 64).expect("a small shape");
@@ -600,6 +638,52 @@ mod tests {
         );
         assert!(inbox.is_empty() && inbox.take().is_none());
         assert_eq!(inbox.place(), 105);
+    }
+
+    /// A queue takes all that the memory of its senders holds, and has memory for what waits in it alone.
+    #[test]
+    fn a_queue_grows_with_what_waits_in_it() {
+        let geometry = Geometry::fitting(4 << 20, 1 << 20, GRAIN).expect("a shape");
+        let replica = OwnRegion::heap(geometry.words()).replica();
+        let source = Source::new(replica, geometry, 3, Arc::new(|| {}));
+        let sources = [Arc::clone(&source)];
+        let inbox = Inbox::beginning(sources.clone().into(), 7);
+        let places = |inbox: &Inbox| inbox.back().places.len() / PLACE_WORDS;
+        let grains = geometry.grains();
+        assert!(grains > 2 * PLACES);
+        let deliver = |inbox: &Inbox, number: u64| {
+            let extent = Extent { position: number as u32 % grains as u32, length: 1 };
+            Source::hold(&source, geometry.chunk_of(extent.position as usize), 1);
+            inbox.put(&[Delivery::new(0, extent, number)])
+        };
+        // As long as few wait nothing grows, however many come.
+        for number in 0..PLACES as u64 + 9 {
+            assert!(deliver(&inbox, number));
+            inbox.publish();
+            assert_eq!(inbox.take().map(|record| record.number()), Some(number));
+        }
+        assert_eq!(places(&inbox), PLACES);
+        let first = inbox.next_put();
+        let mut put = 0;
+        while inbox.room_left() > 0 {
+            assert!(deliver(&inbox, put));
+            put += 1;
+        }
+        assert!(put >= grains as u64 && places(&inbox) == grains.next_power_of_two(), "{put}");
+        let extent = Extent { position: 0, length: 1 };
+        assert!(!inbox.put(&[Delivery::new(0, extent, put)]), "the sender has overrun its memory");
+        inbox.publish();
+        assert_eq!(
+            (inbox.len() as u64, inbox.place(), inbox.next_put()),
+            (put, first, first + put)
+        );
+        // The senders are the same.
+        let taken = (0..put).all(|number| {
+            let record = inbox.take().map(|record| record.number());
+            record == Some(number) && inbox.passed() == 0
+        });
+        assert!(taken && inbox.is_empty() && inbox.place() == first + put);
+        assert!((0..geometry.chunks()).all(|chunk| source.is_released(chunk)));
     }
 
     #[test]

@@ -158,7 +158,8 @@ impl Taking<'_> {
         let taken = taken.wrapping_add(part.taken.0.load(Ordering::Relaxed));
         self.queue.taken_before.store(taken, Ordering::Relaxed);
         self.queue.front.store(next, Ordering::Relaxed);
-        self.queue.passed.store(self.queue.passed().wrapping_add(1), Ordering::Relaxed);
+        let passed = self.queue.passed().wrapping_add(u64::from(!self.front().goes_on));
+        self.queue.passed.store(passed, Ordering::Relaxed);
         // SAFETY: it came from a box. The turn looks at it no more, for it has a next one, and
         // whoever takes is here and goes on.
         drop(unsafe { Box::from_raw(first) });
