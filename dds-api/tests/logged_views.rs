@@ -151,7 +151,8 @@ fn a_topic_goes_on_without_a_log_by_the_operators_word() {
     let (writer, of_b, b) = wait_alone();
     let home = there.join("domain-0");
     let after = last_view(&there).unwrap().place();
-    let word = Word { without, after, at: WallTime(1), by: "operator".to_owned() };
+    let word =
+        Word { without, after, at: WallTime(1), by: "operator".to_owned(), harmed: Vec::new() };
     say(&mut Folder::open(&home).unwrap(), word).unwrap();
     write(&writer, 100..120);
     assert_eq!(of_b.storage_status().unwrap().logs, 1);

@@ -1,9 +1,12 @@
 //! Harmed logs: what is claimed of them, and when they are put aside.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
 use derecho_core::log::aside;
+use derecho_core::log::proceed::Word;
 use derecho_core::log::segment::FILE_HEADER;
+use derecho_core::log::views::{LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
     Check, Disk, DiskError, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Mark,
     Owner, StreamKey, StreamLog, Tail, Version, WallTime, folder,
@@ -11,7 +14,7 @@ use derecho_core::log::{
 use derecho_core::storage::errands::{self, Neighbour};
 use derecho_core::storage::harmed::{self, Harm, Harmed};
 use derecho_core::storage::journal::{Answer, Errand};
-use derecho_core::storage::logbook::Claim;
+use derecho_core::storage::logbook::{Claim, LogBook, Standing};
 use derecho_sim::disk::{Mishaps, SimDisk};
 
 const STREAM: StreamKey = StreamKey(7);
@@ -79,7 +82,7 @@ fn neighbour<D>(id: u128, disk: D) -> Neighbour<D> {
 
 fn judge<D: Disk, N: Disk>(errand: &Errand, disk: &mut D, others: &mut [Neighbour<N>]) -> Harmed {
     let harm = Harm::of(disk, (owner(2), STREAM), LogError::Failed);
-    harmed::judge(errand, (owner(2), STREAM, disk), others, (&[], &harm)).unwrap()
+    harmed::judge(errand, (owner(2), STREAM, disk), others, &harm).unwrap()
 }
 
 fn claimed(harmed: Harmed) -> Claim {
@@ -114,25 +117,63 @@ fn a_harmed_log_is_put_aside_when_a_sound_one_in_reach_covers_it() {
 }
 
 #[test]
-fn a_harmed_log_is_put_aside_when_others_complete_it_and_never_read() {
+fn a_harmed_log_is_put_aside_when_others_complete_it_or_a_topic_begins_without_it() {
     let none: &mut [Neighbour<SimDisk>] = &mut [];
     let mut disk = harmed_folder(2, MESSAGES);
     let harm = Harm::of(&mut disk, (owner(2), STREAM), LogError::Failed);
-    for errand in [Errand::Recall(Vec::new()), Errand::Roll] {
-        let judged = harmed::judge(&errand, (owner(2), STREAM, &mut disk), none, (&[], &harm));
-        assert_eq!(judged.err(), Some(LogError::Failed));
-    }
+    let judged = harmed::judge(&Errand::Roll, (owner(2), STREAM, &mut disk), none, &harm);
+    assert_eq!(judged.err(), Some(LogError::Failed));
     assert!(is_harmed(2, &mut disk));
     let complete = Errand::Complete(Vec::new(), Version(MESSAGES), (Tail::default(), 1));
     assert!(matches!(judge(&complete, &mut disk, none), Harmed::PutAside(1)));
-    // The operator's word.
+    // The operator's word for the only log that is left.
     let mut disk = harmed_folder(2, MESSAGES);
-    let own = (owner(2), STREAM, &mut disk);
-    let judged = harmed::judge(&Errand::Claim(true), own, none, (&[LogId(2)], &harm));
-    assert!(matches!(judged, Ok(Harmed::PutAside(1))));
+    let mut claim = claimed(judge(&Errand::Claim(true), &mut disk, none));
+    let mut book = LogBook::default();
+    book.claim(NodeId(2), 0, claim.clone());
+    assert_eq!(book.standing(0), Standing::Waits([LogId(1), LogId(2)].into()));
+    for said in [LogId(1), LogId(2)] {
+        let harmed = vec![(STREAM, aside::last(&mut disk, STREAM).unwrap())];
+        let (at, by) = (WallTime(0), "operator".to_owned());
+        let word = Word { without: said, after: (0, 0), at, by, harmed };
+        let own = (owner(2), STREAM, &mut disk);
+        claim.accounts.extend(errands::excused(&[word], own, none));
+        book.claim(NodeId(2), 0, claim.clone());
+    }
+    assert_eq!(book.standing(0), Standing::Begins(NodeId(2)));
+    assert!(matches!(judge(&Errand::Recall(Vec::new()), &mut disk, none), Harmed::PutAside(1)));
 }
 
-/// A disk on which one file cannot be read.
+/// The operator's word for a harmed log counts until that log is put aside, also when its folder is a member's again; another harm
+/// needs another word.
+#[test]
+fn a_word_for_a_harmed_log_counts_until_it_is_put_aside() {
+    let none: &mut [Neighbour<SimDisk>] = &mut [];
+    let mut disk = harmed_folder(2, MESSAGES);
+    let mut views = StreamLog::open(&mut disk, (owner(2), VIEWS), LIMITS, Check::All).unwrap().0;
+    let member = LoggedMember { node: NodeId(2), log: Some(LogId(2)), votes: 1, weight: 1 };
+    let view = LoggedView { era: 1, number: 9, members: vec![member], awaits: Vec::new() };
+    views.append(view.entry(&view.to_bytes(), WallTime(1)), &disk).unwrap();
+    views.commit(&mut disk).unwrap();
+    let word = |harmed| Word {
+        without: LogId(2),
+        after: (1, 8),
+        at: WallTime(0),
+        by: "operator".to_owned(),
+        harmed,
+    };
+    let mut counts = |disk: &mut SimDisk, harmed| {
+        let own = (owner(2), STREAM, disk);
+        !errands::excused(&[word(harmed)], own, none).is_empty()
+    };
+    assert!(!counts(&mut disk, vec![]), "its folder is back");
+    assert!(!counts(&mut disk, vec![(StreamKey(8), 0)]), "the log of another stream");
+    assert!(counts(&mut disk, vec![(STREAM, 0)]));
+    aside::put_harmed(&mut disk, STREAM).unwrap();
+    assert!(!counts(&mut disk, vec![(STREAM, 0)]), "it was put aside");
+}
+
+/// A disk on which the records of one file cannot be read.
 struct Unreadable(SimDisk, String);
 
 impl Disk for Unreadable {
@@ -143,7 +184,7 @@ impl Disk for Unreadable {
         self.0.length(name)
     }
     fn read_at(&mut self, name: &str, at: u64, into: &mut [u8]) -> Result<usize, DiskError> {
-        match name == self.1 {
+        match name == self.1 && at >= FILE_HEADER {
             true => Err(DiskError::Other("the medium is bad".into())),
             false => self.0.read_at(name, at, into),
         }
@@ -218,7 +259,7 @@ fn a_harmed_log_in_reach_is_accounted_for_by_one_that_covers_it() {
     assert!(claim.accounts.is_empty());
 }
 
-/// Wherever a crash comes while a log is put aside, what is left is harmed, and goes to the same number.
+/// Wherever a crash comes while a log is put aside, what is left is harmed, and every file ends aside.
 #[test]
 fn a_crash_while_a_log_is_put_aside_leaves_it_harmed() {
     let (mut crashes, mut at) = (0, 0);
@@ -233,23 +274,57 @@ fn a_crash_while_a_log_is_put_aside_leaves_it_harmed() {
             0 => disk.kill(),
             _ => disk.lose_power(),
         }
-        if crashed && done.is_err() {
-            crashes += 1;
-            let mut sound = [neighbour(1, folder_of(1, MESSAGES))];
-            if is_harmed(2, &mut disk) {
-                let judged = judge(&Errand::Claim(true), &mut disk, &mut sound);
-                assert!(matches!(judged, Harmed::PutAside(1)), "step {at}");
-            }
+        crashes += usize::from(crashed && done.is_err());
+        let mut sound = [neighbour(1, folder_of(1, MESSAGES))];
+        if is_harmed(2, &mut disk)
+            && let Harmed::Claimed(claim) = judge(&Errand::Claim(true), &mut disk, &mut sound)
+        {
+            // Only the extent was left, so the end is not known.
+            assert_eq!(claim.found.tail.version, Version(u64::MAX), "step {at}");
+            let left = disk.files().into_iter().filter(|name| files.contains(name)).count();
+            assert_eq!(left, 0, "step {at}");
+            aside::put_harmed(&mut disk, STREAM).unwrap();
         }
-        let aside = disk
-            .files()
-            .into_iter()
-            .filter_map(|name| name.strip_suffix(".1.aside").map(str::to_owned));
-        assert_eq!(aside.collect::<Vec<_>>(), files, "step {at}");
+        let mut aside: Vec<String> = disk.files();
+        aside.retain(|name| name.ends_with(".aside"));
+        let names = aside.iter().map(|name| name.split_inclusive(".log").next().unwrap());
+        assert_eq!(names.collect::<Vec<_>>(), files, "step {at}");
         assert!(!is_harmed(2, &mut disk), "step {at}");
         if !crashed {
             break;
         }
     }
     assert!(crashes > 20, "{crashes} crashes");
+}
+
+/// What an extent says of the end counts also where the beginning is gone.
+#[test]
+fn a_log_with_two_harms_has_no_known_end() {
+    let mut disk = folder_of(2, MESSAGES);
+    let files = segments(&disk);
+    disk.remove(&files[0]).unwrap();
+    let last = &files[files.len() - 1];
+    let length = disk.length(last).unwrap();
+    disk.truncate(last, length - 1000).unwrap();
+    disk.sync_file(last).unwrap();
+    let harm = Harm::of(&mut disk, (owner(2), STREAM), LogError::Failed);
+    assert_eq!(harm.salvaged, None);
+}
+
+/// An error of the disk below another folder is no harm of the own log.
+#[test]
+fn a_neighbour_that_cannot_be_read_is_awaited() {
+    for (messages, is_awaited) in [(MESSAGES, false), (MESSAGES - 1, true)] {
+        let mut disk = folder_of(2, messages);
+        let (mut log, _) =
+            StreamLog::open(&mut disk, (owner(2), STREAM), LIMITS, Check::All).unwrap();
+        let other = folder_of(1, MESSAGES);
+        let closed = segments(&other)[1].clone();
+        let mut others = [neighbour(1, Unreadable(other, closed))];
+        let run = errands::run(&Errand::Claim(true), &mut log, &mut disk, &mut others);
+        let Answer::Claimed(claim) = run else { panic!("no claim") };
+        assert_eq!(claim.awaits == [LogId(1)], is_awaited);
+        assert_eq!(claim.accounts == [LogId(1)], !is_awaited);
+        assert!(claim.harmed.is_empty() && claim.found.tail.version == Version(messages));
+    }
 }

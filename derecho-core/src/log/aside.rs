@@ -83,11 +83,21 @@ pub(super) fn number_for(
     })
 }
 
-/// The files of a stream, the oldest segment first and its checkpoints last; each with whether it is one.
-fn files_in_use(
-    disk: &mut impl Disk,
-    stream: StreamKey,
-) -> Result<Vec<(bool, Version, String)>, LogError> {
+/// The number of the log of a stream that was put aside last; 0 if none was.
+///
+/// # Errors
+/// When the folder cannot be listed.
+pub fn last(disk: &mut impl Disk, stream: StreamKey) -> Result<Number, LogError> {
+    Ok(asides(disk)?.remove(&stream).and_then(|all| all.last().copied()).unwrap_or(0))
+}
+
+/// Puts all files of a harmed log aside, the oldest first, and forgets its extent last: what a crash leaves is harmed still, for the
+/// extent says that its beginning is gone, and gets the next number. The folder is this process's alone. Returns the number.
+///
+/// # Errors
+/// What the disk says.
+pub fn put_harmed(disk: &mut impl Disk, stream: StreamKey) -> Result<Number, LogError> {
+    let number = last(disk, stream)? + 1;
     let names = disk.list().map_err(LogError::of(""))?.into_iter();
     let mut files: Vec<_> = names
         .filter_map(|name| {
@@ -96,43 +106,6 @@ fn files_in_use(
         })
         .collect();
     files.sort_unstable();
-    Ok(files)
-}
-
-/// The number under which a crash has left a part of this log aside: that part has the segment with which the extent begins.
-fn begun_number(
-    disk: &mut impl Disk,
-    stream: StreamKey,
-    files: &[(bool, Version, String)],
-) -> Result<Option<Number>, LogError> {
-    let begin = extents::of(disk, stream)?.first;
-    let has_begin = |(is_state, at, _): &(bool, Version, String)| !is_state && *at <= begin;
-    let Some((number, (put, _))) = files_of(disk, stream)?.pop_last() else { return Ok(None) };
-    let names = || put.iter().filter_map(|name| parse(name)).map(|(name, _)| name);
-    let began = names()
-        .any(|name| FileHeader::parse_name(name) == Some((stream, FileKind::Segment, begin)));
-    let is_other = files.iter().any(|(_, _, name)| names().any(|put| put == name));
-    Ok((began && !is_other && !files.iter().any(has_begin)).then_some(number))
-}
-
-/// Whether a crash came when all files of a log were put aside, and its extent was not forgotten yet.
-///
-/// # Errors
-/// What the disk says.
-pub fn is_all_aside(disk: &mut impl Disk, stream: StreamKey) -> Result<bool, LogError> {
-    let files = files_in_use(disk, stream)?;
-    Ok(files.is_empty() && begun_number(disk, stream, &files)?.is_some())
-}
-
-/// Puts all files of a harmed log aside, the oldest first, and forgets its extent last: what a crash leaves is harmed still, for its
-/// beginning is gone, and is put aside under the same number. The folder is this process's alone. Returns the number.
-///
-/// # Errors
-/// What the disk says.
-pub fn put_harmed(disk: &mut impl Disk, stream: StreamKey) -> Result<Number, LogError> {
-    let files = files_in_use(disk, stream)?;
-    let last = files_of(disk, stream)?.pop_last().map_or(0, |(number, _)| number);
-    let number = begun_number(disk, stream, &files)?.unwrap_or(last + 1);
     for (is_state, _, name) in files {
         if !is_state {
             folder::remove(disk, &index::name_of(&name))?;

@@ -7,10 +7,11 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::aside::Number;
 use super::folder::publish;
 use super::head::{self, Magic};
 use super::views::LoggedView;
-use super::{Disk, DiskError, LogError, LogId, WallTime};
+use super::{Disk, DiskError, LogError, LogId, StreamKey, WallTime};
 use crate::bytes::{Reader, Wire, in_order};
 
 /// The file in which it is recorded.
@@ -30,11 +31,18 @@ pub struct Word {
     pub at: WallTime,
     /// Who.
     pub by: String,
+    /// The streams of which the log was there and harmed, and under which number it was put aside last before.
+    pub harmed: Vec<(StreamKey, Number)>,
 }
 
-in_order! { Word { without, after, at, by } }
+in_order! { Word { without, after, at, by, harmed } }
 
 impl Word {
+    /// Whether the word still counts for a log that was harmed: it has not been put aside since.
+    pub fn counts_for_harmed(&self, stream: StreamKey, last: Number) -> bool {
+        self.harmed.contains(&(stream, last))
+    }
+
     /// Whether it still counts, as these views say: the log has not been a member's since.
     pub fn counts<'a>(&self, mut views: impl Iterator<Item = &'a LoggedView>) -> bool {
         !views

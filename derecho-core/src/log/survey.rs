@@ -58,14 +58,20 @@ pub fn salvage<D: Disk>(
         tail.epoch = tail.epoch.max(entry.epoch);
         tail.version = tail.version.max(record.version);
         match (entry.kind == Kind::Mark).then(|| Mark::from_bytes(entry.payload)).flatten() {
-            Some(Mark::Begun(epoch, keepers)) => begun = Some((epoch, keepers)),
+            Some(Mark::Begun(epoch, mut keepers)) => {
+                // Of marks of one epoch all names count.
+                let same =
+                    begun.take().filter(|(known, _): &(EpochId, Vec<LogId>)| *known == epoch);
+                keepers.extend(same.into_iter().flat_map(|(_, keepers)| keepers));
+                begun = Some((epoch, keepers));
+            }
             Some(Mark::Cut(epoch, version)) => drop(cuts.insert((epoch, version))),
             None => {}
         }
     })?;
     // A file that could not be read may have more.
     let is_read = survey.errors.iter().all(LogError::is_harm);
-    let begun = begun.filter(|(epoch, _): &(EpochId, Vec<LogId>)| *epoch >= tail.epoch);
+    let begun = begun.filter(|(epoch, _)| *epoch >= tail.epoch);
     let is_known = is_read && !survey.open_ended && begun.is_some();
     Ok(is_known.then(|| FoundStream {
         tail,
@@ -154,7 +160,8 @@ pub fn survey<D: Disk>(
     if let Some(version) = known.lost(disk, stream, ends)? {
         survey.open_ended |= ends.is_none_or(|(_, last)| last < known.last);
         survey.errors.push(LogError::Lost { stream, version, end: None });
-    } else if let Some((_, version, name)) = files[..segments].last() {
+    }
+    if let Some((_, version, name)) = files[..segments].last() {
         let length = disk.length(name).unwrap_or(0);
         let end = survey.torn.as_ref().map_or(length, |torn| torn.offset);
         if known.is_cut(disk, stream, (*version, end))? {

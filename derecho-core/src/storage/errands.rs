@@ -15,6 +15,7 @@ use crate::fault::{Fault, planted};
 use crate::group::book::Roll;
 use crate::group::report::StreamId;
 use crate::ids::RegionId;
+use crate::log::aside::{self, Number};
 use crate::log::checkpoint::Checkpoint;
 use crate::log::proceed::Word;
 use crate::log::record::{AsRecord, LONGEST};
@@ -163,13 +164,19 @@ fn claim<D: Disk, N: Disk>(
             Some(Verdict::Ready(restart)) if vacant => {
                 let winner = neighbours.iter_mut().find(|it| it.log == restart.winner);
                 let mut winner = winner.filter(|winner| logs.contains_key(&winner.log));
-                if let Some(winner) = &mut winner
-                    && let Err(error) = winner.sound(log.stream(), Check::All)
+                let copies = match restart.completions.get(&own) {
+                    Some(Completion::After(version)) => *version < restart.tail.version,
+                    Some(Completion::Anew | Completion::Apart) => true,
+                    None => false,
+                };
+                if let Some(winner) = winner.as_mut().filter(|_| copies)
+                    && winner.sound(log.stream(), Check::All).is_err()
                 {
-                    if winner.harm.is_none() {
-                        return Err(error);
+                    match winner.harm {
+                        Some(_) => drop(harmed.insert(winner.log)),
+                        // It may be the one that matters.
+                        None => awaits.push(winner.log),
                     }
-                    harmed.insert(winner.log);
                     accounts.retain(|log| *log != winner.log);
                     logs.remove(&winner.log);
                     continue;
@@ -204,10 +211,10 @@ fn claim<D: Disk, N: Disk>(
     Ok(Claim { log: own, accounts, awaits, found, began: 0, harmed })
 }
 
-/// The logs without which somebody has said to go on, as far as that still counts (I-153).
+/// The logs without which somebody has said to go on with a stream, as far as that still counts (I-153).
 pub fn excused<D: Disk, N: Disk>(
     words: &[Word],
-    (owner, disk): (Owner, &mut D),
+    (owner, stream, disk): (Owner, StreamKey, &mut D),
     neighbours: &mut [Neighbour<N>],
 ) -> Vec<LogId> {
     if words.is_empty() {
@@ -215,13 +222,20 @@ pub fn excused<D: Disk, N: Disk>(
     }
     let own = StreamLog::read(disk, (owner, VIEWS), Check::Last);
     let mut seen = own.and_then(|(log, _)| views::all(&log, disk)).unwrap_or_default();
+    let mut put_aside: BTreeMap<LogId, Number> = BTreeMap::new();
+    put_aside.extend(aside::last(disk, stream).ok().map(|last| (owner.log, last)));
     for neighbour in neighbours {
         let log = read(neighbour, VIEWS);
         let views = log.and_then(|log| views::all(&log, &mut neighbour.disk));
         seen.extend(views.into_iter().flatten());
+        let last = aside::last(&mut neighbour.disk, stream).ok();
+        put_aside.extend(last.map(|last| (neighbour.log, last)));
     }
-    let counting = words.iter().filter(|word| word.counts(seen.iter()));
-    counting.map(|word| word.without).collect()
+    let counts = |word: &&Word| {
+        let last = put_aside.get(&word.without);
+        word.counts(seen.iter()) || last.is_some_and(|last| word.counts_for_harmed(stream, *last))
+    };
+    words.iter().filter(counts).map(|word| word.without).collect()
 }
 
 /// Which view is the last one, here and in the folders in reach, and which streams there are logs of here.

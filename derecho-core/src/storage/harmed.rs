@@ -44,32 +44,29 @@ pub enum Harmed {
 }
 
 /// End of a log of which the end is not known.
-const UNKNOWN: Tail =
+pub(super) const UNKNOWN: Tail =
     Tail { epoch: EpochId { view: u64::MAX, sequence: u64::MAX }, version: Version(u64::MAX) };
 
-/// Decides what becomes of an errand whose log is harmed. A log is put aside only when a sound log in reach covers it, when the operator
-/// has said to go on without it (it is among the `excused`), or when others hold the store, and complete it.
+/// Decides what becomes of an errand whose log is harmed. A log is put aside only when a sound log in reach covers it, when others hold the
+/// store and complete it, or when the topic begins without any log that is left.
 ///
 /// # Errors
-/// What the disk says; why the log cannot be opened if the errand asks for what it leads to.
+/// What the disk says; why the log cannot be opened if the errand needs what is in it.
 pub fn judge<D: Disk, N: Disk>(
     errand: &Errand,
     (owner, stream, disk): (Owner, StreamKey, &mut D),
     neighbours: &mut [Neighbour<N>],
-    (excused, harm): (&[LogId], &Harm),
+    harm: &Harm,
 ) -> Result<Harmed, LogError> {
     match errand {
-        Errand::Complete(..) | Errand::Replace(..) => {}
-        Errand::Claim(_) if aside::is_all_aside(disk, stream)? => {}
+        Errand::Complete(..) | Errand::Replace(..) | Errand::Load(..) | Errand::Recall(_) => {}
         Errand::Claim(is_vacant) => {
             let (claim, is_covered) = claim((owner.log, stream), harm, neighbours);
-            if !(*is_vacant && (is_covered || excused.contains(&owner.log))) {
+            if !(*is_vacant && is_covered) {
                 return Ok(Harmed::Claimed(claim));
             }
         }
-        Errand::Load(..) | Errand::Recall(_) | Errand::Checkpoint(..) | Errand::Roll => {
-            return Err(harm.error.clone());
-        }
+        Errand::Checkpoint(..) | Errand::Roll => return Err(harm.error.clone()),
     }
     aside::put_harmed(disk, stream).map(Harmed::PutAside)
 }

@@ -7,6 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::harmed::UNKNOWN;
 use super::holders::Holders;
 use crate::bytes::in_order;
 use crate::fault::{Fault, planted};
@@ -157,12 +158,13 @@ impl LogBook {
     }
 
     /// The harmed logs that this one does not cover, and for which nobody accounts (I-98).
-    fn uncovered(&self, vacancy: u64, by: LogId) -> BTreeSet<LogId> {
+    fn uncovered(&self, vacancy: u64, by: Option<LogId>) -> BTreeSet<LogId> {
         let claims = || self.of_vacancy(vacancy).map(|(_, claim)| claim);
-        let sound = claims().find(|claim| claim.log == by).map(|claim| (by, &claim.found));
+        let sound = claims().find(|claim| Some(claim.log) == by);
         let is_covered = |harmed: &Claim| {
-            sound.is_some_and(|sound| restart::covers(sound, (harmed.log, &harmed.found)))
-                || claims().any(|claim| claim.accounts.contains(&harmed.log))
+            sound.is_some_and(|sound| {
+                restart::covers((sound.log, &sound.found), (harmed.log, &harmed.found))
+            }) || claims().any(|claim| claim.accounts.contains(&harmed.log))
         };
         let harmed = claims().filter(|claim| claim.is_harmed() && !is_covered(claim));
         harmed.map(|claim| claim.log).collect()
@@ -185,16 +187,18 @@ impl LogBook {
         // I-156: each of these will do.
         let lacks_last = self.last.is_disjoint(&there) && !planted(Fault::NobodyLeans);
         let wanted = wanted.chain(self.last.iter().copied().filter(|_| lacks_last));
-        let missing: BTreeSet<LogId> = wanted.filter(|log| !there.contains(log)).collect();
+        let mut missing: BTreeSet<LogId> = wanted.filter(|log| !there.contains(log)).collect();
+        let restart = self.restart(vacancy);
+        let winner = match &restart {
+            Some(Verdict::Ready(restart)) => Some(restart.winner),
+            _ => None,
+        };
+        missing.append(&mut self.uncovered(vacancy, winner));
         if !missing.is_empty() {
             return Standing::Waits(missing);
         }
-        match self.restart(vacancy) {
+        match restart {
             Some(Verdict::Ready(restart)) => {
-                let uncovered = self.uncovered(vacancy, restart.winner);
-                if !uncovered.is_empty() {
-                    return Standing::Waits(uncovered);
-                }
                 let claims = self.of_vacancy(vacancy).filter(|(_, claim)| !claim.is_harmed());
                 let mut equal = claims.filter(|(_, claim)| claim.found.tail == restart.tail);
                 // Of several that have as much in their logs, who has been there longest has received most.
@@ -203,8 +207,11 @@ impl LogBook {
                 winner.map_or(Standing::NoLogs, |(node, _)| Standing::Begins(node))
             }
             Some(Verdict::Wait(logs)) => Standing::Waits(logs),
-            // All of them are harmed.
-            None => Standing::Waits(claims().map(|claim| claim.log).collect()),
+            // All logs are harmed, and accounted for: the stream begins anew.
+            None => {
+                let first = self.of_vacancy(vacancy).min_by_key(|(_, claim)| claim.log);
+                first.map_or(Standing::NoLogs, |(node, _)| Standing::Begins(node))
+            }
         }
     }
 
@@ -220,11 +227,12 @@ impl LogBook {
     /// With whom it begins in this vacancy, if it can; it is another era then.
     fn begin(&mut self, vacancy: u64) -> Option<NodeId> {
         let Standing::Begins(node) = self.standing(vacancy) else { return None };
-        let sound = self.of_vacancy(vacancy).filter(|(_, claim)| !claim.is_harmed());
-        let eras = sound.map(|(_, claim)| claim.found.tail.epoch.view);
+        let tails = self.of_vacancy(vacancy).map(|(_, claim)| claim.found.tail);
+        let eras = tails.filter(|tail| *tail != UNKNOWN).map(|tail| tail.epoch.view);
         let last = eras.chain([self.era]).max().unwrap_or(0);
         self.era = era_after(last, node);
-        self.base = self.claims.get(&node).map(|(_, claim)| claim.found.tail).unwrap_or_default();
+        let sound = self.claims.get(&node).filter(|(_, claim)| !claim.is_harmed());
+        self.base = sound.map(|(_, claim)| claim.found.tail).unwrap_or_default();
         Some(node)
     }
 }

@@ -11,7 +11,7 @@ use clap::Args;
 use derecho_core::log::proceed::{Word, say, words};
 use derecho_core::log::restart::{self, FoundStream};
 use derecho_core::log::views::{self, LoggedView, VIEWS};
-use derecho_core::log::{Check, LogError, LogId, StreamKey, StreamLog, WallTime, folder};
+use derecho_core::log::{Check, LogError, LogId, StreamKey, StreamLog, WallTime, aside, folder};
 use derecho_node::logs::Folder;
 use serde_json::json;
 
@@ -42,14 +42,14 @@ struct Found {
     runs: bool,
     last: Option<LoggedView>,
     awaited: BTreeSet<LogId>,
-    /// Harm of the logs that are there.
-    harmed: BTreeMap<LogId, LogError>,
+    /// Harm of the logs that are there: the error, and of each stream under which number a log was put aside last.
+    harmed: BTreeMap<LogId, (LogError, Vec<(StreamKey, aside::Number)>)>,
 }
 
 impl Found {
     fn in_root(root: &Path) -> Result<Found, Failure> {
         let (mut there, mut runs, mut last) = (BTreeMap::new(), false, None::<LoggedView>);
-        let mut harmed = BTreeMap::new();
+        let mut harmed = BTreeMap::<LogId, (LogError, Vec<_>)>::new();
         let mut streams: BTreeMap<StreamKey, Vec<FoundStream>> = BTreeMap::new();
         let unread = |error| Failure::new(format!("{} cannot be read: {error}", root.display()));
         for entry in std::fs::read_dir(root).map_err(unread)? {
@@ -62,16 +62,22 @@ impl Found {
             let Some(owner) = folder::owner(&mut disk).map_err(within)? else { continue };
             runs |= matches!(Folder::look(&path), Err(LogError::Locked));
             for stream in folder::streams(&mut disk)? {
+                let read = StreamLog::read(&mut disk, (owner, stream), Check::Last);
                 // Processes check closed files, too, before they begin from a log.
-                let read = StreamLog::read(&mut disk, (owner, stream), Check::All);
-                let log = match read {
-                    Ok((log, _)) => log,
-                    Err(error) if error.is_harm() && stream != VIEWS => {
-                        harmed.insert(owner.log, within(error));
-                        continue;
-                    }
-                    Err(error) => return Err(within(error).into()),
+                let checked = match &read {
+                    Ok(_) => StreamLog::read(&mut disk, (owner, stream), Check::All),
+                    Err(error) => Err(error.clone()),
                 };
+                if let Err(error) = checked
+                    && error.is_harm()
+                    && stream != VIEWS
+                {
+                    let last = aside::last(&mut disk, stream)?;
+                    let found = harmed.entry(owner.log);
+                    found.or_insert((within(error), Vec::new())).1.push((stream, last));
+                    continue;
+                }
+                let (log, _) = read.map_err(within)?;
                 if stream != VIEWS {
                     streams.entry(stream).or_default().push(FoundStream::of(&log));
                 } else if let Some(view) = views::last(&log, &mut disk)? {
@@ -142,13 +148,14 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> Done {
         let after = found.last.as_ref().map_or((0, 0), LoggedView::place);
         let mut disk = Folder::open(dir)?;
         for log in without {
-            say(&mut disk, Word { without: *log, after, at, by: by.clone() })?;
+            let harmed = found.harmed.get(log).map_or(Vec::new(), |(_, streams)| streams.clone());
+            say(&mut disk, Word { without: *log, after, at, by: by.clone(), harmed })?;
         }
     }
     let said = words(&mut Folder::read(dir)?)?;
     let still: Vec<&LogId> = found.awaited.iter().filter(|log| !without.contains(log)).collect();
     let awaited = |log: &&&LogId| match found.harmed.get(**log) {
-        Some(error) => format!(
+        Some((error, _)) => format!(
             "Awaited, unless a sound log has all of it: log {log}, which is harmed: {error}.\n"
         ),
         None => format!("Awaited: log {log}.\n"),

@@ -243,12 +243,8 @@ fn try_errand(
     root: &std::path::Path,
     errand: &Errand,
 ) -> Answer {
-    // Files that are closed are checked as well before anything begins from the log.
-    let check = match errand {
-        Errand::Claim(true) => Check::All,
-        _ => writer.settings.check,
-    };
-    let harm = match writer.open_or_harm(shown, check) {
+    // What a log is claimed to have is checked as a whole, once.
+    let harm = match writer.open_or_harm(shown, matches!(errand, Errand::Claim(_))) {
         Ok(harm) => harm,
         Err(error) => return Answer::Failed(error),
     };
@@ -281,7 +277,7 @@ fn try_errand(
     let known = aside::asides(&mut writer.disk).unwrap_or_default();
     let mut answer = errands::run(errand, &mut kept.log, &mut writer.disk, &mut neighbours);
     if let Answer::Claimed(claim) = &mut answer {
-        let own = (writer.owner, &mut writer.disk);
+        let own = (writer.owner, shown.key, &mut writer.disk);
         let more = errands::excused(&words_in(root), own, &mut neighbours);
         claim.accounts.extend(more);
     }
@@ -318,14 +314,13 @@ fn open_harmed(
     harm: Harm,
 ) -> Result<Option<Claim>, LogError> {
     let (owner, stream, place) = (writer.owner, shown.key, writer.disk.place());
-    let excused = errands::excused(&words_in(root), (owner, &mut writer.disk), neighbours);
-    let own = (owner, stream, &mut writer.disk);
-    let judged = harmed::judge(errand, own, neighbours, (&excused, &harm));
+    let judged = harmed::judge(errand, (owner, stream, &mut writer.disk), neighbours, &harm);
     let error = harm.error.clone().within(&place);
     let number = match judged? {
         Harmed::PutAside(number) => number,
         Harmed::Claimed(mut claim) => {
-            claim.accounts.extend(excused);
+            let own = (owner, stream, &mut writer.disk);
+            claim.accounts.extend(errands::excused(&words_in(root), own, neighbours));
             writer.harm.set((stream, owner.log), &place, Some(harm));
             // Others that hold the store complete it.
             if matches!(errand, Errand::Claim(true)) {
@@ -339,7 +334,7 @@ fn open_harmed(
          from others"
     );
     writer.harm.set((stream, owner.log), &place, None);
-    writer.open(shown, writer.settings.check)?;
+    writer.open(shown)?;
     tidy_asides(writer, shown);
     Ok(None)
 }
@@ -384,7 +379,7 @@ fn note_harm(known: &mut KnownHarm, stream: StreamKey, neighbours: &[Neighbour<F
 
 impl Writer<Folder> {
     /// Has the log of a stream open, and shown here; or says how it is harmed. A harmed log of views is an error.
-    fn open_or_harm(&mut self, shown: &Arc<Shown>, check: Check) -> Result<Option<Harm>, LogError> {
+    fn open_or_harm(&mut self, shown: &Arc<Shown>, checks: bool) -> Result<Option<Harm>, LogError> {
         let (owner, stream) = (self.owner, shown.key);
         let of = (stream, owner.log);
         if self.harm.is_known(of) {
@@ -394,16 +389,28 @@ impl Writer<Folder> {
             // Other files may be there now, under the same names.
             self.disk.close_files();
         }
-        match self.open(shown, check) {
-            Err(error) if error.is_harm() && stream != VIEWS => {
-                Ok(Some(Harm::of(&mut self.disk, (owner, stream), error)))
+        let error = match self.open(shown) {
+            Err(error) if error.is_harm() && stream != VIEWS => error,
+            Err(error) => return Err(error),
+            Ok(()) => {
+                let Some(kept) = self.logs.get_mut(&stream).filter(|it| checks && !it.is_checked)
+                else {
+                    return Ok(None);
+                };
+                kept.is_checked = true;
+                match StreamLog::read(&mut self.disk, (owner, stream), Check::All) {
+                    Err(error) if error.is_harm() && stream != VIEWS => error,
+                    // What cannot be read is said when it is needed.
+                    _ => return Ok(None),
+                }
             }
-            opened => opened.map(|()| None),
-        }
+        };
+        self.logs.remove(&stream);
+        Ok(Some(Harm::of(&mut self.disk, (owner, stream), error)))
     }
 
     /// Has the log of a stream open, and shown here.
-    fn open(&mut self, shown: &Arc<Shown>, check: Check) -> Result<(), LogError> {
+    fn open(&mut self, shown: &Arc<Shown>) -> Result<(), LogError> {
         let is_left =
             self.logs.get(&shown.key).is_some_and(|kept| !Arc::ptr_eq(&kept.shown, shown));
         if is_left {
@@ -417,7 +424,7 @@ impl Writer<Folder> {
         if !shown.takes() {
             return Err(shown.error().unwrap_or(LogError::Failed));
         }
-        let (of, Settings { mut limits, .. }) = ((self.owner, shown.key), self.settings);
+        let (of, Settings { mut limits, check, .. }) = ((self.owner, shown.key), self.settings);
         if shown.key == VIEWS {
             limits.segment_bytes = limits.segment_bytes.min(VIEWS_FILE);
         }

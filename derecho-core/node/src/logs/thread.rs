@@ -365,13 +365,15 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
 pub(super) struct Kept {
     pub(super) log: StreamLog,
     pub(super) shown: Arc<Shown>,
+    /// All of its files were checked.
+    pub(super) is_checked: bool,
     /// So many files it had when it was looked last what may be dropped.
     files: usize,
 }
 
 impl Kept {
     pub(super) fn new(log: StreamLog, shown: &Arc<Shown>) -> Kept {
-        Kept { log, shown: Arc::clone(shown), files: 0 }
+        Kept { log, shown: Arc::clone(shown), is_checked: false, files: 0 }
     }
 
     /// Drops what is to be kept no longer; it is looked for when another file was begun.

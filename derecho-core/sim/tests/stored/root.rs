@@ -85,9 +85,18 @@ impl Root {
 
     /// Somebody says that a restart is to go on without this folder, seeing what is in another one.
     pub(crate) fn proceed_without(&self, at: usize, seen_in: usize) {
-        let slots = self.0.lock().unwrap();
+        let mut slots = self.0.lock().unwrap();
         let (without, after) = (slots[at].log, slots[seen_in].viewed);
-        let word = Word { without, after, at: Default::default(), by: "operator".to_owned() };
+        let owner = Owner { group: GROUP, log: without };
+        let folder = &mut slots[at].folder;
+        let mut harmed = Vec::new();
+        for stream in folder::streams(folder).unwrap() {
+            if StreamLog::read(folder, (owner, stream), Check::All).is_err() {
+                harmed.push((stream, aside::last(folder, stream).unwrap()));
+            }
+        }
+        let by = "operator".to_owned();
+        let word = Word { without, after, at: Default::default(), by, harmed };
         self.2.lock().unwrap().push(word);
     }
 
@@ -386,11 +395,11 @@ impl SimJournal {
         let words = self.root.2.lock().unwrap().clone();
         if let Some(harm) = &self.harmed {
             let (owner, stream) = (self.log.owner(), self.log.stream());
-            let excused = errands::excused(&words, (owner, &mut self.folder), &mut others);
             let own = (owner, stream, &mut self.folder);
-            match harmed::judge(&errand, own, &mut others, (&excused, harm))? {
+            match harmed::judge(&errand, own, &mut others, harm)? {
                 Harmed::Claimed(mut claim) => {
-                    claim.accounts.extend(excused);
+                    let own = (owner, stream, &mut self.folder);
+                    claim.accounts.extend(errands::excused(&words, own, &mut others));
                     self.answer = Some(Answer::Claimed(Box::new(claim)));
                     return Ok(());
                 }
@@ -403,7 +412,7 @@ impl SimJournal {
         }
         let mut answer = errands::run(&errand, &mut self.log, &mut self.folder, &mut others);
         if let Answer::Claimed(claim) = &mut answer {
-            let own = (self.log.owner(), &mut self.folder);
+            let own = (self.log.owner(), self.log.stream(), &mut self.folder);
             claim.accounts.extend(errands::excused(&words, own, &mut others));
         }
         self.answer = Some(answer);
