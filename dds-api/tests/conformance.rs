@@ -3,7 +3,7 @@
 //! ```text
 //!   name     an operation, count or rule, in the standard's words
 //!   here     what it is called here: `Type::member`, or `Type`
-//!   by       tests that show it: `file::test` of `dds-api/tests`, or with the path from the root
+//!   by       tests that show it: `file::test` of `dds-api/tests` or of a folder in it, or with the path from the root
 //!   note     what else is to be known
 //!   absent   instead of `by`: why, and what there is instead
 //!   none     instead of `by`: there is nothing to show
@@ -152,14 +152,14 @@ fn what_is_not_so_is_noticed() {
     ] {
         assert_eq!(product.has(item), is_there, "{item}");
     }
-    let reading = TestFile::read("dds-api/tests/reading.rs").unwrap();
+    let reading = TestFile::read(&path_of("reading")).unwrap();
     let body = reading.test("instances_are_gone_through_one_by_one").unwrap();
     let reached = reading.reached(&body);
     assert!(reached.contains("read_next_instance") && reached.contains("wait_for_acknowledgments"));
     assert!(!reached.contains("take_next_instance") && !reached.contains("take_next_sample"));
     assert!(reading.test("nobody_wrote_this").is_err());
     assert!(reading.test("values").is_err(), "it is no test");
-    assert!(TestFile::read("dds-api/tests/nothing.rs").is_none());
+    assert!(TestFile::read(&path_of("nothing")).is_none());
 }
 
 /// A part of each status and each policy, in the standard's order, and of each policy a row of each kind of rule.

@@ -80,7 +80,7 @@ fn the_participant_that_is_one_too_many_of_a_crowd_is_told_so() {
     let meeting = Meeting::new();
     let mut actors = Vec::new();
     for seed in 0..PROCESSES as u64 {
-        let mut actor = Actor::start("crowd", &meeting, seed);
+        let mut actor = Actor::start(module_path!(), "crowd", &meeting, seed);
         assert_eq!(actor.hear(), "there");
         actors.push(actor);
     }

@@ -154,7 +154,8 @@ impl<'a> Crew<'a> {
 
     /// One more. It is not waited for.
     fn add(&mut self) {
-        self.actors.push((self.next, Actor::start("member", self.meeting, self.next)));
+        self.actors
+            .push((self.next, Actor::start(module_path!(), "member", self.meeting, self.next)));
         self.next += 1;
     }
 

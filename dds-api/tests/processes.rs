@@ -72,7 +72,8 @@ fn act_writer(folder: &Path) {
 }
 
 fn readers(meeting: &Meeting, count: u64) -> Vec<Actor> {
-    let mut actors: Vec<Actor> = (0..count).map(|n| Actor::start("reader", meeting, n)).collect();
+    let mut actors: Vec<Actor> =
+        (0..count).map(|n| Actor::start(module_path!(), "reader", meeting, n)).collect();
     actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "ready"));
     actors
 }
@@ -123,7 +124,7 @@ fn a_reader_that_is_killed_in_full_flow_takes_nothing_from_the_others() {
     let mut dice = Dice(1);
     let count = in_full_flow(&writer, |written| {
         for round in 0..ROUNDS {
-            let mut victim = Actor::start("holder", &meeting, round);
+            let mut victim = Actor::start(module_path!(), "holder", &meeting, round);
             assert_eq!(victim.hear(), "ready");
             until("it is matched", || writer.matched_readers() == 3);
             dice.pause(Duration::from_millis(20));
@@ -150,7 +151,7 @@ fn a_process_that_is_killed_while_it_joins_takes_nothing_from_the_others() {
     let mut ready = 0;
     let count = in_full_flow(&writer, |written| {
         for round in 0..ROUNDS {
-            let mut victim = Actor::start("holder", &meeting, round);
+            let mut victim = Actor::start(module_path!(), "holder", &meeting, round);
             // From the start of the program until somewhat after it is matched.
             dice.pause(Duration::from_millis(30));
             victim.kill();
@@ -174,7 +175,7 @@ fn readers_keep_what_they_have_of_a_writer_that_is_killed() {
     let reader = reader_of(&participant, TOPIC);
     let mut dice = Dice(3);
     for _ in 0..ROUNDS {
-        let mut victim = Actor::start("writer", &meeting, 1);
+        let mut victim = Actor::start(module_path!(), "writer", &meeting, 1);
         let (mut got, mut held, mut acknowledged) = (Got::default(), Vec::new(), 0);
         let heard = std::thread::scope(|scope| {
             let hearing = scope.spawn(|| {
@@ -291,7 +292,7 @@ fn silence_costs_next_to_nothing_and_ends_at_once() {
     const ATTEMPTS: usize = 3;
     let meeting = Meeting::new();
     let mut actors = readers(&meeting, 2);
-    let mut writers = [Actor::start("writer", &meeting, 3)];
+    let mut writers = [Actor::start(module_path!(), "writer", &meeting, 3)];
     // The writer waits for a third reader; all sleep.
     let mut busiest = (0..ATTEMPTS).map(|_| {
         std::thread::sleep(Duration::from_secs(1));

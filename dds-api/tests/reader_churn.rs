@@ -95,7 +95,7 @@ fn a_reader_that_replaces_another_one_lacks_nothing() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let reader = participant.reader(&topic(&participant)).create().unwrap();
-    let mut restless = Actor::start("comes and goes, and writes", &meeting, 3);
+    let mut restless = Actor::start(module_path!(), "comes and goes, and writes", &meeting, 3);
     let (mut got, ended) = (Got::default(), AtomicBool::new(false));
     let said = std::thread::scope(|scope| {
         let taking = scope.spawn(|| {
@@ -123,10 +123,10 @@ fn a_reader_that_comes_and_goes_gets_nobody_evicted() {
     let participant = meeting.join();
     let writer = participant.writer(&topic(&participant)).in_flight(64);
     let writer = writer.max_blocking_time(SOON).create().unwrap();
-    let mut steady = Actor::start("reads steadily", &meeting, 1);
+    let mut steady = Actor::start(module_path!(), "reads steadily", &meeting, 1);
     assert_eq!(steady.hear(), "ready");
     writer.wait_for_readers(1, SOON).unwrap();
-    let mut restless = Actor::start("comes and goes", &meeting, 2);
+    let mut restless = Actor::start(module_path!(), "comes and goes", &meeting, 2);
     let (over, written) = (AtomicBool::new(false), AtomicU64::new(0));
     let count = std::thread::scope(|scope| {
         let writing = scope.spawn(|| write_until(&over, &written, &writer));

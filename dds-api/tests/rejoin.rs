@@ -267,7 +267,7 @@ struct Crew<'a> {
 
 impl<'a> Crew<'a> {
     fn new(meeting: &'a Meeting, role: &str) -> Crew<'a> {
-        let start = |seed| Actor::start(role, meeting, seed);
+        let start = |seed| Actor::start(module_path!(), role, meeting, seed);
         let mut crew = Crew { meeting, actors: (0..MEMBERS).map(start).collect() };
         crew.actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "ready"));
         crew
@@ -421,7 +421,7 @@ fn check_logged(meeting: &Meeting, taken: &[(String, Vec<u64>)]) {
 fn members_that_start_at_once_meet() {
     for _ in 0..rounds(10) {
         let meeting = Meeting::new();
-        let start = |seed| Actor::start("starter", &meeting, seed);
+        let start = |seed| Actor::start(module_path!(), "starter", &meeting, seed);
         let mut actors: Vec<Actor> = (0..MEMBERS).map(start).collect();
         actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "met"));
         actors.into_iter().for_each(Actor::finish);

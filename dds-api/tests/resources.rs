@@ -79,7 +79,7 @@ fn a_participant_with_one_topic_is_small() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let reader = reader_of(&participant, "Marks");
-    let mut actor = Actor::start("modest", &meeting, 0);
+    let mut actor = Actor::start(module_path!(), "modest", &meeting, 0);
     take_to_the_end(&reader, &mut Got::default());
     let said = actor.hear();
     let (own, shared) = said.split_once(' ').unwrap();
@@ -98,7 +98,7 @@ fn descriptors_do_not_grow_with_topics() {
         let meeting = Meeting::new();
         let participant = meeting.join();
         let writer = writer_of(&participant, "Marks 7");
-        let mut actor = Actor::start("busy", &meeting, topics);
+        let mut actor = Actor::start(module_path!(), "busy", &meeting, topics);
         let open: u64 = actor.hear().parse().unwrap();
         assert!(open < DESCRIPTOR_LIMIT, "{open} descriptors for {topics} topics");
         writer.wait_for_readers(1, Timeout::secs(60)).unwrap();

@@ -121,7 +121,7 @@ fn act() {
 
 fn start(meeting: &Meeting, part: Part) -> Actor {
     let index = Part::ALL.iter().position(|known| *known == part).unwrap();
-    let mut actor = Actor::start("member", meeting, index as u64);
+    let mut actor = Actor::start(module_path!(), "member", meeting, index as u64);
     assert_eq!(actor.hear(), "ready");
     actor
 }
@@ -209,7 +209,7 @@ fn a_writer_alone_has_room_again_after_the_member_timeout() {
 fn time_to_room(is_ordered: bool, undone: Undone) -> Duration {
     let meeting = Meeting::new();
     let writing = Member::in_either(&meeting.runtime_dir(), Part::Writes, is_ordered);
-    let mut child = Actor::start("either", &meeting, u64::from(is_ordered));
+    let mut child = Actor::start(module_path!(), "either", &meeting, u64::from(is_ordered));
     assert_eq!(child.hear(), "ready");
     writing.writer.as_ref().unwrap().wait_for_readers(1, SOON).unwrap();
     let mut number = 0;

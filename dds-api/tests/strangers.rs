@@ -132,18 +132,18 @@ fn words_of_a_stranger_change_nothing() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let writer = writer_of(&participant, "Marks");
-    let mut reader = Actor::start("reader", &meeting, 0);
+    let mut reader = Actor::start(module_path!(), "reader", &meeting, 0);
     assert_eq!(reader.hear(), "ready");
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&Mark::new(0)).unwrap();
     let before = memory();
-    let mut stranger = Actor::start("stranger", &meeting, 0);
+    let mut stranger = Actor::start(module_path!(), "stranger", &meeting, 0);
     assert_eq!(stranger.hear(), "said");
     for number in 1..2000 {
         writer.write(&Mark::new(number)).unwrap();
     }
     // Nobody is waited for who does not exist: somebody else comes in as ever.
-    let mut other = Actor::start("reader", &meeting, 1);
+    let mut other = Actor::start(module_path!(), "reader", &meeting, 1);
     assert_eq!(other.hear(), "ready");
     writer.wait_for_readers(2, SOON).unwrap();
     let grown = memory().saturating_sub(before);

@@ -15,12 +15,19 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Where the tests of a name are: of this crate's if no folder is said.
+/// The file of tests of a name. If no folder is said it is one of this crate: a program, or a module of one.
 pub(crate) fn path_of(file: &str) -> String {
-    match file.contains('/') {
-        true => format!("{file}.rs"),
-        false => format!("dds-api/tests/{file}.rs"),
+    if file.contains('/') {
+        return format!("{file}.rs");
     }
+    let programs = std::fs::read_dir(root().join("dds-api/tests")).unwrap().flatten();
+    let programs = programs.map(|it| it.file_name().into_string().unwrap());
+    let modules = programs.map(|program| format!("dds-api/tests/{program}/{file}.rs"));
+    let itself = format!("dds-api/tests/{file}.rs");
+    let mut found = modules.chain([itself.clone()]).filter(|path| root().join(path).is_file());
+    let path = found.next();
+    assert!(found.next().is_none(), "there are two files of tests named `{file}`");
+    path.unwrap_or(itself)
 }
 
 /// The words of a text: names, as source has them.
@@ -79,7 +86,8 @@ impl TestFile {
         let path = root().join(path);
         let source = std::fs::read_to_string(&path).ok()?;
         let mut items = items(&source);
-        for shared in [path.with_file_name("support"), path.with_extension("")] {
+        let above = path.parent().unwrap().with_file_name("support");
+        for shared in [path.with_file_name("support"), above, path.with_extension("")] {
             for file in std::fs::read_dir(shared).into_iter().flatten().flatten() {
                 items.extend(self::items(&std::fs::read_to_string(file.path()).unwrap()));
             }

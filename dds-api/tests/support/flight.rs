@@ -1,5 +1,5 @@
 //! What the tests of topics in one order share: two topics, of a plain type and of one that is encoded.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use dds_api::prelude::*;
 use dds_api::publication::Publisher;

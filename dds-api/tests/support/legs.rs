@@ -1,5 +1,5 @@
 //! What the tests of coherent sets share: routes of several legs, each of which is written as a set.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::path::Path;
 

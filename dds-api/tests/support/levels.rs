@@ -1,5 +1,5 @@
 //! The same at every level: topics, and what is read from them.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::time::Instant;
 

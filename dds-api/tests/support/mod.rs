@@ -1,6 +1,6 @@
 //! What the tests with several processes share: participants in a folder of their own, and child
 //! processes that play a role, which are this test program again.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -212,11 +212,17 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    /// Starts the test named `act` of this program in a role.
-    pub(crate) fn start(role: &str, meeting: &Meeting, seed: u64) -> Actor {
+    /// Starts this program again in a role: of its tests it runs the one named `act` of a module, whose `module_path!()`
+    /// is given, and no other.
+    pub(crate) fn start(module: &str, role: &str, meeting: &Meeting, seed: u64) -> Actor {
+        // The path begins with the name of the program; names of tests do not.
+        let act = match module.split_once("::") {
+            Some((_, module)) => format!("{module}::act"),
+            None => "act".to_owned(),
+        };
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
-            .args(["--exact", "act", "--nocapture", "--test-threads=1"])
+            .args(["--exact", &act, "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
             .env(FOLDER, meeting.runtime_dir())
             .env(SEED, seed.to_string())

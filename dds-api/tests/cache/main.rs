@@ -1,0 +1,7 @@
+//! What a reader has in its cache: no participant is needed for any of this.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod reader_cache;
+mod reader_cache_policies;
+mod reader_cache_sets;

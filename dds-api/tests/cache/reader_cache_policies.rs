@@ -1,0 +1,310 @@
+//! What policies ask of a reader cache, and what it does when time goes on and policies change.
+
+use dds_api::prelude::InstanceHandle;
+use dds_api::qos::*;
+use dds_api::subscription::cache::{
+    Arrival, Cache, Change, Coming, Key, NEVER, Outcome, Reason, Scope, Selection, Settings,
+    Shortage,
+};
+
+/// More than any limit.
+const MOST: usize = (u32::MAX - 1) as usize;
+
+fn asked(change: impl FnOnce(&mut DataReaderQos, &mut PresentationQosPolicy)) -> Settings {
+    let (mut qos, mut presentation) = (DataReaderQos::default(), PresentationQosPolicy::default());
+    change(&mut qos, &mut presentation);
+    Settings::new(&qos, &presentation)
+}
+
+/// The standard's defaults, as a cache has them.
+fn usual() -> Settings {
+    Settings { depth: Some(1), across_instances: false, ..Settings::default() }
+}
+
+#[test]
+fn each_policy_asks_for_its_setting() {
+    use PresentationQosPolicyAccessScopeKind::{Group, Instance, Topic};
+    const MILLI: u64 = 1_000_000;
+    let (milli, usual) = (Duration::from_millis(1), usual());
+    assert_eq!(asked(|_, _| ()), usual);
+    assert_eq!((usual.max_samples, usual.max_instances), (MOST, MOST));
+    assert_eq!(usual.max_samples_per_instance, MOST);
+    let history = |kind, depth| asked(|qos, _| qos.history = HistoryQosPolicy { kind, depth });
+    let keep_last = history(HistoryQosPolicyKind::KeepLast, 7);
+    assert_eq!(keep_last, Settings { depth: Some(7), ..usual });
+    let keep_all = history(HistoryQosPolicyKind::KeepAll, 7);
+    assert_eq!(keep_all, Settings { depth: None, ..usual });
+    assert_eq!(
+        asked(|qos, _| qos.resource_limits.max_samples = Length::of(7)),
+        Settings { max_samples: 7, ..usual }
+    );
+    assert_eq!(
+        asked(|qos, _| qos.resource_limits.max_instances = Length::of(7)),
+        Settings { max_instances: 7, ..usual }
+    );
+    assert_eq!(
+        asked(|qos, _| qos.resource_limits.max_samples_per_instance = Length::of(7)),
+        Settings { max_samples_per_instance: 7, ..usual }
+    );
+    assert_eq!(
+        asked(|qos, _| qos.ownership.kind = OwnershipQosPolicyKind::Exclusive),
+        Settings { exclusive: true, ..usual }
+    );
+    let by_source = DestinationOrderQosPolicyKind::BySourceTimestamp;
+    assert_eq!(
+        asked(|qos, _| qos.destination_order.kind = by_source),
+        Settings { by_source: true, ..usual }
+    );
+    for (scope, ordered, across) in [
+        (Instance, false, false),
+        (Instance, true, false),
+        (Topic, false, false),
+        (Topic, true, true),
+        (Group, false, false),
+        (Group, true, true),
+    ] {
+        let settings = asked(|_, presentation| {
+            (presentation.access_scope, presentation.ordered_access) = (scope, ordered);
+        });
+        assert_eq!(settings, Settings { across_instances: across, ..usual }, "{scope:?}");
+    }
+    assert_eq!(
+        asked(|qos, _| qos.time_based_filter.minimum_separation = milli),
+        Settings { minimum_separation: MILLI, ..usual }
+    );
+    assert_eq!(
+        asked(|qos, _| qos.reader_data_lifecycle.autopurge_nowriter_samples_delay = milli),
+        Settings { no_writer_delay: MILLI, ..usual }
+    );
+    assert_eq!(
+        asked(|qos, _| qos.reader_data_lifecycle.autopurge_disposed_samples_delay = milli),
+        Settings { disposed_delay: MILLI, ..usual }
+    );
+    assert_eq!(asked(|qos, _| qos.deadline.period = milli), Settings { deadline: MILLI, ..usual });
+}
+
+#[test]
+fn a_reader_at_work_takes_over_what_may_change_and_nothing_else() {
+    let mut qos = DataReaderQos::default();
+    let milli = Duration::from_millis(1);
+    qos.time_based_filter.minimum_separation = milli;
+    qos.reader_data_lifecycle.autopurge_nowriter_samples_delay = milli;
+    qos.reader_data_lifecycle.autopurge_disposed_samples_delay = milli;
+    qos.deadline.period = milli;
+    qos.history.depth = 7;
+    qos.resource_limits.max_samples = Length::of(7);
+    qos.ownership.kind = OwnershipQosPolicyKind::Exclusive;
+    let before = Settings { across_instances: true, ..usual() };
+    let expected = Settings {
+        minimum_separation: 1_000_000,
+        no_writer_delay: 1_000_000,
+        disposed_delay: 1_000_000,
+        deadline: 1_000_000,
+        ..before
+    };
+    assert_eq!(before.changed_to(&qos), expected);
+}
+
+/// A sample of an instance, which is out of date at a time.
+fn arrival(change: Change, key: Key, (now, expires): (u64, u64)) -> Arrival<u64> {
+    let writer = InstanceHandle::from_parts(1, 7);
+    Arrival { change, key, writer, strength: 0, source_timestamp: now, expires, data: now }
+}
+
+fn put(cache: &mut Cache<u64>, change: Change, key: Key, times: (u64, u64)) -> Outcome {
+    cache.put(times.0, arrival(change, key, times), |_| Box::new([7])).unwrap()
+}
+
+/// What a call takes at a time; of a sample without data none.
+fn take(cache: &mut Cache<u64>, now: u64) -> Vec<Option<u64>> {
+    let mut found = Vec::new();
+    cache.take(now, &Selection::default(), |_| true, &mut found);
+    found.iter().map(|taken| taken.data.filter(|_| taken.info.valid_data)).collect()
+}
+
+/// TIME_BASED_FILTER holds for what waits for it, as it is now: if it is shorter that comes sooner, if it is longer later.
+#[test]
+fn a_filter_that_changes_holds_for_what_waits() {
+    for (separation, comes) in [(4, 14), (30, 40), (10, 20), (0, 16)] {
+        let settings = Settings { minimum_separation: 10, ..Settings::default() };
+        let mut cache = Cache::new(settings);
+        // Another instance, of which nothing waits.
+        assert_eq!(put(&mut cache, Change::Alive, 1, (9, NEVER)), Outcome::Stored);
+        assert_eq!(put(&mut cache, Change::Alive, 2, (10, NEVER)), Outcome::Stored);
+        assert_eq!(put(&mut cache, Change::Alive, 2, (12, NEVER)), Outcome::Waits);
+        assert_eq!(take(&mut cache, 13), [Some(9), Some(10)]);
+        cache.set_settings(Settings { minimum_separation: separation, ..settings });
+        assert_eq!(cache.settings().minimum_separation, separation);
+        if separation > 0 {
+            assert_eq!(take(&mut cache, comes - 1), [], "separation {separation}");
+        }
+        assert_eq!(take(&mut cache, comes), [Some(12)], "separation {separation}");
+        // The next one waits for the same time, counted from when that passed.
+        let next = comes + 1;
+        let expected = if separation > 1 { Outcome::Waits } else { Outcome::Stored };
+        assert_eq!(put(&mut cache, Change::Alive, 2, (next, NEVER)), expected);
+    }
+}
+
+/// What comes in the very moment in which TIME_BASED_FILTER lets it pass does not wait, and what comes in the very moment in which
+/// its LIFESPAN is over does not come.
+#[test]
+fn the_last_moment_counts() {
+    let settings = Settings { minimum_separation: 10, ..Settings::default() };
+    let mut cache = Cache::new(settings);
+    assert_eq!(put(&mut cache, Change::Alive, 1, (5, NEVER)), Outcome::Stored);
+    assert_eq!(put(&mut cache, Change::Alive, 1, (15, NEVER)), Outcome::Stored);
+    assert_eq!(put(&mut cache, Change::Alive, 1, (24, NEVER)), Outcome::Waits);
+    assert_eq!(put(&mut cache, Change::Alive, 2, (30, 30)), Outcome::Expired);
+    assert_eq!(put(&mut cache, Change::Alive, 2, (30, 31)), Outcome::Stored);
+}
+
+/// Of what is due the agenda forgets nothing, however much of it has lost its meaning meanwhile.
+#[test]
+fn what_is_due_stays_due_while_others_come_and_go() {
+    let settings = Settings {
+        depth: Some(1),
+        disposed_delay: 500_000,
+        minimum_separation: 0,
+        ..Settings::default()
+    };
+    let mut cache = Cache::new(settings);
+    put(&mut cache, Change::Alive, 1, (1, 400_000));
+    put(&mut cache, Change::Alive, 2, (2, NEVER));
+    put(&mut cache, Change::Dispose, 2, (3, NEVER));
+    for now in 10..10_000 {
+        assert_eq!(put(&mut cache, Change::Alive, 3, (now, 600_000)), Outcome::Stored);
+    }
+    let count_at = |cache: &mut Cache<u64>, now| {
+        cache.advance(now);
+        cache.len()
+    };
+    assert_eq!(count_at(&mut cache, 399_999), 4);
+    assert_eq!(count_at(&mut cache, 400_000), 3, "a sample is out of date");
+    assert_eq!(count_at(&mut cache, 500_002), 3);
+    assert_eq!(count_at(&mut cache, 500_003), 1, "an instance that is disposed is purged");
+    assert_eq!(count_at(&mut cache, 599_999), 1);
+    assert_eq!(count_at(&mut cache, 600_000), 0);
+    assert!(cache.is_empty() && cache.next_time().is_none_or(|next| next > 600_000));
+}
+
+/// The same of what waits for TIME_BASED_FILTER.
+#[test]
+fn what_waits_stays_due_while_others_come_and_go() {
+    let settings = Settings { depth: Some(1), minimum_separation: 100_000, ..Settings::default() };
+    let mut cache = Cache::new(settings);
+    put(&mut cache, Change::Alive, 1, (1, NEVER));
+    assert_eq!(put(&mut cache, Change::Alive, 1, (2, NEVER)), Outcome::Waits);
+    for key in 10..2000 {
+        put(&mut cache, Change::Alive, key, (3, 600_000));
+        put(&mut cache, Change::Dispose, key, (3, NEVER));
+        put(&mut cache, Change::Unregister, key, (3, NEVER));
+        take(&mut cache, 3);
+    }
+    assert_eq!(take(&mut cache, 100_000), []);
+    assert_eq!(take(&mut cache, 100_001), [Some(2)]);
+}
+
+fn put_plain(cache: &mut Cache<u64>, key: Key, now: u64, expires: u64) {
+    cache.put(now, arrival(Change::Alive, key, (now, expires)), |_| Box::default()).unwrap();
+}
+
+#[test]
+fn a_cache_says_what_it_has() {
+    let mut cache = Cache::new(Settings::default());
+    assert!(cache.is_empty() && !cache.knows(5) && cache.key_value(5).is_none());
+    cache.set_place(40);
+    put(&mut cache, Change::Alive, 5, (1, NEVER));
+    cache.set_place(41);
+    put(&mut cache, Change::Alive, 6, (2, NEVER));
+    put(&mut cache, Change::Dispose, 5, (3, NEVER));
+    assert!(!cache.is_empty() && cache.knows(5) && !cache.knows(7));
+    assert_eq!((cache.len(), cache.instances()), (3, 2));
+    assert_eq!(cache.key_value(5), Some(&[7_u8][..]));
+    assert_eq!(cache.places(3, &Selection::default()), [(40, 1), (41, 2), (41, 3)]);
+    let one = Selection { scope: Scope::Instance(6), ..Selection::default() };
+    assert_eq!(cache.places(3, &one), [(41, 2)]);
+    assert_eq!(cache.next_time(), None, "nothing is ever due");
+    // Who is lost is told of by the key that each of its instances was given with.
+    let mut keys = Vec::new();
+    let lost = InstanceHandle::from_parts(1, 7);
+    cache.lose(4, lost, |key| {
+        keys.push(key.to_vec());
+        Some(70)
+    });
+    assert_eq!(keys, [[7], [7]]);
+    assert_eq!(cache.len(), 4, "the one that was disposed is over already");
+    let nobody = InstanceHandle::from_parts(2, 7);
+    cache.lose(4, nobody, |_| panic!("it has no instance"));
+}
+
+/// Why a set finds no room, and whether it would find some in an empty cache.
+#[test]
+fn what_a_set_lacks_room_for_is_said() {
+    let room = |settings: Settings, before: &[Key], set: &[(Change, Key)]| {
+        let mut cache = Cache::new(settings);
+        before.iter().for_each(|key| put_plain(&mut cache, *key, 1, NEVER));
+        let set: Vec<Coming> = set
+            .iter()
+            .map(|(change, key)| Coming::from(&arrival(*change, *key, (2, NEVER))))
+            .collect();
+        cache.room_for(2, set.into_iter())
+    };
+    use Change::{Alive, Dispose, Unregister};
+    let all = Settings { max_samples: 2, ..Settings::default() };
+    assert_eq!(room(all, &[], &[(Alive, 1), (Alive, 2)]), Ok(()));
+    assert_eq!(room(all, &[1], &[(Alive, 2)]), Ok(()));
+    assert_eq!(room(all, &[1], &[(Alive, 1), (Alive, 2)]), Err(Shortage::Now(Reason::Samples)));
+    let three = [(Alive, 1), (Alive, 2), (Alive, 3)];
+    assert_eq!(room(all, &[], &three), Err(Shortage::Always(Reason::Samples)));
+    assert_eq!(room(all, &[1, 2], &[(Dispose, 3), (Unregister, 1)]), Ok(()), "they are no samples");
+    let each = Settings { max_samples_per_instance: 2, ..Settings::default() };
+    assert_eq!(room(each, &[1], &[(Alive, 1), (Alive, 2), (Alive, 2)]), Ok(()));
+    let twice = [(Alive, 1), (Alive, 1)];
+    assert_eq!(room(each, &[1], &twice), Err(Shortage::Now(Reason::SamplesPerInstance)));
+    let thrice = [(Alive, 1), (Alive, 1), (Alive, 1)];
+    assert_eq!(room(each, &[], &thrice), Err(Shortage::Always(Reason::SamplesPerInstance)));
+    let filtered = Settings { minimum_separation: 10, ..each };
+    assert_eq!(room(filtered, &[], &thrice), Ok(()), "one comes, and one waits");
+    let mut waiting = Cache::new(filtered);
+    put(&mut waiting, Alive, 1, (1, NEVER));
+    assert_eq!(put(&mut waiting, Alive, 1, (2, NEVER)), Outcome::Waits);
+    let one_more = waiting.room_for(3, [Coming::from(&arrival(Alive, 1, (3, NEVER)))].into_iter());
+    let short = Err(Shortage::Now(Reason::SamplesPerInstance));
+    assert_eq!(one_more, short, "what waits is counted as well");
+    let instances = Settings { max_instances: 2, ..Settings::default() };
+    assert_eq!(room(instances, &[1, 2], &[(Alive, 1), (Unregister, 3)]), Ok(()));
+    assert_eq!(room(instances, &[1], &[(Alive, 2)]), Ok(()));
+    let another = [(Alive, 2), (Dispose, 3)];
+    assert_eq!(room(instances, &[1], &another), Err(Shortage::Now(Reason::Instances)));
+    assert_eq!(room(instances, &[], &three), Err(Shortage::Always(Reason::Instances)));
+}
+
+/// What samples cost that come while all is taken, and no answer, is whether they pass.
+#[test]
+fn what_comes_while_all_is_taken_passes_until_it_is_given() {
+    let settings = Settings { depth: None, ..usual() };
+    let mut cache = Cache::<u64>::new(settings);
+    assert!(!cache.lets_pass());
+    for round in 0..2 {
+        cache.let_pass();
+        assert!(cache.lets_pass() && cache.passing() == 0);
+        for (number, key) in [5, 6, 5].into_iter().enumerate() {
+            let (change, writer) = (Change::Alive, InstanceHandle::from_parts(1, 7));
+            let (strength, expires) = (0, NEVER);
+            let (source_timestamp, data) = (10 * round + number as u64, ());
+            let arrival =
+                Arrival { change, key, writer, strength, source_timestamp, expires, data };
+            let passed =
+                cache.pass(source_timestamp, arrival, source_timestamp, |_| Box::default());
+            assert_eq!((passed.unwrap(), cache.passing()), (Outcome::Stored, number + 1));
+        }
+        let mut given = Vec::new();
+        cache.give_passing(|data, _| given.push(data));
+        assert_eq!(given, [0, 2, 1].map(|number| 10 * round + number));
+        assert!(!cache.lets_pass() && cache.passing() == 0 && cache.is_empty());
+    }
+    let mut kept = Cache::<u64>::new(usual());
+    kept.let_pass();
+    assert!(!kept.lets_pass(), "one sample makes room for another");
+}

@@ -1,0 +1,127 @@
+//! Room for coherent sets in the reader cache: a set that finds room is not rejected in parts, and one that finds none would
+//! have been (I-192). Random sets, against a cache that takes the same one by one.
+
+use dds_api::prelude::InstanceHandle;
+use dds_api::subscription::cache::{Arrival, Cache, Change, Coming, Selection, Settings, Shortage};
+
+/// Numbers that look random and are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (word ^ (word >> 31)) % bound
+    }
+
+    fn limit(&mut self, bound: u64) -> usize {
+        match self.below(3) {
+            0 => usize::MAX >> 1,
+            _ => 1 + self.below(bound) as usize,
+        }
+    }
+}
+
+/// What happens to a cache.
+#[derive(Clone)]
+enum Step {
+    Put(Vec<Arrival<u64>>),
+    Take(usize),
+}
+
+fn put_all(cache: &mut Cache<u64>, now: u64, set: &[Arrival<u64>]) -> bool {
+    set.iter().all(|arrival| cache.put(now, arrival.clone(), |_| Box::default()).is_ok())
+}
+
+fn take(cache: &mut Cache<u64>, now: u64, max: usize) {
+    cache.take(now, &Selection { max, ..Selection::default() }, |_| true, &mut Vec::new());
+}
+
+/// A cache to which all of this has happened, one step a time.
+fn replay(settings: Settings, steps: &[Step]) -> Cache<u64> {
+    let mut cache = Cache::new(settings);
+    for (now, step) in steps.iter().enumerate() {
+        match step {
+            Step::Put(set) => assert!(put_all(&mut cache, now as u64, set), "it did before"),
+            Step::Take(max) => take(&mut cache, now as u64, *max),
+        }
+    }
+    cache
+}
+
+fn random_set(dice: &mut Dice, now: u64, has_ends: bool) -> Vec<Arrival<u64>> {
+    let arrival = |dice: &mut Dice| Arrival {
+        change: match dice.below(10) {
+            8 => Change::Dispose,
+            9 if has_ends => Change::Unregister,
+            _ => Change::Alive,
+        },
+        key: u128::from(dice.below(6)),
+        writer: InstanceHandle::from_parts(1, 1 + dice.below(2)),
+        strength: 0,
+        source_timestamp: now,
+        expires: u64::MAX,
+        data: now,
+    };
+    (0..1 + dice.below(7)).map(|_| arrival(dice)).collect()
+}
+
+fn room(cache: &mut Cache<u64>, now: u64, set: &[Arrival<u64>]) -> Result<(), Shortage> {
+    cache.room_for(now, set.iter().map(Coming::from))
+}
+
+#[test]
+fn a_set_finds_room_if_each_of_its_samples_does() {
+    let mut seen = [0_u32; 3];
+    for seed in 0..600 {
+        let mut dice = Dice(seed);
+        let settings = Settings {
+            depth: (dice.below(2) == 0).then(|| 1 + dice.below(3) as usize),
+            max_samples: dice.limit(12),
+            max_instances: dice.limit(6),
+            max_samples_per_instance: dice.limit(5),
+            minimum_separation: dice.below(2) * dice.below(4),
+            ..Settings::default()
+        };
+        // With these what is counted may be more than comes.
+        let is_exact = settings.minimum_separation == 0 && seed % 2 == 0;
+        let mut cache = Cache::new(settings);
+        let mut steps: Vec<Step> = Vec::new();
+        while steps.len() < 40 {
+            let now = steps.len() as u64;
+            if dice.below(3) == 0 {
+                let max = dice.below(6) as usize;
+                take(&mut cache, now, max);
+                steps.push(Step::Take(max));
+                continue;
+            }
+            let set = random_set(&mut dice, now, !is_exact);
+            match room(&mut cache, now, &set) {
+                Ok(()) => {
+                    assert!(put_all(&mut cache, now, &set), "seed {seed}, step {now}: {set:?}");
+                    steps.push(Step::Put(set));
+                    seen[0] += 1;
+                }
+                Err(shortage) => {
+                    if is_exact {
+                        let mut twin = replay(settings, &steps);
+                        let fits = put_all(&mut twin, now, &set);
+                        assert!(!fits, "seed {seed}, step {now}: {shortage:?} {set:?}");
+                    }
+                    let in_empty = room(&mut Cache::new(settings), now, &set);
+                    if let Shortage::Always(_) = shortage {
+                        assert!(matches!(in_empty, Err(Shortage::Always(_))), "seed {seed}");
+                        seen[2] += 1;
+                    } else {
+                        seen[1] += 1;
+                    }
+                    steps.push(Step::Take(0));
+                    // The step was empty for the cache as well.
+                    take(&mut cache, now, 0);
+                }
+            }
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 500), "each comes: {seen:?}");
+}

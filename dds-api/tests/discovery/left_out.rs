@@ -1,0 +1,132 @@
+//! Participants that mean different things by the same topic, or order, and what becomes of them when some are gone.
+
+use crate::support::{Mark, Meeting, SOON, until};
+use dds_api::prelude::*;
+
+/// A topic of this name, whose samples are kept or not.
+fn topic(participant: &DomainParticipant, name: &str, is_kept: bool) -> Topic<Mark> {
+    let topic = participant.topic::<Mark>(name);
+    if is_kept { topic.transient_local() } else { topic.atomic() }.create().unwrap()
+}
+
+/// A writer and a reader of it.
+fn both(
+    participant: &DomainParticipant,
+    topic: &Topic<Mark>,
+) -> (DataWriter<Mark>, DataReader<Mark>) {
+    let writer = participant.writer(topic).create().unwrap();
+    (writer, participant.reader(topic).create().unwrap())
+}
+
+fn sees(reader: &DataReader<Mark>, number: u64) {
+    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, number);
+}
+
+/// The first means something else than the others, and goes; a newcomer has heard of all that as a whole.
+#[test]
+fn who_means_something_else_is_told_and_goes_on_when_the_other_is_gone() {
+    // Participants are called at random, so who comes first is not always who is called less.
+    for number in 0..8 {
+        let meeting = Meeting::new();
+        let (first, second) = (meeting.join(), meeting.join());
+        let one = both(&first, &topic(&first, "Marks", number % 2 == 0));
+        one.0.wait_for_readers(1, SOON).unwrap();
+        let meant = topic(&second, "Marks", number % 2 == 1);
+        let two = both(&second, &meant);
+        until("it is told", || meant.inconsistent_topic_status().total_count > 0);
+        let third = meeting.join();
+        let other = topic(&third, "Marks", number % 2 == 1);
+        let three = both(&third, &other);
+        until("it is told, too", || other.inconsistent_topic_status().total_count > 0);
+        assert!(two.0.wait_for_readers(1, Timeout::millis(5)).is_err(), "nobody is there yet");
+        one.0.write(&Mark::new(1)).unwrap();
+        sees(&one.1, 1);
+        drop(one);
+        two.0.wait_for_readers(2, SOON).unwrap();
+        two.0.write(&Mark::new(2)).unwrap();
+        three.0.wait_for_readers(2, SOON).unwrap();
+        two.0.wait_for_acknowledgments(SOON).unwrap();
+        three.0.write(&Mark::new(3)).unwrap();
+        for reader in [&two.1, &three.1] {
+            sees(reader, 2);
+            sees(reader, 3);
+        }
+        drop((two, three, meant, other, first, second, third));
+        meeting.assert_empty();
+    }
+}
+
+/// No writer and reader of one topic would say so: whoever shares the order with another topic is told by its own.
+#[test]
+fn who_is_left_out_of_a_common_order_is_told_by_its_own_topic() {
+    let of = |participant: &DomainParticipant, name: &str, is_kept: bool| {
+        let topic = participant.topic::<Mark>(name).common_order("flight");
+        if is_kept { topic.transient_local() } else { topic.atomic() }.create().unwrap()
+    };
+    // Two that are made at once: none has heard of the other when it begins, and one of them is left out.
+    let mut left_out = 0;
+    for _ in 0..20 {
+        let meeting = Meeting::new();
+        let (here, there) = (meeting.join(), meeting.join());
+        let (plain, kept) = (of(&here, "Winds", false), of(&there, "Turns", true));
+        let (one, two) = std::thread::scope(|scope| {
+            let one = scope.spawn(|| here.writer(&plain).create());
+            let two = scope.spawn(|| there.writer(&kept).create());
+            (one.join().unwrap(), two.join().unwrap())
+        });
+        let (Ok(one), Ok(two)) = (one, two) else { continue };
+        left_out += 1;
+        let count = |topic: &Topic<Mark>| topic.inconsistent_topic_status().total_count;
+        until("one is told", || count(&plain) + count(&kept) > 0);
+        assert_eq!(count(&plain) + count(&kept), 1, "the other one is in it");
+        let is_first = count(&plain) == 0;
+        let (topic, other) = if is_first { (&kept, &plain) } else { (&plain, &kept) };
+        let why = topic.inconsistent_topic_status().last_reason.unwrap();
+        assert!(why.contains("common order `flight`") && why.contains(other.name()), "{why}");
+        let (remains, goes) = if is_first { (two, one) } else { (one, two) };
+        drop(goes);
+        let mut made = None;
+        until("the order is its own", || {
+            let reader = if is_first { there.reader(&kept) } else { here.reader(&plain) };
+            made = reader.create().ok();
+            made.is_some()
+        });
+        remains.wait_for_readers(1, SOON).unwrap();
+        remains.write(&Mark::new(4)).unwrap();
+        sees(&made.unwrap(), 4);
+    }
+    assert!(left_out > 0, "never at once");
+}
+
+/// What a sample of a topic that was is still held of does not decide what is kept of one that is made anew.
+#[test]
+fn a_topic_that_is_made_anew_is_kept_as_it_says() {
+    for is_kept in [false, true] {
+        let meeting = Meeting::new();
+        let (here, there) = (meeting.join(), meeting.join());
+        let before = topic(&here, "Marks", !is_kept);
+        let (writer, reader) = both(&here, &before);
+        writer.wait_for_readers(1, SOON).unwrap();
+        writer.write(&Mark::new(1)).unwrap();
+        let held = reader.take_next(SOON).unwrap().unwrap();
+        drop((writer, reader, before));
+        let anew = topic(&here, "Marks", is_kept);
+        let (writer, _reader) = both(&here, &anew);
+        let other = topic(&there, "Marks", is_kept);
+        let (_writer, elsewhere) = both(&there, &other);
+        assert_eq!(held.number, 1);
+        drop(held);
+        writer.wait_for_readers(2, SOON).unwrap();
+        writer.write(&Mark::new(2)).unwrap();
+        sees(&elsewhere, 2);
+        let late = meeting.join();
+        let marks = topic(&late, "Marks", is_kept);
+        let reader = late.reader(&marks).create().unwrap();
+        writer.wait_for_readers(3, SOON).unwrap();
+        writer.write(&Mark::new(3)).unwrap();
+        if is_kept {
+            sees(&reader, 2);
+        }
+        sees(&reader, 3);
+    }
+}

@@ -1,0 +1,388 @@
+//! Listeners: who is told of what, and what a listener may do.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use crate::support::{Mark, Meeting, PATIENCE, SOON, until};
+use dds_api::infrastructure::{
+    AnyDataReader, AnyDataWriter, DataReaderListener, DataWriterListener, IncompatibleQosStatus,
+    InconsistentTopicStatus, PublicationMatchedStatus, PublisherListener,
+    RequestedDeadlineMissedStatus, StatusKind, StatusMask, SubscriberListener,
+    SubscriptionMatchedStatus, TopicListener, WaitSet,
+};
+use dds_api::prelude::*;
+use dds_api::subscription::Subscriber;
+
+/// Tells what it is told, with the name of where it is.
+struct Told(&'static str, Sender<String>);
+
+impl Told {
+    fn say(&self, what: String) {
+        // The test may be over.
+        let _ = self.1.send(format!("{}: {what}", self.0));
+    }
+}
+
+impl DataWriterListener<Mark> for Told {
+    fn on_publication_matched(&mut self, _: &DataWriter<Mark>, status: &PublicationMatchedStatus) {
+        self.say(format!("{} readers", status.current_count));
+    }
+
+    fn on_offered_incompatible_qos(
+        &mut self,
+        writer: &DataWriter<Mark>,
+        status: &IncompatibleQosStatus,
+    ) {
+        let policy = status.last_policy_id.unwrap();
+        self.say(format!("{policy} of {}", writer.topic().name()));
+    }
+}
+
+impl PublisherListener for Told {
+    fn on_publication_matched(
+        &mut self,
+        writer: &dyn AnyDataWriter,
+        status: &PublicationMatchedStatus,
+    ) {
+        assert!(writer.as_any().is::<DataWriter<Mark>>());
+        self.say(format!("{} readers of {}", status.current_count, writer.topic_name()));
+    }
+}
+
+impl DataReaderListener<Mark> for Told {
+    fn on_data_available(&mut self, reader: &DataReader<Mark>) {
+        for sample in reader.take(.., Timeout::NOW).unwrap() {
+            self.say(format!("sample {}", sample.number));
+        }
+    }
+
+    fn on_subscription_matched(
+        &mut self,
+        _: &DataReader<Mark>,
+        status: &SubscriptionMatchedStatus,
+    ) {
+        self.say(format!("{} writers", status.current_count));
+    }
+
+    fn on_requested_deadline_missed(
+        &mut self,
+        _: &DataReader<Mark>,
+        status: &RequestedDeadlineMissedStatus,
+    ) {
+        assert!(status.total_count > 0);
+        self.say("missed".to_owned());
+    }
+}
+
+impl SubscriberListener for Told {
+    fn on_data_available(&mut self, reader: &dyn AnyDataReader) {
+        self.say(format!("data of {} ({})", reader.topic_name(), reader.type_name()));
+    }
+
+    fn on_subscription_matched(
+        &mut self,
+        _: &dyn AnyDataReader,
+        status: &SubscriptionMatchedStatus,
+    ) {
+        self.say(format!("{} writers", status.current_count));
+    }
+
+    fn on_data_on_readers(&mut self, subscriber: &Subscriber) {
+        self.say(format!("data for {} readers", subscriber.readers().len()));
+    }
+}
+
+impl TopicListener for Told {
+    fn on_inconsistent_topic(&mut self, topic: &str, status: &InconsistentTopicStatus) {
+        self.say(format!("{} others by {topic}", status.total_count));
+    }
+}
+
+fn next(told: &Receiver<String>) -> String {
+    told.recv_timeout(PATIENCE).unwrap()
+}
+
+fn nothing(told: &Receiver<String>) {
+    let more = told.recv_timeout(Duration::from_millis(50));
+    assert!(more.is_err(), "{more:?}");
+}
+
+fn topic(participant: &DomainParticipant) -> Topic<Mark> {
+    participant.topic::<Mark>("Marks").atomic().create().unwrap()
+}
+
+#[test]
+fn entities_tell_their_own_listeners() {
+    let meeting = Meeting::new();
+    let (ours, theirs) = (meeting.join(), meeting.join());
+    let (says, told) = channel();
+    let writer = ours.writer(&topic(&ours)).create().unwrap();
+    writer.set_listener(Told("writer", says.clone()), StatusMask::ALL).unwrap();
+    let reader = theirs.reader(&topic(&theirs)).create().unwrap();
+    assert_eq!(next(&told), "writer: 1 readers");
+    // What has changed before is told of, too.
+    reader.set_listener(Told("reader", says.clone()), StatusMask::ALL).unwrap();
+    assert_eq!(next(&told), "reader: 1 writers");
+    writer.wait_for_readers(1, SOON).unwrap();
+    for number in 0..3 {
+        writer.write(&Mark::new(number)).unwrap();
+        assert_eq!(next(&told), format!("reader: sample {number}"));
+    }
+    let picky = theirs.reader(&topic(&theirs)).exclusive_ownership().create().unwrap();
+    assert_eq!(next(&told), "writer: OWNERSHIP of Marks");
+    drop(picky);
+    nothing(&told);
+    let mut qos = reader.qos();
+    qos.deadline.period = Duration::from_millis(50).into();
+    reader.clear_listener();
+    drop(reader);
+    assert_eq!(next(&told), "writer: 0 readers");
+    writer.clear_listener();
+    let mut offered = writer.qos();
+    offered.deadline = qos.deadline.clone();
+    writer.set_qos(&offered).unwrap();
+    let reader = theirs.reader(&topic(&theirs)).qos(&qos).create().unwrap();
+    reader.set_listener(Told("late", says), StatusKind::RequestedDeadlineMissed).unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    // It may be the one before that the writer counts.
+    reader.wait_for_writers(1, SOON).unwrap();
+    writer.write(&Mark::new(9)).unwrap();
+    assert_eq!(next(&told), "late: missed", "although nobody asks");
+}
+
+/// What an entity's own listener does not want goes to its publisher's or subscriber's, and then to the participant's.
+#[test]
+fn what_nobody_wants_nearer_is_told_further_away() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let (says, told) = channel();
+    participant.set_listener(Told("participant", says.clone()), StatusMask::ALL).unwrap();
+    let here = topic(&participant);
+    let publisher = participant.publisher().create().unwrap();
+    let matched = StatusKind::PublicationMatched;
+    publisher.set_listener(Told("publisher", says.clone()), matched).unwrap();
+    let writer = publisher.writer(&here).create().unwrap();
+    writer.set_listener(Told("writer", says.clone()), StatusKind::LivelinessLost).unwrap();
+    let subscriber = participant.subscriber().create().unwrap();
+    let reader = subscriber.reader(&here).create().unwrap();
+    let mut first = [next(&told), next(&told)];
+    first.sort();
+    assert_eq!(first, ["participant: 1 writers", "publisher: 1 readers of Marks"]);
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write(&Mark::new(1)).unwrap();
+    assert_eq!(next(&told), "participant: data for 1 readers");
+    nothing(&told);
+    let data = StatusKind::DataAvailable;
+    participant.set_listener(Told("participant", says.clone()), !StatusMask::from(data)).unwrap();
+    subscriber.set_listener(Told("subscriber", says.clone()), data).unwrap();
+    participant.clear_listener();
+    writer.write(&Mark::new(2)).unwrap();
+    assert_eq!(next(&told), "subscriber: data of Marks (Mark)");
+    reader.set_listener(Told("reader", says.clone()), data).unwrap();
+    writer.write(&Mark::new(3)).unwrap();
+    let samples = [(); 3].map(|()| next(&told));
+    assert_eq!(samples, ["reader: sample 1", "reader: sample 2", "reader: sample 3"]);
+    publisher.clear_listener();
+    drop(reader);
+    until("it is gone", || writer.publication_matched_status().current_count == 0);
+    here.set_listener(Told("topic", says)).unwrap();
+    let theirs = meeting.join();
+    let other = theirs.topic::<Mark>("Marks").create().unwrap();
+    let _other = theirs.reader(&other).create().unwrap();
+    assert_eq!(next(&told), "topic: 1 others by Marks");
+}
+
+#[test]
+fn each_entity_says_what_its_listener_is_called_for() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let here = topic(&participant);
+    let publisher = participant.publisher().create().unwrap();
+    let subscriber = participant.subscriber().create().unwrap();
+    let writer = publisher.writer(&here).create().unwrap();
+    let reader = subscriber.reader(&here).create().unwrap();
+    let masks = || {
+        [
+            participant.listener_mask(),
+            here.listener_mask(),
+            publisher.listener_mask(),
+            subscriber.listener_mask(),
+            writer.listener_mask(),
+            reader.listener_mask(),
+        ]
+    };
+    assert_eq!(masks(), [StatusMask::NONE; 6]);
+    let told = |name| Told(name, channel().0);
+    let (matched, data) = (StatusKind::PublicationMatched, StatusKind::DataAvailable);
+    participant.set_listener(told("participant"), StatusMask::ALL).unwrap();
+    here.set_listener(told("topic")).unwrap();
+    publisher.set_listener(told("publisher"), matched).unwrap();
+    subscriber.set_listener(told("subscriber"), data).unwrap();
+    writer.set_listener(told("writer"), matched).unwrap();
+    reader.set_listener(told("reader"), data).unwrap();
+    let of_topic = StatusMask::from(StatusKind::InconsistentTopic);
+    let (matched, data) = (StatusMask::from(matched), StatusMask::from(data));
+    assert_eq!(masks(), [StatusMask::ALL, of_topic, matched, data, matched, data]);
+    participant.clear_listener();
+    here.clear_listener();
+    publisher.clear_listener();
+    subscriber.clear_listener();
+    writer.clear_listener();
+    reader.clear_listener();
+    assert_eq!(masks(), [StatusMask::NONE; 6]);
+}
+
+/// Entities are found by their topics' names; clones are the same entity.
+#[test]
+fn entities_are_looked_up() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let here = topic(&participant);
+    let publisher = participant.publisher().create().unwrap();
+    assert!(publisher.lookup_writer::<Mark>("Marks").is_none());
+    let writer = publisher.writer(&here).create().unwrap();
+    let found = publisher.lookup_writer::<Mark>("Marks").unwrap();
+    assert_eq!(found.instance_handle(), writer.instance_handle());
+    assert!(publisher.lookup_writer::<Mark>("Others").is_none());
+    let subscriber = participant.subscriber().create().unwrap();
+    let reader = subscriber.reader(&here).create().unwrap();
+    let again = subscriber.lookup_reader::<Mark>("Marks").unwrap();
+    found.wait_for_readers(1, SOON).unwrap();
+    drop(writer);
+    found.write(&Mark::new(1)).unwrap();
+    assert_eq!(again.take_next(SOON).unwrap().unwrap().number, 1);
+    drop((reader, again, found));
+    assert!(subscriber.lookup_reader::<Mark>("Marks").is_none());
+    assert!(publisher.writers().is_empty());
+}
+
+struct Panics(Sender<String>);
+
+impl DataReaderListener<Mark> for Panics {
+    fn on_data_available(&mut self, reader: &DataReader<Mark>) {
+        let number = reader.take_next(Timeout::NOW).unwrap().unwrap().number;
+        self.0.send(number.to_string()).unwrap();
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_panic_ends_in_its_listener() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let (says, told) = channel();
+    let here = topic(&participant);
+    let reader = participant.reader(&here).create().unwrap();
+    reader.set_listener(Panics(says), StatusKind::DataAvailable).unwrap();
+    let writer = participant.writer(&here).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    for number in 0..3 {
+        writer.write(&Mark::new(number)).unwrap();
+        assert_eq!(next(&told), number.to_string());
+    }
+}
+
+/// Waits in a listener, calls back into everything, and drops what it is called for.
+struct Busy {
+    writer: Option<DataWriter<Mark>>,
+    handles: Option<(DataReader<Mark>, DomainParticipant)>,
+    says: Sender<String>,
+    go_on: Receiver<()>,
+}
+
+impl DataReaderListener<Mark> for Busy {
+    fn on_data_available(&mut self, reader: &DataReader<Mark>) {
+        self.says.send("called".to_owned()).unwrap();
+        self.go_on.recv_timeout(PATIENCE).unwrap();
+        let writer = self.writer.take().unwrap();
+        writer.write(&Mark::new(100)).unwrap();
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        reader.clear_listener();
+        let mut count = 0;
+        until("all has come", || {
+            count += reader.take(.., Timeout::millis(1)).unwrap().count();
+            count == 12
+        });
+        drop(writer);
+        // The last handles but the one that this call has.
+        drop(self.handles.take());
+        self.says.send("done".to_owned()).unwrap();
+    }
+}
+
+#[test]
+fn a_listener_may_wait_call_and_drop_what_it_likes() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let (says, told) = channel();
+    let (allow, go_on) = channel();
+    let here = topic(&participant);
+    let reader = participant.reader(&here).create().unwrap();
+    let writer = participant.writer(&here).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let busy = Busy {
+        writer: Some(writer.clone()),
+        handles: Some((reader.clone(), participant)),
+        says,
+        go_on,
+    };
+    reader.set_listener(busy, StatusKind::DataAvailable).unwrap();
+    drop((reader, here));
+    writer.write(&Mark::new(0)).unwrap();
+    assert_eq!(next(&told), "called");
+    for number in 1..11 {
+        // Nobody is held up by a listener that waits.
+        writer.write(&Mark::new(number)).unwrap();
+    }
+    drop(writer);
+    allow.send(()).unwrap();
+    assert_eq!(next(&told), "done");
+    until("the participant is gone", || {
+        std::fs::read_dir(meeting.runtime_dir()).is_err()
+            || std::fs::read_dir(meeting.runtime_dir()).unwrap().next().is_none()
+    });
+}
+
+/// DATA_ON_READERS for whoever has no listener.
+#[test]
+fn a_subscribers_condition_holds_while_one_of_its_readers_has_data() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let subscriber = there.subscriber().create().unwrap();
+    let condition = subscriber.status_condition();
+    let wait_set = WaitSet::new();
+    wait_set.attach(&condition).unwrap();
+    let (mut writers, mut readers) = (Vec::new(), Vec::new());
+    for name in ["Left", "Right"] {
+        let topics = [&here, &there].map(|of| of.topic::<Mark>(name).create().unwrap());
+        writers.push(here.writer(&topics[0]).create().unwrap());
+        readers.push(subscriber.reader(&topics[1]).create().unwrap());
+    }
+    // That of another subscriber says nothing.
+    let topic = there.topic::<Mark>("Left").create().unwrap();
+    let other = there.reader(&topic).create().unwrap();
+    writers[0].wait_for_readers(2, SOON).unwrap();
+    writers[1].wait_for_readers(1, SOON).unwrap();
+    assert_eq!(subscriber.status_changes(), StatusMask::NONE);
+    for at in [1, 0, 1] {
+        assert!(!condition.trigger_value());
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| wait_set.wait(SOON).unwrap());
+            writers[at].write(&Mark::new(7)).unwrap();
+            assert_eq!(waits.join().unwrap(), [condition.as_ref().clone()]);
+        });
+        assert_eq!(subscriber.status_changes(), StatusKind::DataOnReaders.into());
+        condition.set_enabled_statuses(StatusMask::NONE);
+        assert!(!condition.trigger_value());
+        condition.set_enabled_statuses(StatusKind::DataOnReaders);
+        assert_eq!(readers[at].take_next(SOON).unwrap().unwrap().number, 7);
+    }
+    until("the other reader has its own", || other.has_samples());
+    assert_eq!(subscriber.status_changes(), StatusMask::NONE);
+    writers[0].write(&Mark::new(8)).unwrap();
+    wait_set.wait(SOON).unwrap();
+    readers.clear();
+    assert!(!condition.trigger_value(), "no reader, no data");
+    drop(subscriber);
+    assert!(!condition.trigger_value());
+}

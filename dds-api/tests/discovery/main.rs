@@ -1,0 +1,18 @@
+//! What participants know of each other, what applications are told of it, and where policies come from.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod announced_data;
+mod application_files;
+mod builtin_topics;
+mod ignoring;
+mod left_out;
+mod listeners;
+mod profiles;
+mod publication;
+mod shared_state;
+mod statuses;
+mod wait_sets;

@@ -1,0 +1,455 @@
+//! Entities by the names of profiles in files, and files that change while entities run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::support::{Mark, Meeting, SOON, until};
+use dds_api::prelude::*;
+use dds_api::qos::xml::QosProvider;
+use dds_api::qos::{
+    EntityKind, HistoryQosPolicyKind, PolicyId, ReliabilityQosPolicyKind, TopicQos,
+};
+use dds_api::topic::Bytes;
+
+/// A file of profiles, and where its participants meet.
+struct Fleet {
+    meeting: Meeting,
+    folder: tempfile::TempDir,
+}
+
+impl Fleet {
+    fn new(profiles: &str) -> Fleet {
+        let fleet = Fleet { meeting: Meeting::new(), folder: tempfile::tempdir().unwrap() };
+        fleet.write(profiles);
+        fleet
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("fleet.xml")
+    }
+
+    /// The file says this from now on.
+    fn write(&self, profiles: &str) {
+        let library = format!(r#"<dds><qos_library name="Fleet">{profiles}</qos_library></dds>"#);
+        std::fs::write(self.file(), library).unwrap();
+    }
+
+    fn config(&self) -> ParticipantConfig {
+        ParticipantConfig::new().runtime_dir(self.meeting.runtime_dir()).qos_files([self.file()])
+    }
+
+    fn join(&self) -> DomainParticipant {
+        DomainParticipant::with_config(0, self.config()).unwrap()
+    }
+}
+
+fn millis(millis: u32) -> dds_api::qos::Duration {
+    Duration::from_millis(millis.into()).into()
+}
+
+fn deadline(millis: u32) -> String {
+    format!("<deadline><period><sec>0</sec><nanosec>{millis}000000</nanosec></period></deadline>")
+}
+
+/// What a broken file, or a wrong name, is told as.
+fn wrong<T>(result: DdsResult<T>) -> String {
+    match result {
+        Err(DdsError::BadParameter(wrong)) => wrong,
+        Err(other) => panic!("another error: {other}"),
+        Ok(_) => panic!("no error"),
+    }
+}
+
+/// A topic by a profile, and its writers and readers by the same one; each kind has what is said of it, by the topic's name.
+#[test]
+fn entities_have_their_policies_by_the_profile_of_their_topic() {
+    let fleet = Fleet::new(&format!(
+        r#"<qos_profile name="State" base_name="Squall::Atomic">
+               <datawriter_qos>{}</datawriter_qos>
+               <datawriter_qos topic_filter="Slow*">{}</datawriter_qos>
+               <datareader_qos><history><kind>KEEP_LAST</kind><depth>2</depth></history></datareader_qos>
+           </qos_profile>"#,
+        deadline(50),
+        deadline(900),
+    ));
+    let (ours, theirs) = (fleet.join(), fleet.join());
+    for (name, period) in [("Marks", 50), ("SlowMarks", 900)] {
+        let topic = |participant: &DomainParticipant| {
+            participant.topic::<Mark>(name).profile("Fleet::State").create().unwrap()
+        };
+        let (here, there) = (topic(&ours), topic(&theirs));
+        assert!(here.is_atomic());
+        let writer = ours.writer(&here).create().unwrap();
+        let reader = theirs.reader(&there).create().unwrap();
+        assert_eq!(writer.qos().deadline.period, millis(period), "{name}");
+        assert_eq!(reader.qos().history.depth, 2);
+        writer.wait_for_readers(1, SOON).unwrap();
+        for number in 0..5 {
+            writer.write(&Mark::new(number)).unwrap();
+        }
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        let kept: Vec<u64> = reader.take(.., SOON).unwrap().map(|mark| mark.number).collect();
+        assert_eq!(kept, [3, 4], "{name}: its cache is as the profile says");
+    }
+}
+
+/// The ready-made profiles do what their texts say: who comes late gets the last of each, and not the past.
+#[test]
+fn an_alarm_is_there_for_those_who_start_late() {
+    let fleet = Fleet::new("");
+    let (ours, theirs) = (fleet.join(), fleet.join());
+    let topic = |of: &DomainParticipant| {
+        of.topic::<Mark>("Alarms").profile("SquallAvionics::Alarm").create().unwrap()
+    };
+    let writer = ours.writer(&topic(&ours)).create().unwrap();
+    assert!(!writer.qos().writer_data_lifecycle.autodispose_unregistered_instances);
+    for number in 0..5 {
+        writer.write(&Mark::new(number)).unwrap();
+    }
+    let late = theirs.reader(&topic(&theirs)).create().unwrap();
+    late.wait_for_historical_data(SOON).unwrap();
+    let got: Vec<u64> = late.take(.., SOON).unwrap().map(|mark| mark.number).collect();
+    assert_eq!(got, [4]);
+}
+
+/// Each kind of entity by a name of its own, what is said later, and what a profile does not speak of.
+#[test]
+fn what_is_said_of_an_entity_itself_comes_first() {
+    let fleet = Fleet::new(
+        r#"<qos_profile name="Left">
+               <publisher_qos><partition><name><element>left</element></name></partition></publisher_qos>
+               <subscriber_qos><partition><name><element>l*</element></name></partition></subscriber_qos>
+               <datawriter_qos><ownership><kind>EXCLUSIVE</kind></ownership>
+                   <ownership_strength><value>3</value></ownership_strength></datawriter_qos>
+           </qos_profile>"#,
+    );
+    let participant = fleet.join();
+    let topic = participant.topic::<Mark>("Marks").profile("Squall::VolatileStorage");
+    let topic = topic.atomic().create().unwrap();
+    assert!(!topic.is_kept(), "said after the profile");
+    let writer = participant.writer(&topic).create().unwrap();
+    assert_eq!(writer.qos().durability, topic.qos().durability, "no more than the topic gives");
+    let publisher = participant.publisher().profile("Fleet::Left").create().unwrap();
+    assert_eq!(publisher.qos().partition.name, ["left"]);
+    let subscriber = participant.subscriber().profile("Fleet::Left").create().unwrap();
+    assert_eq!(subscriber.qos().partition.name, ["l*"]);
+    let strong = publisher.writer(&topic).profile("Fleet::Left").create().unwrap();
+    assert_eq!(strong.qos().ownership_strength.value, 3);
+    let stronger = participant.writer(&topic).profile("Fleet::Left").ownership_strength(4);
+    assert_eq!(stronger.create().unwrap().qos().ownership_strength.value, 4);
+    // The profile says nothing of readers: they are as without one.
+    let reader = subscriber.reader(&topic).profile("Fleet::Left").create().unwrap();
+    assert_eq!(reader.qos().history.kind, HistoryQosPolicyKind::KeepAll);
+    assert_eq!(reader.qos().reliability.kind, ReliabilityQosPolicyKind::Reliable);
+    // Policies that are said as a whole end what was by a profile.
+    let plain = participant.topic::<Mark>("Plain").profile("Squall::Atomic");
+    assert!(!plain.qos(&TopicQos::default()).create().unwrap().is_atomic());
+}
+
+/// One profile may be that of all entities of which nothing is said; a participant may have another one.
+#[test]
+fn one_profile_is_that_of_all_of_which_nothing_is_said() {
+    let fleet = Fleet::new(&format!(
+        r#"<qos_profile name="Usual" base_name="Squall::VolatileStorage" is_default_qos="true">
+               <publisher_qos><group_data><value>7</value></group_data></publisher_qos>
+               <datareader_qos topic_filter="Slow*">{}</datareader_qos>
+           </qos_profile>"#,
+        deadline(800),
+    ));
+    let participant = fleet.join();
+    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    assert!(topic.is_kept());
+    assert_eq!(participant.publisher().create().unwrap().qos().group_data.value, [7]);
+    let slow = participant.topic::<Mark>("SlowMarks").create().unwrap();
+    let reader = participant.reader(&slow).create().unwrap();
+    assert_eq!(reader.qos().deadline.period, millis(800));
+    assert!(!participant.topic::<Mark>("Now").atomic().create().unwrap().is_kept());
+    let other = DomainParticipant::with_config(0, fleet.config().profile("Squall::Atomic"));
+    let other = other.unwrap().topic::<Mark>("Others").create().unwrap();
+    assert!(other.is_atomic() && !other.is_kept());
+}
+
+/// Two participants with the same provider.
+#[test]
+fn a_provider_may_be_shared() {
+    let fleet = Fleet::new("");
+    let text = r#"<dds><qos_profile name="Alone" base_name="Squall::Atomic"/></dds>"#;
+    let provider = Arc::new(QosProvider::from_str(text).unwrap());
+    for _ in 0..2 {
+        let config = fleet.config().qos_provider(Arc::clone(&provider));
+        let participant = DomainParticipant::with_config(0, config).unwrap();
+        assert!(Arc::ptr_eq(participant.qos_provider(), &provider));
+        assert!(participant.topic::<Mark>("Marks").profile("Alone").create().unwrap().is_atomic());
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_would_be_right() {
+    let fleet = Fleet::new(r#"<qos_profile name="State" base_name="Squall::Unordered"/>"#);
+    let participant = fleet.join();
+    let unknown = wrong(participant.topic::<Mark>("Marks").profile("Fleet::Stat").create());
+    assert!(unknown.contains("`Fleet::Stat`"), "{unknown}");
+    assert!(unknown.contains("did you mean `Fleet::State`?"), "{unknown}");
+    assert!(unknown.contains("ready-made") && unknown.contains("fleet.xml"), "{unknown}");
+    let topic = participant.topic::<Mark>("Marks").profile("Fleet::State").create().unwrap();
+    assert!(!topic.is_atomic(), "squall.delivery");
+    wrong(participant.writer(&topic).profile("Fleet::Stat").create());
+    wrong(participant.reader(&topic).profile("Fleet::Stat").create());
+    wrong(participant.publisher().profile("Fleet::Stat").create());
+    wrong(participant.subscriber().profile("Fleet::Stat").create());
+    wrong(DomainParticipant::with_config(0, fleet.config().profile("Fleet::Stat")));
+    // More order is asked for than the topic has.
+    fleet.write(
+        r#"<qos_profile name="Ordered"><datareader_qos>
+               <reliability><kind>RELIABLE</kind></reliability>
+               <property><value><element>
+                   <name>squall.delivery</name><value>atomic</value>
+               </element></value></property>
+           </datareader_qos></qos_profile>"#,
+    );
+    let ordered = fleet.join();
+    let topic = ordered.topic::<Mark>("Marks").create().unwrap();
+    let refused = ordered.reader(&topic).profile("Fleet::Ordered").create().err().unwrap();
+    assert!(
+        matches!(&refused, DdsError::InconsistentPolicy(why) if why.contains("squall.delivery"))
+    );
+    fleet.write("<qos_profil/>");
+    let broken = wrong(DomainParticipant::with_config(0, fleet.config()));
+    assert!(broken.contains("fleet.xml:1:") && broken.contains("qos_profile"), "{broken}");
+}
+
+fn crew(strengths: [u32; 2], partition: &str, extra: &str) -> String {
+    let [left, right] = strengths.map(|strength| {
+        format!(
+            "<ownership><kind>EXCLUSIVE</kind></ownership>
+             <ownership_strength><value>{strength}</value></ownership_strength>"
+        )
+    });
+    format!(
+        r#"<qos_profile name="Crew" base_name="Squall::Atomic">
+               <publisher_qos><partition><name><element>{partition}</element></name></partition></publisher_qos>
+               <datawriter_qos name="Left">{left}{extra}</datawriter_qos>
+               <datawriter_qos name="Right">{right}</datawriter_qos>
+               <datareader_qos><ownership><kind>EXCLUSIVE</kind></ownership></datareader_qos>
+           </qos_profile>"#
+    )
+}
+
+/// The file is read again while two writers compete for a reader of another participant: the owner is another one, then the
+/// partition is; what the application said itself stays.
+#[test]
+fn a_file_that_is_read_again_changes_those_that_run() {
+    let fleet = Fleet::new(&crew([2, 1], "deck", ""));
+    let (ours, theirs) = (fleet.join(), fleet.join());
+    let topic = |of: &DomainParticipant| {
+        of.topic::<Mark>("Marks").profile("Squall::Atomic").create().unwrap()
+    };
+    let (here, there) = (topic(&ours), topic(&theirs));
+    let publisher = ours.publisher().profile("Fleet::Crew").create().unwrap();
+    let writer = |set: &str| publisher.writer(&here).profile(&format!("Fleet::Crew::{set}"));
+    let left = writer("Left").create().unwrap();
+    let right = writer("Right").user_data([1]).create().unwrap();
+    let deck = theirs.subscriber().partition(["deck"]).create().unwrap();
+    let reader = deck.reader(&there).profile("Fleet::Crew").create().unwrap();
+    left.wait_for_readers(1, SOON).unwrap();
+    right.wait_for_readers(1, SOON).unwrap();
+    // What the reader gets, up to the owner's sample.
+    let heard = |number: u64, owned: u64| {
+        left.write(&Mark::new(number)).unwrap();
+        right.write(&Mark::new(number + 100)).unwrap();
+        let mut got = Vec::new();
+        while got.last() != Some(&owned) {
+            got.push(reader.take_next(SOON).unwrap().unwrap().number);
+        }
+        got
+    };
+    // The first of each instance may be the weaker one's.
+    heard(0, 0);
+    assert_eq!(heard(1, 1), [1]);
+
+    assert_eq!(ours.reload_qos().unwrap(), Default::default(), "nothing has changed");
+    fleet.write(&crew([2, 5], "deck", ""));
+    let report = ours.reload_qos().unwrap();
+    assert_eq!(report.unchanged, []);
+    let [changed] = &report.changed[..] else { panic!("{report:?}") };
+    assert_eq!(
+        (changed.kind, changed.handle),
+        (EntityKind::DataWriter, Some(right.instance_handle()))
+    );
+    assert_eq!(changed.policies, [PolicyId::OwnershipStrength]);
+    assert_eq!((right.qos().ownership_strength.value, left.qos().ownership_strength.value), (5, 2));
+    assert_eq!(right.qos().user_data.value, [1]);
+    heard(2, 102);
+    assert_eq!(heard(3, 103), [103], "the other one owns it");
+
+    // What was said by a call is not the file's business any more.
+    let mut qos = right.qos();
+    qos.ownership_strength.value = 1;
+    right.set_qos(&qos).unwrap();
+    fleet.write(&crew([3, 9], "cabin", ""));
+    let report = ours.reload_qos().unwrap();
+    assert_eq!(right.qos().ownership_strength.value, 1);
+    assert_eq!(left.qos().ownership_strength.value, 3);
+    assert_eq!(publisher.qos().partition.name, ["cabin"]);
+    let kinds: Vec<EntityKind> = report.changed.iter().map(|changed| changed.kind).collect();
+    assert_eq!(kinds, [EntityKind::Publisher, EntityKind::DataWriter]);
+    until("the reader is in another partition", || left.matched_readers() == 0);
+}
+
+/// Policies that may not change are told, a file that is broken changes nothing, and neither does a change that would make
+/// policies contradict each other.
+#[test]
+fn nothing_is_applied_in_part() {
+    let fleet = Fleet::new(&crew([2, 1], "deck", &deadline(500)));
+    let participant = fleet.join();
+    let topic = participant.topic::<Mark>("Marks").profile("Fleet::Crew").create().unwrap();
+    let left = participant.writer(&topic).profile("Fleet::Crew::Left").create().unwrap();
+    let before = left.qos();
+
+    fleet.write(&crew([7, 1], "deck", "<deadlin/>"));
+    let broken = wrong(participant.reload_qos());
+    assert!(broken.contains("did you mean `deadline`?"), "{broken}");
+    assert_eq!(left.qos(), before);
+    assert_eq!(
+        participant.writer(&topic).profile("Fleet::Crew::Left").create().unwrap().qos(),
+        before
+    );
+
+    let history = "<history><kind>KEEP_LAST</kind><depth>4</depth></history>";
+    fleet.write(&crew([7, 1], "deck", &format!("{history}{}", deadline(400))));
+    for round in 0..2 {
+        let report = participant.reload_qos().unwrap();
+        let [kept] = &report.unchanged[..] else { panic!("{report:?}") };
+        assert_eq!((kept.kind, kept.topic.as_deref()), (EntityKind::DataWriter, Some("Marks")));
+        assert_eq!(kept.policies, [PolicyId::History], "and again as long as it is so");
+        assert!(kept.to_string().contains("Fleet::Crew::Left"), "{kept}");
+        assert_eq!(report.changed.len(), 1 - round);
+    }
+    let now = left.qos();
+    assert_eq!((now.ownership_strength.value, now.deadline.period), (7, millis(400)));
+    assert_eq!(now.history, before.history);
+    drop(left);
+    assert_eq!(participant.reload_qos().unwrap(), Default::default(), "it is no more");
+    // A profile that is gone leaves those that were made by it as they are.
+    let right = participant.writer(&topic).profile("Fleet::Crew::Right").create().unwrap();
+    let before = right.qos();
+    fleet.write("");
+    let report = participant.reload_qos().unwrap();
+    assert!(
+        report.unchanged.iter().all(|kept| kept.reason.as_ref().unwrap().contains("no profile"))
+    );
+    assert_eq!((report.unchanged.len(), report.changed.len(), right.qos()), (2, 0, before));
+}
+
+fn separated(reader: &str, topic: &str) -> String {
+    format!(
+        r#"<qos_profile name="Display" base_name="Squall::Unordered">
+               <topic_qos>{topic}</topic_qos><datareader_qos>{reader}</datareader_qos>
+           </qos_profile>"#
+    )
+}
+
+/// The cache of a reader at work follows, as does a topic, and who is matched.
+#[test]
+fn the_cache_of_a_reader_and_matches_follow() {
+    let filter = "<time_based_filter><minimum_separation>
+                      <sec>0</sec><nanosec>300000000</nanosec>
+                  </minimum_separation></time_based_filter>";
+    let fleet = Fleet::new(&separated(filter, ""));
+    let (ours, theirs) = (fleet.join(), fleet.join());
+    let topic = |of: &DomainParticipant| {
+        of.topic::<Mark>("Marks").profile("Fleet::Display").create().unwrap()
+    };
+    let (here, there) = (topic(&ours), topic(&theirs));
+    let writer = ours.writer(&here).create().unwrap();
+    let reader = theirs.reader(&there).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let write = |numbers: std::ops::Range<u64>| {
+        numbers.for_each(|number| writer.write(&Mark::new(number)).unwrap());
+        writer.wait_for_acknowledgments(SOON).unwrap();
+    };
+    write(0..3);
+    let numbers =
+        |marks: Vec<Sample<Mark>>| marks.iter().map(|mark| mark.number).collect::<Vec<_>>();
+    assert_eq!(numbers(reader.take(.., SOON).unwrap().collect()), [0], "the others come too soon");
+
+    fleet.write(&separated("", ""));
+    let report = theirs.reload_qos().unwrap();
+    assert_eq!(report.changed[0].policies, [PolicyId::TimeBasedFilter]);
+    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 2, "it had waited already");
+    write(3..8);
+    assert_eq!(numbers(reader.take(.., SOON).unwrap().collect()), [3, 4, 5, 6, 7]);
+
+    // A reader asks for a deadline that nobody offers, until the writers' file says so as well.
+    fleet.write(&separated(&deadline(200), ""));
+    theirs.reload_qos().unwrap();
+    until("they are matched no more", || writer.matched_readers() == 0);
+    fleet.write(&separated(&deadline(200), &deadline(100)));
+    ours.reload_qos().unwrap();
+    assert_eq!(here.qos().deadline.period, millis(100));
+    let fresh = ours.writer(&here).create().unwrap();
+    // The profile says of writers what its base says, and no deadline.
+    assert_eq!(fresh.qos().deadline, Default::default());
+    let asking = ours.writer(&here).qos(&{
+        let mut qos = fresh.qos();
+        qos.copy_from_topic_qos(&here.qos());
+        qos
+    });
+    asking.create().unwrap().wait_for_readers(1, SOON).unwrap();
+}
+
+/// What entities are made with beside their policies.
+#[test]
+fn properties_say_what_topics_writers_and_readers_are_made_with() {
+    let property = |name: &str, value: &str| {
+        format!("<element><name>squall.{name}</name><value>{value}</value></element>")
+    };
+    let reliable = "<reliability><kind>RELIABLE</kind></reliability>";
+    let profile = |name: &str, topic: &str, writer: &str, reader: &str| {
+        let set = |kind: &str, properties: &str| match properties {
+            "" => String::new(),
+            _ => format!(
+                "<{kind}>{reliable}<property><value>{properties}</value></property></{kind}>"
+            ),
+        };
+        let [topic, writer, reader] =
+            [("topic_qos", topic), ("datawriter_qos", writer), ("datareader_qos", reader)]
+                .map(|(kind, properties)| set(kind, properties));
+        format!(r#"<qos_profile name="{name}">{topic}{writer}{reader}</qos_profile>"#)
+    };
+    let common = property("topic.common_order", "navigation");
+    let sharded = property("topic.sharded_by_partition", "true");
+    let room = property("writer.memory", "65536")
+        + &property("writer.in_flight", "16")
+        + &property("writer.max_sample_size", "200000");
+    let fleet = Fleet::new(
+        &[
+            profile("Common", &common, "", ""),
+            profile("Sharded", &sharded, &room, &property("reader.max_held_percent", "0")),
+            profile("Both", &format!("{common}{sharded}"), "", ""),
+        ]
+        .concat(),
+    );
+    let participant = fleet.join();
+    let common = participant.topic::<Mark>("Common").profile("Fleet::Common").create().unwrap();
+    assert_eq!((common.common_order(), common.is_sharded()), (Some("navigation"), false));
+    let both = participant.topic::<Mark>("Both").profile("Fleet::Both").create().err().unwrap();
+    assert!(
+        matches!(&both, DdsError::InconsistentPolicy(why) if why.contains("squall.topic.")),
+        "{both}"
+    );
+    // What is said after comes before the profile.
+    let both = participant.topic::<Mark>("Both").profile("Fleet::Both").profile("Fleet::Sharded");
+    let sharded = both.create().unwrap();
+    assert_eq!((sharded.common_order(), sharded.is_sharded()), (None, true));
+
+    let bytes = participant.topic::<Bytes>("Bytes").create().unwrap();
+    let writer = participant.writer(&bytes).profile("Fleet::Sharded").create().unwrap();
+    let reader = participant.reader(&bytes).profile("Fleet::Sharded").keep_all().create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write_bytes(&[7; 200_000]).unwrap();
+    assert!(writer.write_bytes(&[7; 400_000]).is_err(), "it was made for less");
+    let held: Vec<_> = reader.take(.., SOON).unwrap().collect();
+    assert_eq!((held.len(), reader.copied_samples()), (1, 1), "nothing is lent");
+}

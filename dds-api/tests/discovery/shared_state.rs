@@ -1,0 +1,165 @@
+//! Shared state tables over shared memory, as separate members of one process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use dds_api::prelude::*;
+use dds_api::shared_state::{
+    Fire, Rank, Row, Scope, SharedState, SharedStateConfig, Strategy, row,
+};
+
+row! {
+    /// What each member says of its counting.
+    pub struct Count {
+        /// How far it has counted.
+        pub count: u64,
+        /// What it has seen of the others.
+        pub least: u64,
+    }
+}
+
+row! {
+    /// Other columns than [`Count`]'s.
+    pub struct Other {
+        /// Something else.
+        pub load: f64,
+    }
+}
+
+const ZERO: Count = Count { count: 0, least: 0 };
+const SOON: Timeout = Timeout::secs(20);
+
+struct Meeting(tempfile::TempDir);
+
+impl Meeting {
+    fn new() -> Meeting {
+        Meeting(tempfile::tempdir().unwrap())
+    }
+
+    fn table(&self, members: usize) -> SharedStateConfig {
+        SharedStateConfig::new("test", members).runtime_dir(self.0.path().join("run"))
+    }
+
+    /// All members of a table, joined at once.
+    fn gather<R: Row>(
+        &self,
+        members: usize,
+        strategy: Strategy,
+        initial: R,
+        setup: impl FnOnce(&mut Scope<'_, R>) + Clone + Send + 'static,
+    ) -> Vec<SharedState<R>> {
+        let joining: Vec<_> = (0..members)
+            .map(|_| {
+                let (config, setup) = (self.table(members).strategy(strategy), setup.clone());
+                thread::spawn(move || config.join(initial, setup).unwrap())
+            })
+            .collect();
+        let mut tables: Vec<_> = joining.into_iter().map(|t| t.join().unwrap()).collect();
+        tables.sort_by_key(|table| table.update(|scope| scope.me()).unwrap());
+        tables
+    }
+}
+
+/// Counts in lock step.
+fn count_to(target: u64) -> impl FnOnce(&mut Scope<'_, Count>) + Clone + Send + 'static {
+    move |scope| {
+        scope.when(
+            Fire::Always,
+            move |table| {
+                let own = table.get(table.me(), Count::count);
+                own < target && table.rows().min(|row| row.get(Count::count)) >= own
+            },
+            |scope| {
+                let next = scope.get(scope.me(), Count::count) + 1;
+                scope.publish(Count::count, next);
+            },
+        );
+    }
+}
+
+#[test]
+fn members_count_in_lock_step_by_writes_and_by_reads() {
+    for strategy in [Strategy::Writes, Strategy::Reads] {
+        let meeting = Meeting::new();
+        let tables = meeting.gather(3, strategy, ZERO, count_to(300));
+        for table in &tables {
+            table
+                .wait_until(SOON, |table| table.rows().all(|row| row.get(Count::count) == 300))
+                .unwrap();
+            assert_eq!(table.members().len(), 3);
+        }
+        let snapshot = tables[0].snapshot().unwrap();
+        assert_eq!(snapshot.rows().sum(|row| row.get(Count::count)), 900);
+    }
+}
+
+#[test]
+fn a_kept_reduction_is_seen_by_the_others() {
+    let meeting = Meeting::new();
+    let tables = meeting.gather(2, Strategy::Writes, ZERO, |scope| {
+        scope.keep(Count::least, |table| table.rows().min(|row| row.get(Count::count)));
+    });
+    for (index, table) in tables.iter().enumerate() {
+        table.update(|scope| scope.publish(Count::count, 7 + index as u64)).unwrap();
+    }
+    // Everyone knows that everyone knows that all have counted to seven.
+    for table in &tables {
+        table.wait_until(SOON, |table| table.rows().all(|row| row.get(Count::least) == 7)).unwrap();
+    }
+}
+
+#[test]
+fn a_member_that_leaves_is_frozen_and_the_rest_builds_the_table_anew() {
+    let meeting = Meeting::new();
+    let mut tables = meeting.gather(3, Strategy::Writes, ZERO, |_| {});
+    let failed = Arc::new(AtomicU64::new(u64::MAX));
+    let heard = Arc::clone(&failed);
+    tables[0].on_failure(move |scope, rank| {
+        assert!(scope.is_frozen(rank));
+        heard.store(u64::from(rank.0), Ordering::SeqCst);
+    });
+    tables[2].update(|scope| scope.publish(Count::count, 5)).unwrap();
+    tables[0].wait_until(SOON, |table| table.get(Rank(2), Count::count) == 5).unwrap();
+    drop(tables.pop());
+    tables[0].wait_until(SOON, |table| table.live().iter().count() == 2).unwrap();
+    assert_eq!(failed.load(Ordering::SeqCst), 2);
+    assert_eq!(tables[0].snapshot().unwrap().row(Rank(2)).count, 5, "its row stays readable");
+
+    let members = tables[0].members()[..2].to_vec();
+    thread::scope(|scope| {
+        for table in &tables {
+            scope.spawn(|| table.rebuild(1, &members, ZERO, count_to(50), SOON).unwrap());
+        }
+    });
+    for table in &tables {
+        assert_eq!(table.members(), members);
+        table
+            .wait_until(SOON, |table| table.rows().all(|row| row.get(Count::count) == 50))
+            .unwrap();
+    }
+}
+
+#[test]
+fn what_goes_wrong_is_said() {
+    let meeting = Meeting::new();
+    let says = |error: DdsError, words: &str| {
+        assert!(error.to_string().contains(words), "`{error}` does not say `{words}`");
+    };
+    let alone = meeting.table(2).start_limit(Timeout::millis(50)).join(ZERO, |_| {});
+    says(alone.err().unwrap(), "start the others");
+    says(meeting.table(0).join(ZERO, |_| {}).err().unwrap(), "1 to 65535");
+    let stranger = {
+        let config = meeting.table(2).start_limit(Timeout::secs(5));
+        thread::spawn(move || config.join(Other { load: 0.0 }, |_| {}).err().unwrap())
+    };
+    // Whoever sees it first leaves; the other may see only that.
+    let impatient = meeting.table(2).start_limit(Timeout::secs(5));
+    let ours = impatient.join(ZERO, |_| {}).err().unwrap();
+    let theirs = stranger.join().unwrap();
+    let told = [&ours, &theirs].map(|error| error.to_string().contains("same row! declaration"));
+    assert!(told.contains(&true), "{ours}; {theirs}");
+    let tables = meeting.gather(1, Strategy::Writes, ZERO, |_| {});
+    let never = tables[0].wait_until(Timeout::millis(20), |_| false).unwrap_err();
+    says(never, "did not hold within 20ms");
+}

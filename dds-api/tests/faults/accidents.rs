@@ -1,0 +1,438 @@
+//! Ends that nobody planned: processes that exit in the middle of it, forks, listeners that do not come back, entities that are
+//! deleted under a thread that waits, clocks that differ.
+
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::support::{Actor, Mark, Meeting, PATIENCE, SOON, join, listen, role, say, until};
+use dds_api::domain::DomainParticipantFactory;
+use dds_api::infrastructure::{DataReaderListener, StatusKind, WaitSet};
+use dds_api::prelude::*;
+use dds_api::subscription::{ReadCondition, States};
+use rustix::process::Signal;
+
+const MEMORY: usize = 64 << 10;
+
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
+    fn _exit(status: i32) -> !;
+}
+
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "exits" => act_exits(&folder, End::Exit),
+        "exits in a listener" => act_exits(&folder, End::ExitInListener),
+        "aborts in a listener" => act_exits(&folder, End::AbortInListener),
+        "forks" => act_forks(&folder),
+        "forks and waits" => act_forks_and_waits(&folder),
+        "reads" => act_reads(&folder),
+        "has a clock ahead" => act_ahead(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+fn topic(participant: &DomainParticipant) -> Topic<Mark> {
+    participant.topic::<Mark>("Marks").atomic().create().unwrap()
+}
+
+fn small_writer(participant: &DomainParticipant) -> DataWriter<Mark> {
+    let writer = participant.writer(&topic(participant)).memory(MEMORY).in_flight(256);
+    writer.max_blocking_time(SOON).create().unwrap()
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Exit,
+    ExitInListener,
+    AbortInListener,
+}
+
+struct Ends(End);
+
+impl DataReaderListener<Mark> for Ends {
+    fn on_data_available(&mut self, _: &DataReader<Mark>) {
+        match self.0 {
+            End::AbortInListener => std::process::abort(),
+            _ => std::process::exit(0),
+        }
+    }
+}
+
+/// Holds samples and loans, and ends without a word.
+fn act_exits(folder: &Path, end: End) {
+    let participant = join(folder);
+    let (writer, topic) = (small_writer(&participant), topic(&participant));
+    let reader = participant.reader(&topic).create().unwrap();
+    let held = reader.take_next(SOON).unwrap().unwrap();
+    let loans = [writer.loan().unwrap(), writer.loan().unwrap()];
+    if end != End::Exit {
+        let second = participant.reader(&topic).create().unwrap();
+        second.set_listener(Ends(end), StatusKind::DataAvailable).unwrap();
+        say("ready");
+        std::thread::sleep(PATIENCE);
+    }
+    say("ready");
+    held.assert_whole();
+    let _still = (held, loans);
+    std::process::exit(0);
+}
+
+/// Nobody waits for what a process held that is gone, and nothing of it stays behind.
+#[test]
+fn a_process_that_ends_with_samples_and_loans_holds_nobody_up() {
+    for role in ["exits", "exits in a listener", "aborts in a listener"] {
+        let meeting = Meeting::new();
+        let participant = meeting.join();
+        let writer = small_writer(&participant);
+        let reader = participant.reader(&topic(&participant)).create().unwrap();
+        let mut actor = Actor::start(module_path!(), role, &meeting, 0);
+        writer.wait_for_readers(2, SOON).unwrap();
+        writer.write(&Mark::new(0)).unwrap();
+        assert_eq!(actor.hear(), "ready");
+        for number in 1..5000 {
+            writer.write(&Mark::new(number)).unwrap();
+            reader.take_next(SOON).unwrap().unwrap();
+        }
+        assert!(actor.try_hear().is_none(), "it has ended");
+        until("it is gone", || writer.matched_readers() == 1 && participant.view().1 == 1);
+        drop((writer, reader, participant));
+        meeting.assert_empty();
+    }
+}
+
+/// Answers whether a call says that this is another process's.
+fn is_refused<T>(result: DdsResult<T>) -> bool {
+    match result {
+        Err(DdsError::PreconditionNotMet(why)) => why.contains("forked"),
+        _ => false,
+    }
+}
+
+/// Forks with all that one may have; the child may do what it likes.
+fn act_forks(folder: &Path) {
+    let participant = join(folder);
+    let (writer, topic) = (small_writer(&participant), topic(&participant));
+    let reader = participant.reader(&topic).create().unwrap();
+    let follows = participant.reader(&topic).keep_last(10).create().unwrap();
+    writer.wait_for_readers(2, SOON).unwrap();
+    writer.write(&Mark::new(0)).unwrap();
+    let held = reader.take_next(SOON).unwrap().unwrap();
+    let mut loan = writer.loan().unwrap();
+    *loan = Mark::new(5);
+    // More is there to be taken.
+    writer.write(&Mark::new(1)).unwrap();
+    until("it has come", || reader.has_samples());
+    // SAFETY: the child does what any process may after a fork, but for locks of the allocator, which glibc sees to.
+    let child = unsafe { fork() };
+    if child == 0 {
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            assert!(is_refused(loan.publish()));
+            let writer = writer.clone();
+            in_the_child(folder, (participant, writer, reader, follows, topic, held));
+        }));
+        // SAFETY: it ends the process.
+        unsafe { _exit(if ended.is_ok() { 0 } else { 1 }) };
+    }
+    assert!(child > 0);
+    // The parent goes on meanwhile.
+    loan.publish().unwrap();
+    let mut next = 1;
+    let mut read = |count: u64| {
+        for _ in 0..count {
+            let sample = reader.take_next(SOON).unwrap().unwrap();
+            sample.assert_whole();
+            next += 1;
+        }
+    };
+    read(2);
+    for number in 0..2000 {
+        writer.write(&Mark::new(number)).unwrap();
+        read(1);
+    }
+    let mut status = -1;
+    // SAFETY: the child is ours, and the place for its status is there.
+    assert_eq!(unsafe { waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0, "the child found that all is as it should be");
+    for number in 0..2000 {
+        writer.write(&Mark::new(number)).unwrap();
+        read(1);
+    }
+    held.assert_whole();
+    say("all is well");
+    while listen().is_some() {}
+}
+
+type All = (
+    DomainParticipant,
+    DataWriter<Mark>,
+    DataReader<Mark>,
+    DataReader<Mark>,
+    Topic<Mark>,
+    Sample<Mark>,
+);
+
+/// Each call says what is wrong, nothing that is dropped says goodbye for the parent, and a participant of its own works.
+fn in_the_child(folder: &Path, (participant, writer, reader, follows, topic, held): All) {
+    assert!(is_refused(writer.write(&Mark::new(9))));
+    assert!(is_refused(writer.loan().map(drop)));
+    assert!(is_refused(writer.wait_for_readers(1, SOON)));
+    assert!(is_refused(writer.wait_for_acknowledgments(SOON)));
+    assert!(is_refused(writer.dispose(&Mark::new(9))));
+    assert!(is_refused(reader.take(.., Timeout::NOW).map(drop)));
+    assert!(is_refused(reader.take_next(SOON).map(drop)));
+    assert!(is_refused(reader.read(.., SOON).map(drop)));
+    assert!(is_refused(follows.take(.., SOON).map(drop)));
+    assert!(is_refused(reader.wait_for_writers(9, SOON)));
+    assert!(is_refused(participant.topic::<Mark>("Others").create().map(drop)));
+    assert!(is_refused(participant.writer(&topic).create().map(drop)));
+    assert!(is_refused(participant.publisher().create().map(drop)));
+    assert!(is_refused(participant.delete_contained_entities()));
+    let factory = DomainParticipantFactory::instance();
+    assert!(is_refused(factory.delete_participant(&participant)));
+    assert!(factory.lookup_participant(0).is_none(), "none of this process");
+    drop(held);
+    reader.delete();
+    drop((writer, follows, topic, participant));
+    // Of its own it may have what it likes.
+    let own = join(&folder.with_file_name("of the child"));
+    let topic = own.topic::<Mark>("Marks").atomic().create().unwrap();
+    let (writer, reader) =
+        (own.writer(&topic).create().unwrap(), own.reader(&topic).create().unwrap());
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write(&Mark::new(7)).unwrap();
+    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 7);
+    assert!(factory.lookup_participant(0).is_some());
+}
+
+#[test]
+fn a_forked_child_has_no_part_in_the_domain() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let writer = small_writer(&participant);
+    let reader = participant.reader(&topic(&participant)).create().unwrap();
+    let mut actor = Actor::start(module_path!(), "forks", &meeting, 0);
+    until("it has written all", || {
+        reader.take(.., Timeout::millis(10)).unwrap().for_each(|sample| sample.assert_whole());
+        reader.matched_writers() == 2
+    });
+    let said = std::thread::scope(|scope| {
+        let said = scope.spawn(|| actor.try_hear());
+        while !said.is_finished() {
+            reader.take(.., Timeout::millis(10)).unwrap().for_each(|sample| sample.assert_whole());
+        }
+        said.join().unwrap()
+    });
+    assert_eq!(said.as_deref(), Some("all is well"));
+    assert_eq!(participant.view().1, 2, "nobody else came, and nobody has gone");
+    actor.finish();
+    drop((writer, reader, participant));
+    meeting.assert_empty();
+}
+
+/// Has a child that lives on.
+fn act_forks_and_waits(folder: &Path) {
+    let participant = join(folder);
+    let _reader = participant.reader(&topic(&participant)).create().unwrap();
+    // SAFETY: the child only sleeps and ends.
+    let child = unsafe { fork() };
+    if child == 0 {
+        std::thread::sleep(Duration::from_secs(8));
+        // SAFETY: it ends the process.
+        unsafe { _exit(0) };
+    }
+    say(&child.to_string());
+    while listen().is_some() {}
+}
+
+/// That a child of it lives on does not hide that a process is dead.
+#[test]
+fn a_parent_that_is_killed_is_gone_although_its_child_lives() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let writer = small_writer(&participant);
+    let mut actor = Actor::start(module_path!(), "forks and waits", &meeting, 0);
+    let child: i32 = actor.hear().parse().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    actor.signal(Signal::KILL);
+    until("it is gone", || participant.view().1 == 1);
+    for number in 0..5000 {
+        writer.write(&Mark::new(number)).unwrap();
+    }
+    let child = rustix::process::Pid::from_raw(child).unwrap();
+    let ended = rustix::process::kill_process(child, Signal::KILL);
+    assert!(ended.is_ok(), "the child was still there");
+    drop((writer, participant));
+    meeting.assert_empty();
+}
+
+struct Blocks(std::sync::mpsc::Sender<()>);
+
+impl DataReaderListener<Mark> for Blocks {
+    fn on_data_available(&mut self, reader: &DataReader<Mark>) {
+        // Its own entity, by another handle.
+        reader.clone().delete();
+        assert!(matches!(reader.take_next(Timeout::NOW), Err(DdsError::AlreadyDeleted(_))));
+        self.0.send(()).unwrap();
+        std::thread::sleep(PATIENCE);
+    }
+}
+
+/// One that deletes what it is called for, and then does not come back, is left behind.
+#[test]
+fn a_participant_goes_without_a_listener_that_does_not_come_back() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let (says, told) = channel();
+    let reader = participant.reader(&topic(&participant)).create().unwrap();
+    reader.set_listener(Blocks(says), StatusKind::DataAvailable).unwrap();
+    let writer = small_writer(&participant);
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write(&Mark::new(0)).unwrap();
+    told.recv_timeout(PATIENCE).unwrap();
+    for number in 0..5000 {
+        writer.write(&Mark::new(number)).unwrap();
+    }
+    let begin = Instant::now();
+    drop((reader, writer));
+    participant.delete_contained_entities().unwrap();
+    DomainParticipantFactory::instance().delete_participant(&participant).unwrap();
+    assert!(begin.elapsed() < PATIENCE / 2, "{:?}", begin.elapsed());
+}
+
+/// Takes nothing; may be stopped.
+fn act_reads(folder: &Path) {
+    let participant = join(folder);
+    let _reader = participant.reader(&topic(&participant)).create().unwrap();
+    say("ready");
+    while listen().is_some() {}
+}
+
+/// A write that waits for room, and a wait for acknowledgments, of a reader that is stopped.
+#[test]
+fn who_waits_for_a_stopped_reader_is_told_that_the_writer_is_deleted() {
+    let meeting = Meeting::new();
+    let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
+    let config = config.member_timeout(Timeout::FOREVER);
+    let participant = DomainParticipant::with_config(0, config).unwrap();
+    let writer = small_writer(&participant);
+    let mut actor = Actor::start(module_path!(), "reads", &meeting, 0);
+    assert_eq!(actor.hear(), "ready");
+    writer.wait_for_readers(1, SOON).unwrap();
+    actor.signal(Signal::STOP);
+    // Until it is stopped it acknowledges what comes.
+    until("it is stopped", || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", actor.pid())).unwrap();
+        stat.rsplit_once(") ").unwrap().1.starts_with('T')
+    });
+    let deleted = |result: DdsResult<()>| {
+        assert!(matches!(result, Err(DdsError::AlreadyDeleted(_))), "{result:?}")
+    };
+    std::thread::scope(|scope| {
+        let writes =
+            scope.spawn(|| (0..).find_map(|number| writer.write(&Mark::new(number)).err()));
+        until("the memory is full", || !writer.has_room_for(&Mark::new(0)));
+        let waits = scope.spawn(|| writer.wait_for_acknowledgments(SOON));
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!writes.is_finished() && !waits.is_finished());
+        writer.clone().delete();
+        deleted(writes.join().unwrap().map_or(Ok(()), Err));
+        deleted(waits.join().unwrap());
+    });
+    actor.signal(Signal::CONT);
+    actor.kill();
+}
+
+/// A wait set whose condition's reader is deleted, and a wait for a condition.
+#[test]
+fn who_waits_for_a_reader_is_told_that_it_is_deleted() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let reader = participant.reader(&topic(&participant)).create().unwrap();
+    let set = WaitSet::new();
+    let condition = reader.condition(&ReadCondition::new(States::not_read()));
+    set.attach(&condition).unwrap();
+    std::thread::scope(|scope| {
+        let sets = scope.spawn(|| set.wait(SOON).map(drop));
+        let wants = ReadCondition::new(States::not_read());
+        let other = reader.clone();
+        let waits = scope.spawn(move || other.wait_for_condition(&wants, SOON));
+        let other = reader.clone();
+        let writers = scope.spawn(move || other.wait_for_writers(3, SOON));
+        std::thread::sleep(Duration::from_millis(50));
+        reader.clone().delete();
+        assert!(matches!(waits.join().unwrap(), Err(DdsError::AlreadyDeleted(_))));
+        assert!(matches!(writers.join().unwrap(), Err(DdsError::AlreadyDeleted(_))));
+        assert!(sets.join().unwrap().is_ok(), "the next call on the reader says why");
+    });
+}
+
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+struct State {
+    #[dds(key)]
+    id: u32,
+    by: u32,
+}
+
+fn by_source(participant: &DomainParticipant) -> Topic<State> {
+    let topic = participant.topic::<State>("States").atomic().by_source_timestamp();
+    topic.create().unwrap()
+}
+
+/// Its clock is an hour ahead.
+fn act_ahead(folder: &Path) {
+    let participant = join(folder);
+    let topic = by_source(&participant);
+    let writer = participant.writer(&topic).create().unwrap();
+    let reader = participant.reader(&topic).keep_last(1).create().unwrap();
+    writer.wait_for_readers(2, SOON).unwrap();
+    let hour = SystemTime::now() + Duration::from_secs(3600);
+    for id in 0..10 {
+        writer.write_w_timestamp(&State { id, by: 1 }, hour).unwrap();
+    }
+    say("written");
+    assert_eq!(listen().as_deref(), Some("written"));
+    say(&picture(&reader));
+    while listen().is_some() {}
+}
+
+/// Who has said what is the state of each instance now.
+fn picture(reader: &DataReader<State>) -> String {
+    let mut all = String::new();
+    until("all instances are there", || {
+        let samples = reader.read(.., Timeout::millis(10)).unwrap();
+        let mut states: Vec<_> = samples.into_iter().map(|state| (state.id, state.by)).collect();
+        states.sort_unstable();
+        all = format!("{states:?}");
+        states.len() == 20
+    });
+    all
+}
+
+/// Where clocks differ all readers have the same state all the same: what the clock says that is ahead.
+#[test]
+fn readers_agree_whatever_the_clocks_of_writers_say() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = by_source(&participant);
+    let writer = participant.writer(&topic).create().unwrap();
+    let reader = participant.reader(&topic).keep_last(1).create().unwrap();
+    let mut ahead = Actor::start(module_path!(), "has a clock ahead", &meeting, 0);
+    writer.wait_for_readers(2, SOON).unwrap();
+    assert_eq!(ahead.hear(), "written");
+    // Later, and by this clock earlier; of some instances nobody else says anything.
+    for id in 0..20 {
+        writer.write(&State { id, by: 2 }).unwrap();
+    }
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    ahead.tell("written");
+    let theirs = ahead.hear();
+    let ours = picture(&reader);
+    assert_eq!(ours, theirs);
+    let expected: Vec<_> = (0..20).map(|id| (id, if id < 10 { 1 } else { 2 })).collect();
+    assert_eq!(ours, format!("{expected:?}"), "the later time stays, though the other came later");
+    ahead.finish();
+}

@@ -1,0 +1,110 @@
+//! A writer whose process changes the keys of its samples in its own memory while others take them into their stores.
+
+use std::fs::read_to_string;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::support::{
+    Actor, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, writer_of,
+};
+use dds_api::prelude::*;
+
+/// Stands in each sample, so that samples are found in memory.
+const MARK: [u8; 60] = [b'q'; 60];
+/// Samples that are written while their keys change.
+const SAMPLES: u32 = 60_000;
+
+#[derive(DdsType, Clone, Copy, Debug)]
+struct Part {
+    #[dds(key)]
+    id: u32,
+    mark: [u8; 60],
+}
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    match role() {
+        Some((role, folder)) if role == "changes keys" => act_changing_writer(&folder),
+        Some((role, _)) => panic!("no such role: {role}"),
+        None => {}
+    }
+}
+
+fn topic(participant: &DomainParticipant) -> Topic<Part> {
+    participant.topic::<Part>("Parts").transient_local().keep_last(1).create().unwrap()
+}
+
+fn act_changing_writer(folder: &Path) {
+    let participant = join(folder);
+    let writer = participant.writer(&topic(&participant)).create().unwrap();
+    say("ready");
+    writer.wait_for_readers(1, SOON).unwrap();
+    let write = |number: u32| writer.write(&Part { id: number % 7, mark: MARK });
+    // Two laps of the memory: later ones lie where these have been.
+    (0..60_000).for_each(|number| write(number).unwrap());
+    let places = keys_after_marks();
+    assert!(places.len() > 100, "{} samples are found", places.len());
+    std::thread::spawn(move || change(&places));
+    // Its own store may be its own problem.
+    let written = (0..SAMPLES).filter(|number| write(*number).is_ok()).count();
+    say(&format!("{written}"));
+    while listen().is_some() {}
+    std::process::exit(0);
+}
+
+/// Where in memory that this process shares the hash of a key stands behind a sample.
+fn keys_after_marks() -> Vec<usize> {
+    let maps = read_to_string("/proc/self/maps").unwrap();
+    let mut places = Vec::new();
+    for map in maps.lines().filter(|map| map.contains(" rw-s ")) {
+        let (start, end) = map.split(' ').next().and_then(|range| range.split_once('-')).unwrap();
+        let [start, end] = [start, end].map(|at| usize::from_str_radix(at, 16).unwrap());
+        let mut content = vec![0; end - start];
+        let memory = std::fs::File::open("/proc/self/mem").unwrap();
+        let read = std::os::unix::fs::FileExt::read_exact_at(&memory, &mut content, start as u64);
+        if read.is_ok() {
+            let ends = (64..content.len() - 16).step_by(16);
+            let ends = ends.filter(|end| content[end - MARK.len()..*end] == MARK);
+            places.extend(ends.map(|end| start + end));
+        }
+    }
+    places
+}
+
+/// Changes these keys as long as the process lives.
+fn change(places: &[usize]) {
+    loop {
+        for &at in places {
+            let word = at as *mut u64;
+            // SAFETY: the word lies in memory that is mapped as long as the participant is there, which outlives this thread, and
+            // is aligned, as each key behind a plain sample is. That others write and read there is what this test is about.
+            unsafe { word.write_volatile(word.read_volatile() ^ 1) };
+        }
+    }
+}
+
+#[test]
+fn store_stays_whole_whatever_a_writer_does_to_keys() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let reader = participant.reader(&topic(&participant)).create().unwrap();
+    let mut writer = Actor::start(module_path!(), "changes keys", &meeting, 0);
+    assert_eq!(writer.hear(), "ready");
+    let done =
+        std::thread::spawn(move || writer.hear().parse::<u32>().map(|written| (writer, written)));
+    let (mut taken, deadline) = (0, Instant::now() + PATIENCE);
+    while !done.is_finished() && Instant::now() < deadline {
+        taken += reader.take(.., Timeout::millis(10)).unwrap().count();
+    }
+    let (mut writer, written) = done.join().unwrap().unwrap();
+    assert_eq!(written, SAMPLES);
+    assert!(taken > 0);
+    writer.kill();
+    // This participant is as well as before.
+    let marks = reader_of(&participant, "Marks");
+    let other = writer_of(&participant, "Marks");
+    other.wait_for_readers(1, SOON).unwrap();
+    other.write(&Mark::new(5)).unwrap();
+    assert_eq!(marks.take_next(SOON).unwrap().unwrap().number, 5);
+}

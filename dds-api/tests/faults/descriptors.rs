@@ -1,0 +1,78 @@
+//! A participant that has no descriptors left stays a member: who wants to join is refused, with the reason.
+
+use std::fs::File;
+use std::path::Path;
+
+use crate::support::{Actor, Mark, Meeting, SOON, listen, role, say, until};
+use dds_api::prelude::*;
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+fn participant(folder: &Path) -> DdsResult<DomainParticipant> {
+    DomainParticipant::with_config(0, ParticipantConfig::new().runtime_dir(folder))
+}
+
+/// Orders of a child process; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((_, folder)) = role() else { return };
+    let participant = participant(&folder).unwrap();
+    let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+    let reader = participant.reader(&topic).create().unwrap();
+    let mut files = Vec::new();
+    say("ready");
+    while let Some(order) = listen() {
+        match order.as_str() {
+            "open files" => {
+                let limit = getrlimit(Resource::Nofile);
+                let current = Some(limit.maximum.unwrap_or(256).min(256));
+                setrlimit(Resource::Nofile, rustix::process::Rlimit { current, ..limit }).unwrap();
+                files.extend(std::iter::from_fn(|| File::open("/dev/null").ok()));
+                say("none left");
+            }
+            "close files" => {
+                files.clear();
+                say("closed");
+            }
+            _ => {
+                let sample = reader.take_next(SOON).unwrap().expect("it was written");
+                say(&format!("{} in a view of {}", sample.number, participant.view().1));
+            }
+        }
+    }
+}
+
+fn ask(actor: &mut Actor, order: &str) -> String {
+    actor.tell(order);
+    actor.hear()
+}
+
+#[test]
+fn a_newcomer_for_which_a_member_has_no_descriptors_is_refused() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let first = participant(&folder).unwrap();
+    let topic = first.topic::<Mark>("Marks").atomic().create().unwrap();
+    let writer = first.writer(&topic).create().unwrap();
+    let mut child = Actor::start(module_path!(), "member", &meeting, 0);
+    assert_eq!(child.hear(), "ready");
+    writer.wait_for_readers(1, SOON).unwrap();
+    assert_eq!(ask(&mut child, "open files"), "none left");
+    for number in 0..5 {
+        let refused = participant(&folder).map(|_| ()).unwrap_err().to_string();
+        println!("{refused}");
+        assert!(refused.contains(&format!("process {}", child.pid())), "{refused}");
+        assert!(refused.contains("no descriptors left"), "{refused}");
+        assert!(refused.contains("ulimit -n"), "{refused}");
+        writer.write(&Mark::new(number)).unwrap();
+        assert_eq!(ask(&mut child, "take"), format!("{number} in a view of 2"));
+    }
+    assert_eq!(ask(&mut child, "close files"), "closed");
+    let second = participant(&folder).unwrap();
+    until("all are in one view", || second.view().1 == 3 && first.view().1 == 3);
+    let topic = second.topic::<Mark>("Marks").atomic().create().unwrap();
+    let writer = second.writer(&topic).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write(&Mark::new(7)).unwrap();
+    assert_eq!(ask(&mut child, "take"), "7 in a view of 3");
+    child.kill();
+}

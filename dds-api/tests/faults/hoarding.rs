@@ -1,0 +1,155 @@
+//! An application that holds what it takes: writers go on, what it holds stays as it was, and what is beyond the limit is copied.
+
+use std::path::Path;
+use std::time::Instant;
+
+use crate::support::{Actor, Mark, Meeting, PATIENCE, SOON, join, listen, role, say};
+use dds_api::prelude::*;
+use dds_api::topic::Bytes;
+
+/// Samples that a hoarder has at the end: many times what its writer has memory for.
+const MANY: u64 = 20_000;
+const MEMORY: usize = 64 << 10;
+
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "hoarder" => act_hoarder(&folder, |reader| reader),
+        "hoarder by instances" => act_hoarder(&folder, |reader| reader.keep_all()),
+        "hoarder without a limit" => act_hoarder(&folder, |reader| reader.max_held_percent(100)),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+type Builder = dds_api::subscription::DataReaderBuilder<Mark>;
+
+/// Takes all that comes and drops nothing; at the end all of it is as it was written.
+fn act_hoarder(folder: &Path, with: impl Fn(Builder) -> Builder) {
+    let participant = join(folder);
+    let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+    let reader = with(participant.reader(&topic)).create().unwrap();
+    let mut held = Vec::new();
+    say("ready");
+    let deadline = Instant::now() + PATIENCE;
+    while (held.len() as u64) < MANY && Instant::now() < deadline {
+        held.extend(reader.take(.., Timeout::millis(100)).unwrap());
+        if reader.liveliness_changed_status().alive_count == 0 && !held.is_empty() {
+            break;
+        }
+    }
+    let borrowed = held.iter().filter(|sample| sample.is_borrowed()).count() as u64;
+    for (number, sample) in (0..).zip(&held) {
+        sample.assert_whole();
+        assert_eq!(sample.number, number);
+    }
+    say(&format!("{} {borrowed} {}", held.len(), reader.copied_samples()));
+    while listen().is_some() {}
+    held.iter().for_each(|sample| sample.assert_whole());
+}
+
+/// Whoever else reads, and writes, does so as if nobody held anything.
+fn beside(role: &str) -> (u64, u64, u64) {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+    let writer = participant.writer(&topic).memory(MEMORY).in_flight(1024);
+    let writer = writer.max_blocking_time(Timeout::secs(20)).create().unwrap();
+    let reader = participant.reader(&topic).create().unwrap();
+    let mut hoarder = Actor::start(module_path!(), role, &meeting, 0);
+    assert_eq!(hoarder.hear(), "ready");
+    writer.wait_for_readers(2, SOON).unwrap();
+    for number in 0..MANY {
+        writer.write(&Mark::new(number)).unwrap();
+        let sample = reader.take_next(SOON).unwrap().unwrap();
+        assert_eq!(*sample, Mark::new(number));
+    }
+    assert_eq!(reader.copied_samples(), 0, "who drops what it takes gets no copies");
+    let said: Vec<u64> = hoarder.hear().split(' ').map(|word| word.parse().unwrap()).collect();
+    // What is held is not altered while the memory turns over once more.
+    for number in 0..2000 {
+        writer.write(&Mark::new(number)).unwrap();
+        drop(reader.take_next(SOON).unwrap());
+        if number * size_of::<Mark>() as u64 > MEMORY as u64 / 4 {
+            break;
+        }
+    }
+    hoarder.finish();
+    drop((writer, reader, topic, participant));
+    meeting.assert_empty();
+    (said[0], said[1], said[2])
+}
+
+#[test]
+fn a_hoarder_holds_no_writer_up() {
+    let (all, borrowed, copied) = beside("hoarder");
+    assert_eq!((all, borrowed + copied), (MANY, MANY));
+    // A quarter of the memory, and the chunk that was being taken from.
+    let most = (MEMORY / size_of::<Mark>() / 3) as u64;
+    assert!(borrowed > 0 && borrowed < most, "{borrowed} lie in the writer's memory");
+}
+
+#[test]
+fn nor_does_one_that_follows_instances() {
+    let (all, borrowed, copied) = beside("hoarder by instances");
+    assert_eq!((all, borrowed + copied), (MANY, MANY));
+    assert!(borrowed < (MEMORY / size_of::<Mark>()) as u64);
+}
+
+/// With no limit it does, and its writers say so.
+#[test]
+fn without_a_limit_writers_wait_and_say_so() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+    let writer = participant.writer(&topic).memory(MEMORY).in_flight(1024);
+    let writer = writer.max_blocking_time(Timeout::secs(1)).create().unwrap();
+    let mut hoarder = Actor::start(module_path!(), "hoarder without a limit", &meeting, 0);
+    assert_eq!(hoarder.hear(), "ready");
+    writer.wait_for_readers(1, SOON).unwrap();
+    let mut all = (0..MANY).map(|number| writer.write(&Mark::new(number)));
+    let error = all.find_map(Result::err).unwrap();
+    assert!(
+        matches!(&error, DdsError::Timeout(why) if why.contains("have not made room")),
+        "{error}"
+    );
+    hoarder.kill();
+}
+
+/// What is dropped may be lent again, and samples that are as large as a part of the memory do not crowd it.
+#[test]
+fn what_is_dropped_may_be_lent_again() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let topics = [&here, &there].map(|by| by.topic::<Bytes>("Frames").create().unwrap());
+    let writer = here.writer(&topics[0]).memory(64 << 10).max_sample_size(12 << 10);
+    let writer = writer.max_blocking_time(Timeout::secs(20)).create().unwrap();
+    let reader = there.reader(&topics[1]).create().unwrap();
+    let never = there.reader(&topics[1]).max_held_percent(0).create().unwrap();
+    writer.wait_for_readers(2, SOON).unwrap();
+    let next = |number: u8| {
+        writer.write_bytes(&[number; 10_000]).unwrap();
+        let copy = never.take_next(SOON).unwrap().unwrap();
+        assert!(!copy.is_borrowed() && **copy == [number; 10_000]);
+        reader.take_next(SOON).unwrap().unwrap()
+    };
+    // One is held while the next is taken.
+    let mut last = next(0);
+    for number in 1..50 {
+        last = next(number);
+        assert!(last.is_borrowed(), "{number}");
+    }
+    assert_eq!(reader.copied_samples(), 0);
+    let mut held = vec![last];
+    held.extend((50..100).map(next));
+    assert!(held.iter().filter(|sample| sample.is_borrowed()).count() <= 3);
+    assert!(reader.copied_samples() >= 48);
+    for (number, sample) in (49..).zip(&held) {
+        assert_eq!(***sample, [number; 10_000]);
+    }
+    drop(held);
+    drop(next(100));
+    let copied = reader.copied_samples();
+    (101..120).map(next).for_each(drop);
+    assert_eq!((reader.copied_samples(), never.copied_samples()), (copied, 120));
+}

@@ -1,0 +1,21 @@
+//! Processes that end, fork, hoard, or write into memory what they should not: the others go on.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../support/flight.rs"]
+mod flight;
+#[path = "../support/legs.rs"]
+mod legs;
+#[path = "../support/levels.rs"]
+mod levels;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod accidents;
+mod changing_keys;
+mod changing_memory;
+mod coherent_killed;
+mod descriptors;
+mod group_killed;
+mod hoarding;
+mod scribble;

@@ -1,0 +1,296 @@
+//! A participant that goes mad: it joins and is matched as any other, and then scribbles over all
+//! the memory that it has shared and says whatever comes to its mind.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::support::{
+    Actor, Dice, Got, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, seed,
+    until, write_until, writer_of,
+};
+use dds_api::prelude::*;
+use dds_transport_rdma::shm::{ShmConfig, ShmLink};
+use derecho_core::bytes::Wire;
+use derecho_core::group::council::{Entrance, Host};
+use derecho_core::group::registry::Layout;
+use derecho_core::group::watch::Patience;
+use derecho_core::group::{
+    CONTROL_LINES, CONTROL_STREAM, Group, GroupEvent, Share, State, Terms, control_geometry,
+};
+use derecho_core::ids::{NodeId, Peer, RegionId};
+use derecho_core::link::Link;
+use derecho_core::membership::View;
+use derecho_core::memory::{LINE_WORDS, OwnRegion};
+use derecho_core::multicast::ablation::Ablation;
+use derecho_core::multicast::claim::SenderMemory;
+use derecho_core::multicast::geometry::Geometry;
+use derecho_core::multicast::subgroup::{Level, SUBGROUP_LINES};
+use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, Origin};
+use derecho_core::note::Note;
+use derecho_core::storage::holders::Holders;
+use derecho_core::storage::logbook::LogBook;
+use derecho_node::clock;
+use derecho_node::duty::Duty;
+
+type Mad = Duty<Group<Hearsay>, ShmLink>;
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "echo" => act_echo(&folder),
+        "mad" => act_mad(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// A good one: sends everything back, and tells what it got.
+fn act_echo(folder: &Path) {
+    let participant = join(folder);
+    let reader = reader_of(&participant, "Marks");
+    let writer = writer_of(&participant, &format!("Echo {}", seed()));
+    writer.wait_for_readers(1, SOON).unwrap();
+    say("ready");
+    let mut got = Got::default();
+    while !got.ended {
+        let Some(sample) = reader.take_next(Timeout::millis(100)).unwrap() else { continue };
+        // The mad one may have passed for a writer of this topic.
+        if sample.check != Mark::new(sample.number).check {
+            continue;
+        }
+        got.take_in(&sample);
+        writer.write(&sample).unwrap();
+    }
+    say(&format!("{} {}", got.first.unwrap(), got.next));
+    while listen().is_some() {}
+}
+
+/// What the mad one knows of the others: what each of them has announced, as it was said.
+#[derive(Default)]
+struct Hearsay {
+    said: RefCell<Vec<(NodeId, Vec<u8>)>>,
+}
+
+impl State for Hearsay {
+    fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
+        // Nobody here keeps anything: what is said is of endpoints.
+        let said = message.strip_prefix(&[0]).and_then(<(u64, Vec<u8>)>::from_bytes);
+        self.said.get_mut().extend(said.map(|(_, endpoint)| (from, endpoint)));
+        Vec::new()
+    }
+
+    fn forget(&mut self, _node: NodeId) {}
+
+    fn keys(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn layout(&self, _key: u64, _view: &View) -> Layout {
+        Layout { level: Level::Atomic, seats: Vec::new() }
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> bool {
+        type Storage = (BTreeMap<u64, Holders>, BTreeMap<u64, LogBook>);
+        type Endpoints = Vec<((NodeId, u64), Vec<u8>)>;
+        type Begun = Vec<(NodeId, ((u32, u32), Vec<u8>))>;
+        type Told = (Vec<(NodeId, Vec<u8>)>, Begun);
+        type LeftOut = BTreeMap<u64, Vec<(NodeId, u64)>>;
+        type All = (Endpoints, LeftOut);
+        type Of = (All, ((BTreeMap<NodeId, u64>, Endpoints), (Told, Storage)));
+        let (((said, _), _), _) = <(Of, Vec<u8>)>::from_bytes(bytes).unwrap();
+        let said = said.into_iter().map(|((node, _), endpoint)| (node, endpoint));
+        self.said.get_mut().extend(said);
+        true
+    }
+}
+
+/// Is matched with everybody as a member that knows the protocol, and then goes mad.
+fn act_mad(folder: &Path) {
+    let mut config = ShmConfig::new("domain-0");
+    config.runtime_dir = Some(folder.to_owned());
+    let mut link = ShmLink::join(config).unwrap();
+    let acks = link.open(ACKS, ACKS_WORDS).unwrap();
+    let mut node = Node::new(link.node(), acks.clone(), Arc::new(|| {}));
+    let stream = node.fresh_region();
+    let geometry = Geometry::fitting(16 << 10, 64, 256).unwrap();
+    let region = link.open(stream, geometry.words()).unwrap();
+    let memory = SenderMemory::new(region.clone(), geometry);
+    let lines = link.open(CONTROL_LINES, SUBGROUP_LINES * LINE_WORDS).unwrap();
+    let control = control_geometry();
+    let control =
+        SenderMemory::with_nulls(link.open(CONTROL_STREAM, control.words()).unwrap(), control);
+    let control = Share { lines: (CONTROL_LINES, lines), memory: Some((CONTROL_STREAM, control)) };
+    let terms = Terms {
+        entrance: Entrance::Local,
+        weight: 1,
+        patience: Patience::default(),
+        ablation: Ablation::default(),
+    };
+    let host = Host { arbiter: link.arbiter().unwrap(), is_halted: link.halts() };
+    let group = Group::new(node, terms, Hearsay::default(), control, Some(host));
+    let mut duty = Duty::new(group, link);
+    let sent = memory.clone();
+    duty.act(|group, _, effects| group.node_mut().add_stream(stream, sent, effects));
+    let peers = mingle(&mut duty, stream, &memory);
+    say("matched");
+    scribble(&mut duty, &peers, &[acks, region]);
+    say("mad enough");
+    while listen().is_some() {}
+}
+
+/// Reads every stream of everybody, and passes for a writer of whatever they write: all first
+/// streams have the same name. Until it reads and is read; then it writes a little.
+fn mingle(duty: &mut Mad, stream: RegionId, memory: &SenderMemory) -> Vec<Peer> {
+    let start = Instant::now();
+    let (mut subscribed, mut announced, mut peers) = (0, 0_u64, BTreeMap::new());
+    while subscribed == 0 || duty.machine.node().readers(stream) == 0 {
+        assert!(start.elapsed() < PATIENCE, "nobody wants to have to do with it");
+        duty.turn(clock::now());
+        while let Some(event) = duty.machine.next_event() {
+            match event {
+                GroupEvent::Node(NodeEvent::PeerUp { peer, node }) => {
+                    peers.insert(node, peer);
+                }
+                GroupEvent::Node(NodeEvent::Subscribed(..)) => subscribed += 1,
+                _ => {}
+            }
+        }
+        let me = duty.machine.node().id();
+        for (from, endpoint) in duty.machine.state().said.take() {
+            let Some(&peer) = peers.get(&from).filter(|_| from != me) else { continue };
+            announced += 1;
+            duty.machine.submit(&[vec![0], (announced, endpoint).to_bytes()].concat());
+            // It begins to tell of types and does not go on, or goes on where nothing was begun.
+            for (whole, at) in
+                [(40_u32, 0_u32), (40, 9), (40, 0), (u32::MAX, 0), (99, u32::MAX), (5, 0)]
+            {
+                let part = ((whole, at), vec![0x5a_u8; 5]).to_bytes();
+                duty.machine.submit(&[vec![2], part].concat());
+            }
+            (0..4).for_each(|n| {
+                let stream = RegionId(stream.0 + n);
+                let node = duty.machine.node_mut();
+                let _ = node.subscribe(Origin::Peer(peer), stream);
+                let _ = node.subscribe_untethered(Origin::Peer(peer), stream);
+            });
+        }
+    }
+    for _ in 0..5 {
+        if let Ok(claim) = memory.claim(200) {
+            claim.commit(200, |_, _| {});
+        }
+        duty.turn(clock::now());
+    }
+    peers.into_values().collect()
+}
+
+fn scribble(duty: &mut Mad, peers: &[Peer], regions: &[OwnRegion]) {
+    let mut dice = Dice(seed());
+    let end = Instant::now() + Duration::from_millis(150);
+    while Instant::now() < end {
+        for _ in 0..200 {
+            let region = &regions[dice.below(2) as usize];
+            let some = if dice.below(2) == 0 { 64 } else { region.words() as u64 };
+            let word = region.word(dice.below(some) as usize);
+            word.publish(match dice.below(4) {
+                0 => dice.roll(),
+                1 => dice.below(64),
+                2 => word.peek() ^ 1 << dice.below(64),
+                _ => word.peek().wrapping_add(dice.below(4)),
+            });
+        }
+        let mut number = || if dice.below(3) == 0 { dice.roll() } else { dice.below(24) };
+        let (reader, slot) = (number(), number());
+        let note = match number() % 8 {
+            0 => Note::Announce { id: reader, bytes: slot.to_le_bytes().to_vec() },
+            1 => Note::Retract { id: reader },
+            2 => Note::Accept { reader, entry: slot, message: slot },
+            3 => Note::End { reader, entry: slot },
+            4 => Note::Detach { reader, stream: RegionId(slot) },
+            5 => Note::Detached { reader },
+            6 => {
+                let (stream, line, tethered) = (RegionId(slot), number(), number() % 2 == 0);
+                Note::Attach { reader, stream, acks: ACKS, line, tethered }
+            }
+            _ => Note::Announce { id: reader, bytes: vec![0xff; 40] },
+        };
+        // Nonsense only now and then, for after it nobody listens any more.
+        let bytes = if dice.below(50) == 0 { vec![0xee; 9] } else { note.encode() };
+        for &peer in peers {
+            let _ = duty.link.note(peer, &bytes);
+        }
+        duty.link.poll(&mut |_| {});
+        duty.link.ring(peers, &[]);
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+#[test]
+fn nobody_suffers_from_a_participant_that_goes_mad() {
+    const ROUNDS: u64 = 12;
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let writer = writer_of(&participant, "Marks");
+    let echoes = [0, 1].map(|n| reader_of(&participant, &format!("Echo {n}")));
+    let mut good: Vec<Actor> =
+        (0..2).map(|n| Actor::start(module_path!(), "echo", &meeting, n)).collect();
+    good.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "ready"));
+    writer.wait_for_readers(2, SOON).unwrap();
+    let (written, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let count = std::thread::scope(|scope| {
+        let writing = scope.spawn(|| write_until(&over, &written, &writer));
+        let taking = echoes.each_ref().map(|reader| {
+            scope.spawn(|| {
+                let mut got = Got::default();
+                take_only_whole(reader, &mut got);
+                got
+            })
+        });
+        for round in 0..ROUNDS {
+            let mut mad = Actor::start(module_path!(), "mad", &meeting, round);
+            assert_eq!(mad.hear(), "matched");
+            assert_eq!(mad.hear(), "mad enough");
+            if round % 2 == 0 {
+                mad.kill();
+            } else {
+                mad.finish();
+            }
+            let before = written.load(Ordering::Relaxed);
+            until("the flow goes on", || written.load(Ordering::Relaxed) > before + 1000);
+        }
+        over.store(true, Ordering::Relaxed);
+        let count = writing.join().unwrap();
+        for got in taking.map(|taking| taking.join().unwrap()) {
+            assert_eq!((got.first, got.next), (Some(0), count));
+        }
+        count
+    });
+    for mut actor in good {
+        assert_eq!(actor.hear(), format!("0 {count}"));
+        actor.finish();
+    }
+    drop((writer, echoes, participant));
+    meeting.assert_empty();
+}
+
+/// As `take_to_the_end`, but for what the mad one has sent under another one's name.
+fn take_only_whole(reader: &DataReader<Mark>, got: &mut Got) {
+    let deadline = Instant::now() + PATIENCE;
+    while !got.ended {
+        assert!(Instant::now() < deadline, "the last sample does not come: {got:?}");
+        if let Some(sample) = reader.take_next(Timeout::millis(100)).unwrap()
+            && sample.check == Mark::new(sample.number).check
+        {
+            got.take_in(&sample);
+        }
+    }
+}

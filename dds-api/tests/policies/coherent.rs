@@ -1,0 +1,520 @@
+//! PRESENTATION.coherent_access: of a coherent set all readers get all, at once, or nothing (I-190 to I-193).
+
+use std::time::Duration;
+
+use crate::legs::{
+    Leg, coherent, join_at, next, publisher, route, subscriber, taken, topic, write, writer,
+};
+use crate::support::{Meeting, SOON, until};
+use dds_api::prelude::*;
+use dds_api::qos::{Length, ResourceLimitsQosPolicy};
+use dds_api::subscription::{InstanceState, SampleRejectedStatusKind, Since};
+
+/// One that is encoded.
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Note {
+    #[dds(key)]
+    number: u32,
+    text: String,
+}
+
+const LEVELS: [&str; 3] = ["unordered", "atomic", "kept"];
+
+/// In another participant and the own one, of a plain type and one that is encoded.
+#[test]
+fn a_set_is_there_at_once_when_it_ends_and_not_before() {
+    for level in LEVELS {
+        let meeting = Meeting::new();
+        let (here, there) = (meeting.join(), meeting.join());
+        let (publisher, near) = (publisher(&here), subscriber(&here));
+        let far = subscriber(&there);
+        let writer = writer(&publisher, &topic(&here, level));
+        let readers = [
+            near.reader(&topic::<Leg>(&here, level)).create().unwrap(),
+            far.reader(&topic::<Leg>(&there, level)).create().unwrap(),
+        ];
+        writer.wait_for_readers(2, SOON).unwrap();
+        write(&writer, &[(9, 0)]);
+        readers.iter().for_each(|reader| assert_eq!(next(reader), [(9, 0)], "{level}"));
+        publisher.begin_coherent_changes().unwrap();
+        // One within it: it does not count.
+        publisher.begin_coherent_changes().unwrap();
+        write(&writer, &route(1, 2));
+        publisher.end_coherent_changes().unwrap();
+        let mut loan = writer.loan().unwrap();
+        *loan = Leg { number: 2, route: 1 };
+        loan.publish().unwrap();
+        writer.write_with(|leg| *leg = Leg { number: 3, route: 1 }).unwrap();
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        readers.iter().for_each(|reader| assert_eq!(taken(reader), [], "{level}"));
+        publisher.end_coherent_changes().unwrap();
+        readers.iter().for_each(|reader| assert_eq!(next(reader), route(1, 4), "{level}"));
+        // What comes after it is no part of it.
+        write(&writer, &[(0, 2)]);
+        readers.iter().for_each(|reader| assert_eq!(next(reader), [(0, 2)], "{level}"));
+        let error = publisher.end_coherent_changes().unwrap_err();
+        assert!(matches!(error, DdsError::PreconditionNotMet(_)), "{error}");
+    }
+}
+
+#[test]
+fn samples_that_are_encoded_are_in_sets_too() {
+    for level in LEVELS {
+        let meeting = Meeting::new();
+        let (here, there) = (meeting.join(), meeting.join());
+        let publisher = publisher(&here);
+        let writer = writer(&publisher, &topic::<Note>(&here, level));
+        let reader = subscriber(&there).reader(&topic::<Note>(&there, level)).create().unwrap();
+        writer.wait_for_readers(1, SOON).unwrap();
+        let notes: Vec<Note> =
+            (0..20).map(|number| Note { number, text: "x".repeat(number as usize * 7) }).collect();
+        publisher.begin_coherent_changes().unwrap();
+        notes.iter().for_each(|note| writer.write(note).unwrap());
+        publisher.end_coherent_changes().unwrap();
+        let got: Vec<Note> = reader.take(.., SOON).unwrap().map(|note| note.clone()).collect();
+        assert_eq!(got, notes, "{level}");
+    }
+}
+
+/// Who asks for no coherence gets the samples one by one: all of them, in their order, with each kind of call.
+#[test]
+fn readers_without_coherence_get_the_samples_of_sets() {
+    for level in LEVELS {
+        let meeting = Meeting::new();
+        let here = meeting.join();
+        let publisher = publisher(&here);
+        let legs = topic::<Leg>(&here, level);
+        let writer = writer(&publisher, &legs);
+        let plain = || here.reader(&legs).create().unwrap();
+        let (all, single, some) = (plain(), plain(), plain());
+        writer.wait_for_readers(1, SOON).unwrap();
+        let set = |of: u64| {
+            publisher.begin_coherent_changes().unwrap();
+            write(&writer, &route(of, 3));
+            publisher.end_coherent_changes().unwrap();
+        };
+        set(1);
+        write(&writer, &[(7, 7)]);
+        set(2);
+        let whole = [route(1, 3), vec![(7, 7)], route(2, 3)].concat();
+        for reader in [&all, &single, &some] {
+            reader.wait_for_historical_data(SOON).unwrap();
+        }
+        let mut got = Vec::new();
+        while got.len() < whole.len() {
+            got.extend(next(&all));
+        }
+        assert_eq!(got, whole, "{level}");
+        assert_eq!(taken(&all), []);
+        got.clear();
+        while got.len() < whole.len() {
+            let leg = single.take_next(SOON).unwrap().unwrap();
+            got.push((leg.number, leg.route));
+        }
+        assert_eq!(got, whole, "{level}");
+        got.clear();
+        while got.len() < whole.len() {
+            let two: Vec<_> = some.take(..2, SOON).unwrap().collect();
+            assert!((1..=2).contains(&two.len()));
+            got.extend(two.iter().map(|leg| (leg.number, leg.route)));
+        }
+        assert_eq!(got, whole, "{level}");
+        assert_eq!(taken(&some), []);
+    }
+}
+
+/// All that is there when a call begins is there for that call, also of one that asks for no coherence.
+#[test]
+fn one_call_takes_all_of_what_is_there() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let publisher = publisher(&here);
+    let legs = topic::<Leg>(&here, "unordered");
+    let (writer, reader) = (writer(&publisher, &legs), here.reader(&legs).create().unwrap());
+    writer.wait_for_readers(1, SOON).unwrap();
+    publisher.begin_coherent_changes().unwrap();
+    write(&writer, &route(1, 10));
+    publisher.end_coherent_changes().unwrap();
+    assert_eq!(next(&reader), route(1, 10));
+}
+
+#[test]
+fn a_publisher_without_coherence_writes_at_once() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let publisher = here.publisher().create().unwrap();
+    let legs = topic::<Leg>(&here, "atomic");
+    let (writer, reader) = (writer(&publisher, &legs), here.reader(&legs).create().unwrap());
+    writer.wait_for_readers(1, SOON).unwrap();
+    publisher.begin_coherent_changes().unwrap();
+    write(&writer, &[(1, 1)]);
+    assert_eq!(next(&reader), [(1, 1)]);
+    publisher.end_coherent_changes().unwrap();
+    assert!(publisher.end_coherent_changes().is_err());
+    // And whoever asks for coherence is not matched with it.
+    let refused = subscriber(&here).reader(&legs).create().unwrap();
+    until("it is refused", || refused.requested_incompatible_qos_status().total_count == 1);
+}
+
+/// Disposals and unregistrations are changes like any other.
+#[test]
+fn instances_end_in_a_set() {
+    for level in LEVELS {
+        let meeting = Meeting::new();
+        let (here, there) = (meeting.join(), meeting.join());
+        let publisher = publisher(&here);
+        let writer = writer(&publisher, &topic::<Leg>(&here, level));
+        let reader = subscriber(&there).reader(&topic::<Leg>(&there, level)).create().unwrap();
+        writer.wait_for_readers(1, SOON).unwrap();
+        write(&writer, &route(1, 3));
+        let mut got = Vec::new();
+        while got.len() < 3 {
+            got.extend(next(&reader));
+        }
+        let leg = |number| Leg { number, route: 2 };
+        publisher.begin_coherent_changes().unwrap();
+        writer.dispose(&leg(0)).unwrap();
+        writer.unregister_instance(&leg(1)).unwrap();
+        writer.write_dispose(&leg(2)).unwrap();
+        writer.write(&leg(3)).unwrap();
+        assert_eq!(taken(&reader), [], "{level}");
+        publisher.end_coherent_changes().unwrap();
+        let states: Vec<_> = reader
+            .take(.., SOON)
+            .unwrap()
+            .map(|sample| {
+                let info = sample.info();
+                (sample.number, info.valid_data, info.instance_state)
+            })
+            .collect();
+        let disposed = InstanceState::NotAliveDisposed;
+        let mut expected = vec![
+            (0, false, disposed),
+            (1, false, disposed),
+            (2, true, disposed),
+            (2, false, disposed),
+            (3, true, InstanceState::Alive),
+        ];
+        expected.sort_by_key(|(number, valid, _)| (*number, !*valid));
+        assert_eq!(states, expected, "{level}");
+    }
+}
+
+/// HISTORY and filters say what of a set a reader has: that is there at once, too.
+#[test]
+fn what_is_left_of_a_set_is_there_at_once() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let publisher = publisher(&here);
+    let legs = topic::<Leg>(&here, "atomic");
+    let writer = writer(&publisher, &legs);
+    let subscriber = subscriber(&here);
+    let last = subscriber.reader(&legs).keep_last(1).create().unwrap();
+    let odd = here.content_filtered_topic("Odd", &legs, "route = 1", &[]).unwrap();
+    let odd = subscriber.reader(&odd).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    for of in 0..3 {
+        publisher.begin_coherent_changes().unwrap();
+        write(&writer, &[route(0, 3), route(1, 3), route(2, 2)].concat());
+        publisher.end_coherent_changes().unwrap();
+        until("it has come", || last.has_samples());
+        let mut all = next(&last);
+        all.sort_unstable();
+        assert_eq!(all, [(0, 2), (1, 2), (2, 1)], "set {of}");
+        assert_eq!(next(&odd), route(1, 3), "set {of}");
+    }
+}
+
+/// One look gives all of a set, and what was written behind it, also where samples go by way of the cache.
+#[test]
+fn a_set_and_what_is_behind_it_come_in_one_look() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let publisher = publisher(&here);
+    let legs = topic::<Leg>(&here, "atomic");
+    let writer = writer(&publisher, &legs);
+    let reader = subscriber(&here).reader(&legs).keep_last(8).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    for of in 0..3 {
+        publisher.begin_coherent_changes().unwrap();
+        write(&writer, &route(of, 5));
+        publisher.end_coherent_changes().unwrap();
+        write(&writer, &[(7, of)]);
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        let all = [route(of, 5), vec![(7, of)]].concat();
+        assert_eq!(taken(&reader), all, "set {of}");
+    }
+}
+
+fn limits(samples: u16) -> ResourceLimitsQosPolicy {
+    ResourceLimitsQosPolicy { max_samples: Length::of(samples), ..Default::default() }
+}
+
+/// RESOURCE_LIMITS: a set waits until there is room for all of it; one for which there never is any is rejected.
+#[test]
+fn a_set_finds_room_as_a_whole() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let publisher = publisher(&here);
+    let legs = topic::<Leg>(&here, "atomic");
+    let writer = writer(&publisher, &legs);
+    let reader = subscriber(&here).reader(&legs).resource_limits(limits(5)).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let set = |of, legs| {
+        publisher.begin_coherent_changes().unwrap();
+        write(&writer, &route(of, legs));
+        publisher.end_coherent_changes().unwrap();
+    };
+    set(1, 3);
+    set(2, 4);
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    until("the first is there", || reader.read(.., Timeout::NOW).unwrap().len() == 3);
+    let status = reader.sample_rejected_status();
+    assert_eq!((status.total_count, status.total_count_change), (4, 4));
+    assert_eq!(status.last_reason, SampleRejectedStatusKind::RejectedBySamplesLimit);
+    // Three more would find room, but not four.
+    assert_eq!(reader.take(..1, Timeout::NOW).unwrap().count(), 1);
+    assert_eq!(taken(&reader), route(1, 3)[1..]);
+    assert_eq!(taken(&reader), route(2, 4));
+    set(3, 6);
+    set(4, 5);
+    assert_eq!(next(&reader), route(4, 5), "what never fits holds nothing up");
+    let status = reader.sample_rejected_status();
+    assert_eq!((status.total_count, status.total_count_change), (10, 6));
+}
+
+/// A set that is larger than a record can be is refused where it becomes so; what is in it can be ended or discarded.
+#[test]
+fn a_set_has_a_largest_size() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let publisher = publisher(&here);
+    let legs = topic::<Leg>(&here, "atomic");
+    let writer = publisher.writer(&legs).memory(16 << 10).max_blocking_time(SOON);
+    let writer = writer.create().unwrap();
+    let reader = subscriber(&here).reader(&legs).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let fill = |of: u64| {
+        publisher.begin_coherent_changes().unwrap();
+        for number in 0.. {
+            match writer.write(&Leg { number, route: of }) {
+                Ok(()) => {}
+                Err(DdsError::OutOfResources(why)) => {
+                    assert!(why.contains("max_sample_size"), "{why}");
+                    return number;
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        unreachable!()
+    };
+    let fits = fill(1);
+    assert!(fits > 10, "{fits}");
+    publisher.end_coherent_changes().unwrap();
+    assert_eq!(next(&reader), route(1, fits));
+    assert_eq!(fill(2), fits);
+    assert_eq!(publisher.discard_coherent_changes().unwrap(), fits as usize);
+    assert!(publisher.end_coherent_changes().is_err(), "it is closed");
+    write(&writer, &[(3, 3)]);
+    assert_eq!(next(&reader), [(3, 3)]);
+    drop((writer, reader));
+    let legs = topic::<Leg>(&here, "unordered");
+    let larger = publisher.writer(&legs).max_sample_size(1 << 20).create().unwrap();
+    let reader = subscriber(&here).reader(&legs).create().unwrap();
+    larger.wait_for_readers(1, SOON).unwrap();
+    publisher.begin_coherent_changes().unwrap();
+    write(&larger, &route(4, 20_000));
+    publisher.end_coherent_changes().unwrap();
+    assert_eq!(next(&reader), route(4, 20_000));
+}
+
+/// Nobody makes room: the set stays open, and can be ended later.
+#[test]
+fn a_set_that_finds_no_room_with_its_writer_can_be_ended_again() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let publisher = publisher(&here);
+    let legs = topic::<Leg>(&here, "unordered");
+    let writer = publisher.writer(&legs).memory(4 << 10).max_blocking_time(Timeout::millis(20));
+    let writer = writer.create().unwrap();
+    let reader = subscriber(&here).reader(&legs).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let mut written = 0;
+    while writer.write(&Leg { number: written, route: 0 }).is_ok() {
+        written += 1;
+    }
+    publisher.begin_coherent_changes().unwrap();
+    write(&writer, &route(1, 3));
+    let error = publisher.end_coherent_changes().unwrap_err();
+    assert!(matches!(error, DdsError::Timeout(_)), "{error}");
+    let mut got = Vec::new();
+    while got.len() < written as usize {
+        got.extend(next(&reader));
+    }
+    assert_eq!(got, route(0, written), "nothing of the set");
+    got.clear();
+    publisher.end_coherent_changes().unwrap();
+    assert_eq!(next(&reader), route(1, 3));
+}
+
+/// PARTITION may change in the midst of a set: all of it is in those that the writer has when it ends.
+#[test]
+fn a_set_is_in_the_partitions_of_its_end() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let publisher = here.publisher().presentation(coherent()).partition(["left"]);
+    let publisher = publisher.create().unwrap();
+    let legs = topic::<Leg>(&here, "kept");
+    let writer = writer(&publisher, &legs);
+    let [left, right] = ["left", "right"].map(|name| {
+        let subscriber = here.subscriber().presentation(coherent()).partition([name]);
+        subscriber.create().unwrap().reader(&legs).create().unwrap()
+    });
+    writer.wait_for_readers(1, SOON).unwrap();
+    publisher.begin_coherent_changes().unwrap();
+    write(&writer, &route(1, 2));
+    let mut qos = publisher.qos();
+    qos.partition.name = vec!["right".to_owned()];
+    publisher.set_qos(&qos).unwrap();
+    write(&writer, &[(2, 1)]);
+    publisher.end_coherent_changes().unwrap();
+    assert_eq!(next(&right), route(1, 3));
+    assert_eq!(taken(&left), []);
+}
+
+/// A writer that is dropped takes its part of the set with it; others' are written.
+#[test]
+fn a_writer_that_goes_takes_its_samples_along() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let publisher = publisher(&here);
+    let legs = topic::<Leg>(&here, "atomic");
+    let (stays, goes) = (writer(&publisher, &legs), writer(&publisher, &legs));
+    let reader = subscriber(&here).reader(&legs).create().unwrap();
+    stays.wait_for_readers(1, SOON).unwrap();
+    publisher.begin_coherent_changes().unwrap();
+    write(&goes, &route(1, 2));
+    write(&stays, &route(2, 2));
+    drop(goes);
+    publisher.end_coherent_changes().unwrap();
+    assert_eq!(next(&reader), route(2, 2));
+}
+
+/// Who comes late gets all of a set that has ended, and nothing of one that has not; also when some of its samples were
+/// replaced since, and also with those in one piece.
+#[test]
+fn who_comes_late_gets_sets_whole() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let last = |participant: &DomainParticipant| {
+        participant.topic::<Leg>("Legs").transient_local().keep_last(1).create().unwrap()
+    };
+    let publisher = publisher(&here);
+    let writer = writer(&publisher, &last(&here));
+    let set = |legs: &[(u32, u64)]| {
+        publisher.begin_coherent_changes().unwrap();
+        write(&writer, legs);
+        publisher.end_coherent_changes().unwrap();
+    };
+    set(&route(1, 4));
+    publisher.begin_coherent_changes().unwrap();
+    write(&writer, &route(2, 4));
+    let (subscriber, topic) = (subscriber(&there), last(&there));
+    let late = || subscriber.reader(&topic).keep_all().create().unwrap();
+    let first = late();
+    assert_eq!(next(&first), route(1, 4));
+    publisher.discard_coherent_changes().unwrap();
+    write(&writer, &[(0, 3), (1, 3), (2, 3)]);
+    let second = late();
+    second.wait_for_historical_data(SOON).unwrap();
+    let mut got = Vec::new();
+    while got.len() < 7 {
+        got.extend(next(&second));
+    }
+    assert_eq!(got, [route(1, 4), route(3, 3)].concat(), "the set is kept for the one that lives");
+    write(&writer, &[(3, 3)]);
+    assert_eq!(next(&second), [(3, 3)]);
+    let third = late();
+    third.wait_for_historical_data(SOON).unwrap();
+    let mut got = Vec::new();
+    while got.len() < 4 {
+        got.extend(next(&third));
+    }
+    assert_eq!(got, route(3, 4));
+}
+
+/// What a log has of sets: all of each, after everybody was gone too, and the last of each instance at a time.
+#[test]
+fn sets_come_back_from_a_log() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let mut between = None;
+    {
+        let here = join_at(&folder, "logged");
+        let publisher = publisher(&here);
+        let writer = writer(&publisher, &topic::<Leg>(&here, "logged"));
+        for of in 1..4 {
+            publisher.begin_coherent_changes().unwrap();
+            write(&writer, &route(of, 3));
+            publisher.end_coherent_changes().unwrap();
+            write(&writer, &[(1, of * 10)]);
+            if of == 2 {
+                std::thread::sleep(Duration::from_millis(5));
+                between = Some(std::time::SystemTime::now());
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        publisher.begin_coherent_changes().unwrap();
+        write(&writer, &route(4, 3));
+        writer.wait_for_acknowledgments(SOON).unwrap();
+    }
+    let here = join_at(&folder, "logged");
+    let legs = topic::<Leg>(&here, "logged");
+    let reader = subscriber(&here).reader(&legs).create().unwrap();
+    let all: Vec<_> = (1..4).flat_map(|of| [route(of, 3), vec![(1, of * 10)]].concat()).collect();
+    reader.wait_for_historical_data(SOON).unwrap();
+    let mut got = Vec::new();
+    while got.len() < all.len() {
+        got.extend(next(&reader));
+    }
+    assert_eq!(got, all);
+    // The same by the files, with the place that all samples of a set share.
+    let past: Vec<_> = reader.past(Since::Sample(1)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(past.iter().map(|(_, leg)| (leg.number, leg.route)).collect::<Vec<_>>(), all);
+    let places: Vec<u64> = past.iter().map(|(place, _)| *place).collect();
+    assert_eq!(places, [1, 1, 1, 2, 3, 3, 3, 4, 5, 5, 5, 6]);
+    let state = reader.state_at(between.unwrap()).unwrap();
+    let mut state: Vec<_> = state.iter().map(|(_, leg)| (leg.number, leg.route)).collect();
+    state.sort_unstable();
+    assert_eq!(state, [(0, 2), (1, 20), (2, 2)]);
+}
+
+/// While a publisher is suspended nobody is woken for what it writes, and nothing is lost.
+#[test]
+fn suspended_publications_come_with_the_resumption() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let publisher = here.publisher().create().unwrap();
+    let writer = writer(&publisher, &topic::<Leg>(&here, "unordered"));
+    let reader = there.reader(&topic::<Leg>(&there, "unordered")).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    assert!(publisher.resume_publications().is_err(), "it is not suspended");
+    publisher.suspend_publications().unwrap();
+    publisher.suspend_publications().unwrap();
+    let sleeps = std::thread::spawn(move || {
+        let first = reader.take_next(SOON).unwrap().unwrap();
+        (first.number, reader)
+    });
+    std::thread::sleep(Duration::from_millis(30));
+    write(&writer, &route(1, 5));
+    publisher.resume_publications().unwrap();
+    assert!(publisher.resume_publications().is_ok());
+    let (first, reader) = sleeps.join().unwrap();
+    assert_eq!(first, 0);
+    let mut got = Vec::new();
+    while got.len() < 4 {
+        got.extend(next(&reader));
+    }
+    assert_eq!(got, route(1, 5)[1..]);
+}

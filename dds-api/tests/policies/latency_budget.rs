@@ -1,0 +1,180 @@
+//! LATENCY_BUDGET: readers that sleep may do so for a while although something was written (I-202).
+
+use std::time::{Duration, Instant};
+
+use crate::support::{Actor, Mark, Meeting, SOON, join, listen, role, say, seed, until};
+use dds_api::infrastructure::StatusKind;
+use dds_api::prelude::*;
+use dds_api::qos::{LatencyBudgetQosPolicy, TopicQos};
+
+const LEVELS: [&str; 3] = ["unordered", "atomic", "kept"];
+/// More than bells are ever put off.
+const HOUR: Duration = Duration::from_secs(3600);
+/// The longest that they are.
+const LONGEST: Duration = Duration::from_millis(50);
+
+/// A topic that offers and requests a budget of an hour.
+fn topic(participant: &DomainParticipant, level: &str) -> Topic<Mark> {
+    let latency_budget = LatencyBudgetQosPolicy { duration: HOUR.into() };
+    let topic =
+        participant.topic::<Mark>(level).qos(&TopicQos { latency_budget, ..TopicQos::default() });
+    let topic = match level {
+        "unordered" => topic,
+        "atomic" => topic.atomic(),
+        _ => topic.transient_local().keep_all(),
+    };
+    topic.create().unwrap()
+}
+
+fn set_budget(writer: &DataWriter<Mark>, budget: Duration) {
+    let mut qos = writer.qos();
+    qos.latency_budget.duration = budget.into();
+    writer.set_qos(&qos).unwrap();
+}
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    assert_eq!(role, "writer");
+    let participant = join(&folder);
+    let level = LEVELS[seed() as usize];
+    let writer = participant.writer(&topic(&participant, level)).create().unwrap();
+    assert_eq!(writer.qos().latency_budget.duration, HOUR.into());
+    writer.wait_for_readers(1, SOON).unwrap();
+    say("ready");
+    let mut number = 0;
+    let mut write = || {
+        writer.write(&Mark::new(number)).unwrap();
+        number += 1;
+    };
+    while let Some(word) = listen() {
+        match word.as_str() {
+            // Nobody does anything here meanwhile.
+            "one" => write(),
+            "many" => {
+                for _ in 0..100 {
+                    write();
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            "acknowledged" => {
+                let rounds = (0..20).map(|_| {
+                    std::thread::sleep(Duration::from_millis(3));
+                    write();
+                    let began = Instant::now();
+                    writer.wait_for_acknowledgments(SOON).unwrap();
+                    began.elapsed()
+                });
+                say(&rounds.min().unwrap().as_micros().to_string());
+            }
+            "none" => set_budget(&writer, Duration::ZERO),
+            other => panic!("no such word: {other}"),
+        }
+        say("done");
+    }
+}
+
+/// A writer in a process of its own, and a reader here.
+fn pair(meeting: &Meeting, level: &str) -> (DomainParticipant, DataReader<Mark>, Actor) {
+    let here = meeting.join();
+    let reader = here.reader(&topic(&here, level)).create().unwrap();
+    let seed = LEVELS.iter().position(|it| *it == level).unwrap();
+    let mut actor = Actor::start(module_path!(), "writer", meeting, seed as u64);
+    assert_eq!(actor.hear(), "ready");
+    (here, reader, actor)
+}
+
+fn sleeps(participant: &DomainParticipant) -> u64 {
+    participant.counters().parks()
+}
+
+/// A thread waits for each sample, and sleeps until it is woken: nothing else is written that could wake it.
+#[test]
+fn a_sample_comes_although_nothing_follows_it() {
+    for level in LEVELS {
+        let meeting = Meeting::new();
+        let (here, reader, mut actor) = pair(&meeting, level);
+        for number in 0..10 {
+            std::thread::scope(|scope| {
+                let before = sleeps(&here);
+                let takes = scope.spawn(|| reader.take_next(SOON).unwrap());
+                until("the reader sleeps", || sleeps(&here) > before);
+                actor.tell("one");
+                assert_eq!(actor.hear(), "done");
+                let mark = takes.join().unwrap().expect("it never comes");
+                assert_eq!(*mark, Mark::new(number), "{level}");
+            });
+        }
+        drop(reader);
+        actor.finish();
+    }
+}
+
+/// How often a participant sleeps while it takes a hundred samples that are written in a row.
+fn sleeps_in_round(here: &DomainParticipant, reader: &DataReader<Mark>, actor: &mut Actor) -> u64 {
+    let before = sleeps(here);
+    actor.tell("many");
+    let mut taken = 0;
+    while taken < 100 {
+        taken += reader.take(.., SOON).unwrap().count();
+    }
+    assert_eq!(actor.hear(), "done");
+    sleeps(here) - before
+}
+
+/// Whoever takes in a loop sleeps once for many samples; without a budget once for nearly each.
+#[test]
+fn readers_that_sleep_are_woken_once_for_many_samples() {
+    for level in LEVELS {
+        let meeting = Meeting::new();
+        let (here, reader, mut actor) = pair(&meeting, level);
+        until("it is woken seldom", || sleeps_in_round(&here, &reader, &mut actor) <= 30);
+        actor.tell("none");
+        assert_eq!(actor.hear(), "done");
+        until("it is woken often", || sleeps_in_round(&here, &reader, &mut actor) >= 50);
+        drop(reader);
+        actor.finish();
+    }
+}
+
+/// They would all last as long as bells are put off.
+#[test]
+fn who_waits_for_acknowledgements_waits_for_no_budget() {
+    for level in LEVELS {
+        let meeting = Meeting::new();
+        let (_here, reader, mut actor) = pair(&meeting, level);
+        std::thread::scope(|scope| {
+            let takes = scope.spawn(|| {
+                for number in 0..20 {
+                    assert_eq!(*reader.take_next(SOON).unwrap().unwrap(), Mark::new(number));
+                }
+            });
+            actor.tell("acknowledged");
+            let fastest = Duration::from_micros(actor.hear().parse().unwrap());
+            assert_eq!(actor.hear(), "done");
+            assert!(fastest < LONGEST / 2, "{level}: {fastest:?}");
+            takes.join().unwrap();
+        });
+        drop(reader);
+        actor.finish();
+    }
+}
+
+/// Who offers a larger budget than is requested is not matched, as ever.
+#[test]
+fn a_budget_that_is_larger_than_requested_is_offered_in_vain() {
+    let meeting = Meeting::new();
+    let here = meeting.join();
+    let topic = here.topic::<Mark>("Marks").create().unwrap();
+    let writer = here.writer(&topic).create().unwrap();
+    let reader = here.reader(&topic).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    set_budget(&writer, HOUR);
+    until("they part", || writer.matched_readers() == 0);
+    assert_eq!(reader.requested_incompatible_qos_status().total_count, 1);
+    let condition = reader.status_condition();
+    condition.set_enabled_statuses(StatusKind::SubscriptionMatched);
+    set_budget(&writer, Duration::ZERO);
+    writer.wait_for_readers(1, SOON).unwrap();
+}

@@ -1,0 +1,407 @@
+//! What is offered and requested decides who is matched, on topics with an order and without; and statuses say so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::support::{Actor, Mark, Meeting, PATIENCE, SOON, join, listen, role, say, until};
+use dds_api::infrastructure::{StatusKind, StatusMask, WaitSet};
+use dds_api::prelude::*;
+use dds_api::publication::Publisher;
+use dds_api::qos::{
+    DataReaderQos, DataRepresentationId, DataWriterQos, DestinationOrderQosPolicyKind,
+    DurabilityQosPolicyKind, LivelinessQosPolicyKind, OwnershipQosPolicyKind, PolicyId,
+    PresentationQosPolicyAccessScopeKind, ReliabilityQosPolicyKind,
+};
+use dds_api::subscription::Subscriber;
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    assert_eq!(role, "reader");
+    let participant = join(&folder);
+    let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+    let _reader = participant.reader(&topic).create().unwrap();
+    say("ready");
+    while listen().is_some() {}
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Order {
+    None,
+    Atomic,
+    Kept,
+}
+
+fn topic(participant: &DomainParticipant, order: Order) -> Topic<Mark> {
+    let topic = participant.topic::<Mark>("Marks");
+    match order {
+        Order::None => topic,
+        Order::Atomic => topic.atomic(),
+        Order::Kept => topic.transient_local().keep_all(),
+    }
+    .create()
+    .unwrap()
+}
+
+fn short() -> dds_api::qos::Duration {
+    Duration::from_millis(10).into()
+}
+
+type Change = fn(&mut DataWriterQos, &mut DataReaderQos, &mut Group);
+
+/// What a publisher and a subscriber are told of PRESENTATION.
+#[derive(Default)]
+struct Group {
+    offered: dds_api::qos::PublisherQos,
+    requested: dds_api::qos::SubscriberQos,
+}
+
+/// Of each policy a request that is not met.
+const REFUSALS: [(PolicyId, Change); 9] = [
+    (PolicyId::Durability, |_, reader, _| {
+        reader.durability.kind = DurabilityQosPolicyKind::Persistent;
+    }),
+    (PolicyId::Presentation, |_, _, group| {
+        group.requested.presentation.access_scope = PresentationQosPolicyAccessScopeKind::Group;
+    }),
+    (PolicyId::Deadline, |_, reader, _| reader.deadline.period = short()),
+    (PolicyId::LatencyBudget, |writer, _, _| writer.latency_budget.duration = short()),
+    (PolicyId::Ownership, |writer, _, _| writer.ownership.kind = OwnershipQosPolicyKind::Exclusive),
+    (PolicyId::Liveliness, |_, reader, _| {
+        reader.liveliness.kind = LivelinessQosPolicyKind::ManualByTopic;
+    }),
+    (PolicyId::Reliability, |writer, reader, _| {
+        writer.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
+        reader.reliability.kind = ReliabilityQosPolicyKind::Reliable;
+    }),
+    (PolicyId::DestinationOrder, |_, reader, _| {
+        reader.destination_order.kind = DestinationOrderQosPolicyKind::BySourceTimestamp;
+    }),
+    (PolicyId::DataRepresentation, |writer, _, _| {
+        writer.representation.value = vec![DataRepresentationId::Xcdr2];
+    }),
+];
+
+/// A reader in one participant and a writer in another one, which are not matched because of one policy; and a second
+/// writer, which is.
+fn refuse(order: Order, (policy, change): (PolicyId, Change)) {
+    let meeting = Meeting::new();
+    let (ours, theirs) = (meeting.join(), meeting.join());
+    let (here, there) = (topic(&ours, order), topic(&theirs, order));
+    let (mut writer_qos, mut reader_qos) = (DataWriterQos::default(), DataReaderQos::default());
+    writer_qos.copy_from_topic_qos(&here.qos());
+    reader_qos.history.kind = dds_api::qos::HistoryQosPolicyKind::KeepAll;
+    let good_qos = writer_qos.clone();
+    let mut group = Group::default();
+    change(&mut writer_qos, &mut reader_qos, &mut group);
+    // What is offered by the second one.
+    let good_group = group.requested.presentation.clone();
+    let good_qos = DataWriterQos {
+        deadline: reader_qos.deadline.clone(),
+        liveliness: reader_qos.liveliness.clone(),
+        destination_order: reader_qos.destination_order.clone(),
+        ..good_qos
+    };
+    let publisher = ours.publisher().qos(&group.offered).create().unwrap();
+    let good_publisher = ours.publisher().presentation(good_group).create().unwrap();
+    let subscriber = theirs.subscriber().qos(&group.requested).create().unwrap();
+    let reader = subscriber.reader(&there).qos(&reader_qos).create().unwrap();
+    let writer = publisher.writer(&here).qos(&writer_qos).create().unwrap();
+    until("the reader is refused", || {
+        !writer.status_changes().is_empty() && !reader.status_changes().is_empty()
+    });
+    let offered = writer.offered_incompatible_qos_status();
+    let requested = reader.requested_incompatible_qos_status();
+    for status in [&offered, &requested] {
+        assert_eq!((status.total_count, status.total_count_change), (1, 1), "{policy}");
+        assert_eq!(status.last_policy_id, Some(policy));
+        assert!(status.last_reason.as_ref().unwrap().starts_with(policy.name()));
+    }
+    assert!(writer.status_changes().is_empty(), "it was read");
+    assert_eq!(reader.subscription_matched_status().total_count, 0);
+    assert_eq!((writer.matched_readers(), writer.matched_subscriptions()), (0, vec![]));
+    writer.write(&Mark::new(7)).unwrap();
+    if policy == PolicyId::Durability {
+        // There is nothing that this topic could give it.
+        return assert!(reader.take(.., Timeout::millis(50)).unwrap().is_empty());
+    }
+    let good = good_publisher.writer(&here).qos(&good_qos).create().unwrap();
+    good.wait_for_readers(1, SOON).unwrap();
+    good.write(&Mark::new(8)).unwrap();
+    let sample = reader.take_next(SOON).unwrap().unwrap();
+    assert_eq!(sample.number, 8, "{policy}, {order:?}");
+    until("both know", || !good.matched_subscriptions().is_empty());
+    assert_eq!(good.matched_subscriptions(), [reader.instance_handle()]);
+    assert_eq!(reader.matched_publications(), [good.instance_handle()]);
+    assert!(reader.take(.., Timeout::millis(20)).unwrap().is_empty());
+}
+
+#[test]
+fn a_request_that_is_not_met_is_a_match_refused() {
+    for case in REFUSALS {
+        refuse(Order::None, case);
+        refuse(Order::Atomic, case);
+    }
+}
+
+/// A deadline may change, and who was refused is matched then; and is lost again.
+#[test]
+fn policies_that_change_match_anew() {
+    for order in [Order::None, Order::Atomic] {
+        let meeting = Meeting::new();
+        let (ours, theirs) = (meeting.join(), meeting.join());
+        let writer = ours.writer(&topic(&ours, order)).create().unwrap();
+        let mut qos = DataReaderQos::default();
+        qos.deadline.period = short();
+        let reader = theirs.reader(&topic(&theirs, order)).qos(&qos).create().unwrap();
+        until("it is refused", || writer.offered_incompatible_qos_status().total_count == 1);
+        let mut offered = writer.qos();
+        offered.deadline.period = short();
+        writer.set_qos(&offered).unwrap();
+        assert_eq!(writer.qos(), offered);
+        writer.wait_for_readers(1, SOON).unwrap();
+        until("it is matched", || reader.subscription_matched_status().current_count == 1);
+        writer.write(&Mark::new(1)).unwrap();
+        assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 1);
+        offered.deadline.period = Duration::from_secs(1).into();
+        writer.set_qos(&offered).unwrap();
+        until("it is lost", || reader.subscription_matched_status().current_count == 0);
+        until("it is lost here too", || writer.matched_readers() == 0);
+        writer.write(&Mark::new(2)).unwrap();
+        let after = reader.take(.., Timeout::millis(50)).unwrap();
+        // That it has no writers any more is all that it is told.
+        assert!(after.into_iter().all(|sample| !sample.info().valid_data), "{order:?}");
+        assert_eq!(writer.offered_incompatible_qos_status().total_count, 2);
+    }
+}
+
+#[test]
+fn what_may_not_change_does_not() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = topic(&participant, Order::Atomic);
+    let writer = participant.writer(&topic).create().unwrap();
+    let mut qos = writer.qos();
+    qos.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
+    let error = writer.set_qos(&qos).unwrap_err();
+    assert!(matches!(error, DdsError::ImmutablePolicy(_)));
+    assert!(error.to_string().contains("RELIABILITY of a writer"), "{error}");
+    let reader = participant.reader(&topic).create().unwrap();
+    let mut qos = reader.qos();
+    qos.history.depth = 9;
+    assert!(matches!(reader.set_qos(&qos), Err(DdsError::ImmutablePolicy(_))));
+    let mut qos = reader.qos();
+    qos.time_based_filter.minimum_separation = Duration::from_secs(1).into();
+    qos.deadline.period = Duration::from_millis(1).into();
+    assert!(matches!(reader.set_qos(&qos), Err(DdsError::InconsistentPolicy(_))));
+    let publisher = participant.publisher().create().unwrap();
+    let mut qos = publisher.qos();
+    qos.presentation.coherent_access = true;
+    assert!(matches!(publisher.set_qos(&qos), Err(DdsError::ImmutablePolicy(_))));
+    let writer = publisher.writer(&topic).create().unwrap();
+    let Err(DdsError::PreconditionNotMet(why)) = publisher.clone().delete() else {
+        panic!("it has a writer")
+    };
+    assert!(why.contains("1 writers"), "{why}");
+    drop(writer);
+    publisher.delete().unwrap();
+    let mut qos = DataWriterQos::default();
+    qos.durability.kind = DurabilityQosPolicyKind::Transient;
+    let error = participant.writer(&topic).qos(&qos).create().err().unwrap();
+    assert!(error.to_string().contains("transient_local()"), "{error}");
+    qos.user_data.value = vec![0; 20_000];
+    qos.durability.kind = DurabilityQosPolicyKind::Volatile;
+    let error = participant.writer(&topic).qos(&qos).create().err().unwrap();
+    assert!(matches!(&error, DdsError::BadParameter(why) if why.contains("USER_DATA")), "{error}");
+}
+
+/// Others that say something else of a topic are told of at the topic.
+#[test]
+fn a_topic_that_others_mean_something_else_by_says_so() {
+    let meeting = Meeting::new();
+    let (ours, theirs) = (meeting.join(), meeting.join());
+    let here = topic(&ours, Order::Atomic);
+    let writer = ours.writer(&here).create().unwrap();
+    let there = topic(&theirs, Order::Kept);
+    let _readers = [(); 2].map(|()| theirs.reader(&there).create().unwrap());
+    let wait_set = WaitSet::new();
+    wait_set.attach(&here.status_condition()).unwrap();
+    wait_set.wait(SOON).unwrap();
+    until("both are counted", || {
+        here.status_changes().contains(StatusKind::InconsistentTopic)
+            && here.inconsistent_topic_status().total_count == 2
+    });
+    let status = here.inconsistent_topic_status();
+    assert!(status.last_reason.unwrap().contains("atomic there"));
+    assert_eq!(writer.publication_matched_status().total_count, 0);
+    assert!(here.status_changes().is_empty());
+}
+
+/// Matches are counted as they come and go, also with the process that they are in; and status conditions tell.
+#[test]
+fn matches_are_counted_as_they_come_and_go() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = topic(&participant, Order::Atomic);
+    let writer = participant.writer(&topic).create().unwrap();
+    let condition = writer.status_condition();
+    assert_eq!(condition.enabled_statuses(), StatusMask::ALL);
+    condition.set_enabled_statuses(StatusKind::PublicationMatched);
+    let wait_set = WaitSet::new();
+    wait_set.attach(&condition).unwrap();
+    let own = Arc::new(participant.reader(&topic).create().unwrap());
+    assert!(wait_set.wait(SOON).unwrap().contains(condition.as_ref()));
+    let status = writer.publication_matched_status();
+    assert_eq!((status.total_count, status.current_count), (1, 1));
+    assert_eq!(status.last_subscription_handle, Some(own.instance_handle()));
+    assert!(!condition.trigger_value());
+    let mut actor = Actor::start(module_path!(), "reader", &meeting, 0);
+    assert_eq!(actor.hear(), "ready");
+    wait_set.wait(SOON).unwrap();
+    let status = writer.publication_matched_status();
+    assert_eq!((status.total_count_change, status.current_count_change), (1, 1));
+    assert_eq!(writer.matched_subscriptions().len(), 2);
+    actor.kill();
+    wait_set.wait(SOON).unwrap();
+    let status = writer.publication_matched_status();
+    assert_eq!((status.total_count, status.current_count), (2, 1));
+    assert_eq!((status.total_count_change, status.current_count_change), (0, -1));
+    let of_own = own.status_condition();
+    of_own.set_enabled_statuses(StatusKind::DataAvailable);
+    assert!(!of_own.trigger_value());
+    wait_set.attach(&of_own).unwrap();
+    writer.write(&Mark::new(1)).unwrap();
+    assert!(wait_set.wait(SOON).unwrap().contains(of_own.as_ref()));
+    assert!(own.status_changes().contains(StatusKind::DataAvailable));
+    own.take_next(SOON).unwrap().unwrap();
+    assert!(!own.status_changes().contains(StatusKind::DataAvailable));
+    drop(own);
+    wait_set.wait(SOON).unwrap();
+    assert_eq!(writer.publication_matched_status().current_count, 0);
+}
+
+/// A second writer writes in the memory of the first one, and may do so before anybody has heard of it: its samples wait
+/// until all know what it offers.
+#[test]
+fn nobody_gets_samples_of_a_writer_before_it_is_known_what_it_offers() {
+    let meeting = Meeting::new();
+    let (ours, theirs) = (meeting.join(), meeting.join());
+    let (here, there) = (topic(&ours, Order::Atomic), topic(&theirs, Order::Atomic));
+    let reader = theirs.reader(&there).create().unwrap();
+    let first = ours.writer(&here).create().unwrap();
+    first.wait_for_readers(1, SOON).unwrap();
+    let mut expected = Vec::new();
+    for round in 0..200_u64 {
+        let is_good = round % 3 == 0;
+        let next = ours.writer(&here);
+        let next = if is_good { next } else { next.ownership_strength(round as i32) };
+        let next = next.create().unwrap();
+        next.write(&Mark::new(round)).unwrap();
+        expected.extend(is_good.then_some(round));
+    }
+    first.write(&Mark::last(200)).unwrap();
+    expected.push(200);
+    let mut got = Vec::new();
+    while got.last() != Some(&200) {
+        let sample = reader.take_next(PATIENCE).unwrap().expect("the last one comes");
+        got.push(sample.number);
+    }
+    assert_eq!(got, expected);
+}
+
+/// A reader that comes when such a writer is gone already treats what it wrote as others do.
+#[test]
+fn what_a_writer_offered_is_remembered_when_it_is_gone() {
+    let meeting = Meeting::new();
+    let (ours, theirs) = (meeting.join(), meeting.join());
+    let here = topic(&ours, Order::Kept);
+    let first = ours.writer(&here).create().unwrap();
+    let exclusive = ours.writer(&here).ownership_strength(3).create().unwrap();
+    exclusive.write(&Mark::new(1)).unwrap();
+    first.write(&Mark::new(2)).unwrap();
+    drop(exclusive);
+    let reader = theirs.reader(&topic(&theirs, Order::Kept)).create().unwrap();
+    reader.wait_for_historical_data(SOON).unwrap();
+    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 2);
+    let owner = theirs.reader(&topic(&theirs, Order::Kept)).exclusive_ownership().create().unwrap();
+    owner.wait_for_historical_data(SOON).unwrap();
+    assert_eq!(owner.take_next(SOON).unwrap().unwrap().number, 1);
+    // Its writer is no more, which is told, and nothing else.
+    let rest: Vec<_> = owner.take(.., SOON).unwrap().collect();
+    assert!(rest.len() == 1 && !rest[0].info().valid_data);
+    assert!(owner.take(.., Timeout::millis(20)).unwrap().is_empty());
+}
+
+/// What a writer has left is for whom it was written for, also when its participant is gone before anybody took it: for readers that
+/// request what it offered, and for no others.
+#[test]
+fn what_a_gone_participant_has_left_is_given_by_what_was_offered() {
+    for order in [Order::Atomic, Order::Kept] {
+        let meeting = Meeting::new();
+        let (ours, theirs) = (meeting.join(), meeting.join());
+        let (here, there) = (topic(&ours, order), topic(&theirs, order));
+        let owner = ours.writer(&here).ownership_strength(3).create().unwrap();
+        let mut quick = DataWriterQos::default();
+        quick.copy_from_topic_qos(&here.qos());
+        quick.deadline.period = Duration::from_secs(100).into();
+        let mut asks = DataReaderQos::default();
+        asks.copy_from_topic_qos(&there.qos());
+        asks.history.kind = dds_api::qos::HistoryQosPolicyKind::KeepAll;
+        asks.deadline = quick.deadline.clone();
+        let quick = ours.writer(&here).qos(&quick).create().unwrap();
+        let anybody = theirs.reader(&there).create().unwrap();
+        let of_owners = || theirs.reader(&there).exclusive_ownership().create().unwrap();
+        let asking = || theirs.reader(&there).qos(&asks).create().unwrap();
+        let early = [anybody, of_owners(), asking()];
+        owner.wait_for_readers(1, SOON).unwrap();
+        quick.wait_for_readers(1, SOON).unwrap();
+        early.iter().for_each(|reader| reader.wait_for_writers(1, SOON).unwrap());
+        (0..3).for_each(|number| owner.write(&Mark::new(number)).unwrap());
+        (3..6).for_each(|number| quick.write(&Mark::new(number)).unwrap());
+        quick.wait_for_acknowledgments(SOON).unwrap();
+        drop((owner, quick, here, ours));
+        until("they are alone", || theirs.view().1 == 1);
+        let taken = |reader: &DataReader<Mark>| -> Vec<u64> {
+            let all = reader.take(.., SOON).unwrap();
+            all.filter(|mark| mark.info().valid_data).map(|mark| mark.number).collect()
+        };
+        assert_eq!(early.each_ref().map(taken), [[3, 4, 5], [0, 1, 2], [3, 4, 5]], "{order:?}");
+        if order == Order::Kept {
+            let late = [of_owners(), asking()];
+            late.iter().for_each(|reader| reader.wait_for_historical_data(SOON).unwrap());
+            assert_eq!(late.each_ref().map(taken), [[0, 1, 2], [3, 4, 5]]);
+        }
+    }
+}
+
+/// Writers and readers of a publisher or subscriber have its default policies.
+#[test]
+fn groups_have_defaults_for_what_is_made_in_them() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = topic(&participant, Order::Atomic);
+    let publisher: Publisher = participant.publisher().group_data(*b"left wing").create().unwrap();
+    let mut qos = DataWriterQos::default();
+    qos.user_data.value = b"engine".to_vec();
+    publisher.set_default_writer_qos(Some(qos.clone())).unwrap();
+    let writer = publisher.writer(&topic).create().unwrap();
+    assert_eq!(writer.qos(), qos);
+    assert_eq!(publisher.writers(), [writer.instance_handle()]);
+    let of_it = writer.publisher().unwrap();
+    assert_eq!(of_it.instance_handle(), publisher.instance_handle());
+    assert_eq!(of_it.qos().group_data.value, b"left wing");
+    let subscriber: Subscriber = participant.subscriber().create().unwrap();
+    let mut qos = DataReaderQos::default();
+    qos.history.depth = 3;
+    subscriber.set_default_reader_qos(Some(qos.clone())).unwrap();
+    let reader = subscriber.reader(&topic).create().unwrap();
+    assert_eq!(reader.qos(), qos);
+    assert_eq!(subscriber.readers(), [reader.instance_handle()]);
+    qos.history.depth = 0;
+    assert!(subscriber.set_default_reader_qos(Some(qos)).is_err());
+    writer.wait_for_readers(1, SOON).unwrap();
+    writer.write(&Mark::new(1)).unwrap();
+    publisher.wait_for_acknowledgments(SOON).unwrap();
+    assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 1);
+}

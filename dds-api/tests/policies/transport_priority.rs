@@ -1,0 +1,147 @@
+//! TRANSPORT_PRIORITY: what has a greater one goes first (I-241).
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+
+use crate::levels::at_level;
+use crate::support::{Actor, Mark, Meeting, SOON, join, listen, role, say, until};
+use dds_api::infrastructure::{DataReaderListener, StatusKind};
+use dds_api::prelude::*;
+
+/// Topics in the order in which both sides make them, with their levels and priorities.
+const TOPICS: [(&str, &str, i32); 5] = [
+    ("Maintenance", "unordered", -5),
+    ("State", "atomic", 0),
+    ("Position", "unordered", 0),
+    ("Command", "atomic", 7),
+    ("Alarm", "unordered", 90),
+];
+
+fn topic(participant: &DomainParticipant, (name, level, _): (&str, &str, i32)) -> Topic<Mark> {
+    at_level(participant.topic::<Mark>(name), level)
+}
+
+/// A topic whose listener holds all others up, before any of them is called.
+const GATE: (&str, &str, i32) = ("Gate", "unordered", 1000);
+
+/// Says that it was called, and comes back when it is let go.
+struct Gate(Receiver<()>);
+
+impl DataReaderListener<Mark> for Gate {
+    fn on_data_available(&mut self, reader: &DataReader<Mark>) {
+        if reader.take(.., Timeout::NOW).into_iter().flatten().count() > 0 {
+            say("held");
+            self.0.recv().unwrap();
+        }
+    }
+}
+
+/// Notes whose listener was called.
+struct Note(Arc<Mutex<Vec<String>>>);
+
+impl DataReaderListener<Mark> for Note {
+    fn on_data_available(&mut self, reader: &DataReader<Mark>) {
+        let count = reader.take(.., Timeout::NOW).into_iter().flatten().count();
+        if count > 0 {
+            self.0.lock().unwrap().push(reader.topic().name().to_owned());
+        }
+    }
+}
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "listener" => act_listener(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Says whose listeners were called, in which order, whenever all were held up and let go.
+fn act_listener(folder: &Path) {
+    let (participant, called) = (join(folder), Arc::<Mutex<Vec<String>>>::default());
+    let readers = TOPICS.map(|each| {
+        let reader = participant.reader(&topic(&participant, each)).create().unwrap();
+        reader.set_listener(Note(Arc::clone(&called)), StatusKind::DataAvailable).unwrap();
+        reader
+    });
+    let (let_go, gate) = channel();
+    let held = participant.reader(&topic(&participant, GATE)).create().unwrap();
+    held.set_listener(Gate(gate), StatusKind::DataAvailable).unwrap();
+    until("all writers are there", || {
+        readers.iter().chain([&held]).all(|reader| reader.matched_writers() == 1)
+    });
+    say("ready");
+    while listen().is_some() {
+        let_go.send(()).unwrap();
+        until("all were called", || called.lock().unwrap().len() == TOPICS.len());
+        say(&std::mem::take(&mut *called.lock().unwrap()).join(" "));
+    }
+}
+
+/// Writes one sample to each topic while the listeners of the other process are held up, and says in which order they are called.
+fn order_of_calls(
+    actor: &mut Actor,
+    (gate, writers): (&DataWriter<Mark>, &[DataWriter<Mark>]),
+    number: u64,
+) -> String {
+    gate.write(&Mark::new(number)).unwrap();
+    assert_eq!(actor.hear(), "held");
+    writers.iter().for_each(|writer| writer.write(&Mark::new(number)).unwrap());
+    writers.iter().for_each(|writer| writer.wait_for_acknowledgments(SOON).unwrap());
+    actor.tell("go on");
+    actor.hear()
+}
+
+#[test]
+fn what_has_the_greatest_goes_first_in_another_process() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let writer = |each: (&'static str, &str, i32)| {
+        let writer = participant.writer(&topic(&participant, each)).transport_priority(each.2);
+        writer.create().unwrap()
+    };
+    let (gate, writers) = (writer(GATE), TOPICS.map(writer));
+    let mut actor = Actor::start(module_path!(), "listener", &meeting, 0);
+    assert_eq!(actor.hear(), "ready");
+    let all = writers.iter().chain([&gate]);
+    all.for_each(|writer| writer.wait_for_readers(1, SOON).unwrap());
+    for number in 0..10 {
+        let order = order_of_calls(&mut actor, (&gate, &writers), number);
+        assert_eq!(order, "Alarm Command State Position Maintenance", "round {number}");
+    }
+    // It may change.
+    let mut qos = writers[0].qos();
+    qos.transport_priority.value = 100;
+    writers[0].set_qos(&qos).unwrap();
+    let mut qos = writers[4].qos();
+    qos.transport_priority.value = 0;
+    writers[4].set_qos(&qos).unwrap();
+    until("that is known", || {
+        order_of_calls(&mut actor, (&gate, &writers), 77)
+            == "Maintenance Command State Position Alarm"
+    });
+    for number in 0..10 {
+        let order = order_of_calls(&mut actor, (&gate, &writers), number);
+        assert_eq!(order, "Maintenance Command State Position Alarm", "round {number}");
+    }
+    actor.finish();
+    drop((gate, writers, participant));
+    meeting.assert_empty();
+}
+
+/// The topic says it for its writers.
+#[test]
+fn a_writer_has_that_of_its_topic_unless_it_says_another() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Mark>("Alarm").transport_priority(40).create().unwrap();
+    let usual = participant.writer(&topic).create().unwrap();
+    let other = participant.writer(&topic).transport_priority(-3).create().unwrap();
+    let value = |writer: &DataWriter<Mark>| writer.qos().transport_priority.value;
+    assert_eq!([value(&usual), value(&other)], [40, -3]);
+    drop((usual, other, topic, participant));
+    meeting.assert_empty();
+}

@@ -1,0 +1,147 @@
+//! Exclusive ownership goes from one writer to the next at the same sample for all readers (I-145), whenever they look and
+//! whenever they came.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::support::{Actor, Meeting, SOON, role, say, seed, until};
+use dds_api::prelude::*;
+use dds_api::subscription::InstanceState;
+
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+struct Command {
+    #[dds(key)]
+    actuator: u32,
+    /// The strength of the writer.
+    from: u64,
+    number: u64,
+}
+
+/// How a topic delivers, by what tells its actors of that.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum How {
+    Atomic,
+    Kept,
+    Durable,
+}
+
+const ALL: [How; 3] = [How::Atomic, How::Kept, How::Durable];
+
+impl How {
+    fn join(self, folder: &Path, name: &str) -> DomainParticipant {
+        let mut config = ParticipantConfig::new().runtime_dir(folder);
+        if self == How::Durable {
+            let logs = folder.parent().unwrap().join("logs").join(name);
+            std::fs::create_dir_all(&logs).unwrap();
+            config = config.log_folder(logs);
+        }
+        DomainParticipant::with_config(0, config).unwrap()
+    }
+
+    fn topic(self, participant: &DomainParticipant) -> Topic<Command> {
+        let topic = participant.topic("Commands").exclusive_ownership();
+        let topic = match self {
+            How::Atomic => topic.atomic(),
+            How::Kept => topic.transient_local().keep_all(),
+            How::Durable => topic.persistent().keep_all().durable_first(),
+        };
+        topic.create().unwrap()
+    }
+
+    fn reader(self, participant: &DomainParticipant) -> DataReader<Command> {
+        let reader = participant.reader(&self.topic(participant)).exclusive_ownership();
+        reader.keep_all().create().unwrap()
+    }
+}
+
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    let strength = seed() / 10;
+    let how = ALL[(seed() % 10) as usize];
+    assert_eq!(role, "writer");
+    let participant = how.join(&folder, &format!("writer{strength}"));
+    let writer = participant.writer(&how.topic(&participant)).ownership_strength(strength as i32);
+    let writer = writer.max_blocking_time(SOON).create().unwrap();
+    writer.wait_for_readers(2, SOON).unwrap();
+    for number in 0.. {
+        writer.write(&Command { actuator: 1, from: strength, number }).unwrap();
+        if number == 0 {
+            say("writes");
+        }
+        std::thread::sleep(Duration::from_micros(300));
+    }
+}
+
+/// What is shown is what the owners said.
+fn take_into(seen: &mut Vec<(u64, u64)>, reader: &DataReader<Command>) {
+    let samples = reader.take(.., Timeout::millis(1)).unwrap();
+    let said = samples.filter(|sample| sample.info().valid_data);
+    seen.extend(said.map(|sample| (sample.from, sample.number)));
+}
+
+/// Whether nobody writes any more, and all that was written has come.
+fn take_to_the_end(reader: &DataReader<Command>) -> Vec<(u64, u64)> {
+    let (mut seen, mut is_over) = (Vec::new(), false);
+    until("the last writer is lost", || {
+        for sample in reader.take(.., Timeout::millis(1)).unwrap() {
+            is_over = sample.info().instance_state == InstanceState::NotAliveNoWriters;
+            if sample.info().valid_data {
+                seen.push((sample.from, sample.number));
+            }
+        }
+        is_over
+    });
+    seen
+}
+
+/// Writers that are stronger and stronger come, and are killed; each time the weakest commands again. One reader looks all
+/// the time, one only in the end, and one comes when it is nearly over.
+fn is_handed_over_at_one_place(how: How) {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let [eager, lazy] = ["eager", "lazy"].map(|name| how.join(&folder, name));
+    let (eager, lazy) = (how.reader(&eager), how.reader(&lazy));
+    let code = |strength: u64| strength * 10 + how as u64;
+    let mut weak = Actor::start(module_path!(), "writer", &meeting, code(1));
+    assert_eq!(weak.hear(), "writes");
+    let mut seen = Vec::new();
+    for strength in 2..6 {
+        let mut strong = Actor::start(module_path!(), "writer", &meeting, code(strength));
+        assert_eq!(strong.hear(), "writes");
+        let mut is_last = |strength| {
+            take_into(&mut seen, &eager);
+            seen.last().is_some_and(|(from, _)| *from == strength)
+        };
+        until("the stronger one commands", || is_last(strength));
+        strong.kill();
+        until("the weak one commands again", || is_last(1));
+    }
+    let late = (how != How::Atomic).then(|| how.join(&folder, "late"));
+    let late = late.map(|late| {
+        let late = how.reader(&late);
+        late.wait_for_historical_data(SOON).unwrap();
+        late
+    });
+    weak.kill();
+    seen.extend(take_to_the_end(&eager));
+    assert_eq!(take_to_the_end(&lazy), seen, "{how:?}: who looks in the end");
+    if let Some(late) = late {
+        assert_eq!(take_to_the_end(&late), seen, "{how:?}: who comes in the end");
+    }
+}
+
+#[test]
+fn ownership_of_an_atomic_topic_is_handed_over_at_the_same_sample_everywhere() {
+    is_handed_over_at_one_place(How::Atomic);
+}
+
+#[test]
+fn ownership_of_a_topic_that_is_kept_is_handed_over_at_the_same_sample_everywhere() {
+    is_handed_over_at_one_place(How::Kept);
+}
+
+#[test]
+fn ownership_of_what_is_durable_first_is_handed_over_at_the_same_sample_everywhere() {
+    is_handed_over_at_one_place(How::Durable);
+}

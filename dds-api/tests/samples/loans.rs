@@ -1,0 +1,72 @@
+//! Loans that are given back make room for others, who may be asleep; and what plain samples leave in memory.
+
+use std::mem::{MaybeUninit, offset_of};
+use std::time::Duration;
+
+use crate::support::{Mark, Meeting, SOON};
+use dds_api::prelude::*;
+
+#[test]
+fn a_write_that_waits_for_room_is_woken_by_a_loan_that_is_dropped() {
+    const TOO_LONG: Timeout = Timeout::secs(5);
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Mark>("Marks").create().unwrap();
+    let writer = participant.writer(&topic).memory(4096).in_flight(2);
+    let writer = writer.max_blocking_time(TOO_LONG).create().unwrap();
+    for _ in 0..3 {
+        let loans = [writer.loan().unwrap(), writer.loan().unwrap()];
+        std::thread::scope(|scope| {
+            let writing = scope.spawn(|| writer.write(&Mark::new(1)));
+            // Long enough for it to be asleep in most runs; in no other can it fail.
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(!writing.is_finished());
+            drop(loans);
+            writing.join().unwrap().unwrap();
+        });
+    }
+}
+
+/// Has padding behind `first`.
+#[derive(DdsType, Clone, Debug, Default)]
+#[repr(C)]
+struct Padded {
+    first: u8,
+    second: u64,
+}
+
+/// The bytes of a sample, padding and all.
+fn bytes_of(sample: &Padded) -> Vec<u8> {
+    let first = (&raw const *sample).cast::<u8>();
+    // SAFETY: the sample lies in shared memory of which every byte was written by the kernel or by its writer.
+    (0..size_of::<Padded>()).map(|at| unsafe { first.add(at).read_volatile() }).collect()
+}
+
+#[test]
+fn padding_of_plain_samples_shows_nothing_of_their_writer() {
+    const PADDING: std::ops::Range<usize> = 1..offset_of!(Padded, second);
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic::<Padded>("Padded").create().unwrap();
+    let reader = participant.reader(&topic).create().unwrap();
+    let writer = participant.writer(&topic).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let mut secret = MaybeUninit::<Padded>::uninit();
+    // SAFETY: every bit pattern is a `Padded`.
+    let secret = unsafe {
+        secret.as_mut_ptr().write_bytes(0x55, 1);
+        secret.assume_init_ref()
+    };
+    writer.write(secret).unwrap();
+    let taken = reader.take_next(SOON).unwrap().unwrap();
+    assert_eq!((taken.first, taken.second), (0x55, 0x5555_5555_5555_5555));
+    assert!(bytes_of(&taken)[PADDING].iter().all(|byte| *byte == 0), "{:x?}", bytes_of(&taken));
+    let mut loan = writer.loan_as_left().unwrap();
+    let place: *mut Padded = &mut *loan;
+    // SAFETY: the place is the loan's, and every bit pattern is a `Padded`.
+    unsafe { place.write_bytes(0x77, 1) };
+    loan.publish().unwrap();
+    let taken = reader.take_next(SOON).unwrap().unwrap();
+    assert_eq!(taken.first, 0x77);
+    assert!(bytes_of(&taken)[PADDING].iter().all(|byte| *byte == 0), "{:x?}", bytes_of(&taken));
+}

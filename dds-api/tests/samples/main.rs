@@ -1,0 +1,18 @@
+//! How samples are written, read and taken, and in which order.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod atomic;
+mod content_filter;
+mod handover;
+mod held_samples;
+mod instances;
+mod loans;
+mod multi_topic;
+mod passing;
+mod reading;
+mod taking;
+mod unattended;

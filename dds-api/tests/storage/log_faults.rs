@@ -1,0 +1,487 @@
+//! Folders of logs that are not as they should be: missing, no folder, not to be written, of another format, removed or
+//! without room while they are written. In processes of their own: each says what is wrong, where, and what to do, none ends by it,
+//! and the topic goes on or waits as it says.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::support::{Actor, Meeting, SOON, listen, role, say, until};
+use dds_api::infrastructure::LogCondition;
+use dds_api::prelude::*;
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+/// A sample that fills a file soon.
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+struct Block {
+    number: u64,
+    rest: [u64; 500],
+}
+
+fn block(number: u64) -> Block {
+    Block { number, rest: [!number; 500] }
+}
+
+/// Where actors keep their logs is in this file.
+fn named_in(folder: &Path) -> PathBuf {
+    folder.with_file_name("log-folder")
+}
+
+fn join(folder: &Path) -> DdsResult<DomainParticipant> {
+    let logs = std::fs::read_to_string(named_in(folder)).unwrap();
+    let config = ParticipantConfig::new().runtime_dir(folder).log_folder(logs);
+    DomainParticipant::with_config(0, config)
+}
+
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "opens" => match join(&folder) {
+            Ok(_) => say("open"),
+            Err(error) => say(&error.to_string()),
+        },
+        "keeps" => act_keeper(&folder, false),
+        "detaches" => act_keeper(&folder, true),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+fn blocks(participant: &DomainParticipant, detaches: bool) -> Topic<Block> {
+    let topic = participant.topic::<Block>("Blocks").persistent();
+    if detaches { topic.detach_full_logs() } else { topic }.create().unwrap()
+}
+
+/// Keeps a log of a topic, and does what it is told.
+fn act_keeper(folder: &Path, detaches: bool) {
+    let participant = join(folder).unwrap();
+    let topic = blocks(&participant, detaches);
+    let reader = participant.reader(&topic).create().unwrap();
+    let writer = participant.writer(&topic).memory(1 << 20).in_flight(64);
+    let writer = writer.max_blocking_time(Duration::from_millis(300)).create().unwrap();
+    say("here");
+    let mut written = 0;
+    while let Some(told) = listen() {
+        let (word, count) = told.split_once(' ').unwrap_or((&told, "0"));
+        let count: u64 = count.parse().unwrap();
+        match word {
+            "begin" => match reader.wait_for_historical_data(Timeout::millis(count)) {
+                Ok(()) => say("begun"),
+                Err(error) => say(&format!("not begun: {error}")),
+            },
+            "write" => {
+                let begin = written;
+                let held_up = loop {
+                    if written == begin + count {
+                        break None;
+                    }
+                    while reader.take_next(Timeout::NOW).unwrap().is_some() {}
+                    match writer.write(&block(written)) {
+                        Ok(()) => written += 1,
+                        Err(error) => break Some(error),
+                    }
+                };
+                let why = held_up.map_or(String::new(), |error| format!(": {error}"));
+                say(&format!("wrote {}{why}", written - begin));
+            }
+            "sync" => match writer.wait_for_acknowledgments(Timeout::millis(count)) {
+                Ok(()) => say("durable"),
+                Err(error) => say(&format!("not durable: {error}")),
+            },
+            "status" => {
+                let status = topic.storage_status().unwrap();
+                let log = match status.log {
+                    Some(LogCondition::Failed(why)) => format!("failed: {why}"),
+                    other => format!("{other:?}"),
+                };
+                let full = status.full_logs.join(", ");
+                say(&format!(
+                    "{} logs, {log}{}{full}",
+                    status.logs,
+                    if full.is_empty() { "" } else { ", full: " }
+                ));
+            }
+            "kept" => {
+                let status = topic.storage_status().unwrap();
+                say(&format!("{} samples, {} durable", status.samples, status.durable));
+            }
+            "limit" => {
+                let limit = (count > 0).then_some(count);
+                let limits = rustix::process::Rlimit {
+                    current: limit,
+                    maximum: getrlimit(Resource::Fsize).maximum,
+                };
+                setrlimit(Resource::Fsize, limits).unwrap();
+                say("limited");
+            }
+            _ => break,
+        }
+    }
+    drop((reader, writer, topic, participant));
+    say("gone");
+}
+
+/// Actors that keep their logs in this folder, whatever is there.
+struct Stage {
+    meeting: Meeting,
+    logs: PathBuf,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let meeting = Meeting::new();
+        let logs = meeting.runtime_dir().with_file_name("logs");
+        let stage = Stage { meeting, logs: logs.clone() };
+        stage.keep_in(&logs);
+        stage
+    }
+
+    fn keep_in(&self, folder: &Path) {
+        let text = folder.to_str().unwrap();
+        std::fs::write(named_in(&self.meeting.runtime_dir()), text).unwrap();
+    }
+
+    /// What a process says that makes a participant, and goes.
+    fn opens(&self) -> String {
+        let mut actor = Actor::start(module_path!(), "opens", &self.meeting, 0);
+        let said = actor.hear();
+        actor.finish();
+        said
+    }
+
+    fn start(&self, role: &str) -> Actor {
+        let mut actor = Actor::start(module_path!(), role, &self.meeting, 0);
+        assert_eq!(actor.hear(), "here");
+        actor
+    }
+
+    /// The folder of the only process that has kept logs here.
+    fn folder(&self) -> PathBuf {
+        self.logs.join("domain-0").join("0")
+    }
+
+    fn end(self) {
+        let _ = std::fs::remove_dir_all(&self.logs);
+        self.meeting.clean_logs();
+        self.meeting.assert_empty();
+    }
+}
+
+fn ask(actor: &mut Actor, what: &str) -> String {
+    actor.tell(what);
+    actor.hear()
+}
+
+fn leave(mut actor: Actor) {
+    assert_eq!(ask(&mut actor, "leave"), "gone");
+    actor.finish();
+}
+
+#[track_caller]
+fn says(said: &str, words: &[&str]) {
+    words.iter().for_each(|word| assert!(said.contains(word), "no `{word}` in: {said}"));
+}
+
+/// Makes a file one of another format: its sum is what nobody here computes.
+fn reformat(file: &Path) -> Vec<u8> {
+    let mut bytes = std::fs::read(file).unwrap();
+    bytes[8..12].copy_from_slice(&9_u32.to_le_bytes());
+    bytes[12] ^= 0x55;
+    std::fs::write(file, &bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_folder_in_which_nothing_can_be_kept_is_an_error_that_says_why() {
+    let stage = Stage::new();
+    let (logs, home) = (stage.logs.clone(), stage.logs.join("domain-0"));
+    let (in_words, folder) = (logs.display().to_string(), stage.folder());
+    says(&stage.opens(), &["no logs can be kept", &in_words, "it is not there", "make it first"]);
+    std::fs::write(&logs, "a file").unwrap();
+    says(&stage.opens(), &[&in_words, "it is not a folder", "name a folder"]);
+    stage.keep_in(&logs.join("below"));
+    says(&stage.opens(), &["logs/below", "it is not a folder"]);
+    stage.keep_in(&logs);
+    std::fs::remove_file(&logs).unwrap();
+    std::fs::create_dir(&logs).unwrap();
+    std::fs::write(&home, "a file").unwrap();
+    says(&stage.opens(), &["logs/domain-0: it is not a folder"]);
+    std::fs::remove_file(&home).unwrap();
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(&folder, "a file").unwrap();
+    says(&stage.opens(), &["logs/domain-0/0: it is not a folder"]);
+    std::fs::remove_file(&folder).unwrap();
+    assert_eq!(stage.opens(), "open");
+
+    let identity = folder.join("identity");
+    let good = std::fs::read(&identity).unwrap();
+    let bad = reformat(&identity);
+    says(&stage.opens(), &["logs/domain-0/0/identity is of format 9", "use the program"]);
+    assert_eq!(std::fs::read(&identity).unwrap(), bad, "it is left as it is");
+    std::fs::write(&identity, &good[..20]).unwrap();
+    says(&stage.opens(), &["logs/domain-0/0/identity does not begin", "bring it back"]);
+    std::fs::remove_file(&identity).unwrap();
+    says(&stage.opens(), &["logs/domain-0/0 has logs", "identity", "bring it back"]);
+    let other = logs.join("domain-1");
+    std::fs::write(&identity, &good).unwrap();
+    assert_eq!(stage.opens(), "open");
+    std::fs::rename(&home, &other).unwrap();
+    let config = ParticipantConfig::new().runtime_dir(stage.meeting.runtime_dir());
+    let refused = DomainParticipant::with_config(1, config.log_folder(&logs)).err().unwrap();
+    says(&refused.to_string(), &["logs/domain-1/0 is of group", "another folder"]);
+    stage.end();
+}
+
+/// Where not even root may make a folder.
+#[test]
+fn a_folder_that_may_only_be_read_is_said_to_be() {
+    let stage = Stage::new();
+    stage.keep_in(Path::new("/sys"));
+    says(&stage.opens(), &["/sys/domain-0", "it may only be read", "name another place"]);
+    stage.end();
+}
+
+/// A log that another version has written is not touched, and nothing begins without it.
+#[test]
+fn a_log_of_another_format_is_left_as_it_is() {
+    for views in [false, true] {
+        let stage = Stage::new();
+        std::fs::create_dir(&stage.logs).unwrap();
+        let mut keeper = stage.start("keeps");
+        assert_eq!(ask(&mut keeper, "begin 60000"), "begun");
+        assert_eq!(ask(&mut keeper, "write 20"), "wrote 20");
+        assert_eq!(ask(&mut keeper, "sync 60000"), "durable");
+        leave(keeper);
+        let files = std::fs::read_dir(stage.folder()).unwrap().map(|file| file.unwrap().path());
+        let is_it = |file: &PathBuf| {
+            let name = file.file_name().unwrap().to_str().unwrap();
+            name.ends_with(".log") && name.starts_with(&"0".repeat(32)) == views
+        };
+        let file = files.filter(is_it).max().unwrap();
+        let bytes = reformat(&file);
+        let mut keeper = stage.start("keeps");
+        let why = ["takes nothing more", "format"];
+        until("it says so", || ask(&mut keeper, "status").contains("failed"));
+        let said = ask(&mut keeper, "status");
+        match views {
+            false => says(&said, &["logs/domain-0/0/", "is of format 9", "use the program"]),
+            true => says(&said, &["log of views", "logs/domain-0/0", "squall log verify"]),
+        }
+        let said = ask(&mut keeper, "begin 200");
+        says(&said, &["not begun", "waits for", "takes nothing more"]);
+        assert!(views || said.contains(why[1]), "{said}");
+        leave(keeper);
+        assert_eq!(std::fs::read(&file).unwrap(), bytes, "it is left as it is");
+        stage.end();
+    }
+}
+
+/// What is written where somebody has removed it is not called durable, whatever the topic does with full disks: it goes on without
+/// the log, and says so, until somebody keeps one again.
+#[test]
+fn a_folder_that_is_removed_while_it_is_written_is_noticed() {
+    for role in ["keeps", "detaches"] {
+        let stage = Stage::new();
+        std::fs::create_dir(&stage.logs).unwrap();
+        let mut keeper = stage.start(role);
+        assert_eq!(ask(&mut keeper, "begin 60000"), "begun");
+        assert_eq!(ask(&mut keeper, "write 100"), "wrote 100");
+        assert_eq!(ask(&mut keeper, "sync 60000"), "durable");
+        keeper.tell("write 500");
+        std::fs::remove_dir_all(&stage.logs).unwrap();
+        assert_eq!(keeper.hear(), "wrote 500");
+        until("it is noticed", || {
+            assert_eq!(ask(&mut keeper, "write 1"), "wrote 1");
+            ask(&mut keeper, "status").starts_with("0 logs, failed")
+        });
+        let said = ask(&mut keeper, "status");
+        says(&said, &["logs/domain-0/0", "removed", "start again"]);
+        let said = ask(&mut keeper, "sync 100");
+        says(
+            &said,
+            &["not durable", "takes nothing more", "removed", "Nobody keeps", "squall store"],
+        );
+        assert_eq!(ask(&mut keeper, "write 100"), "wrote 100", "the topic goes on");
+        // Somebody else keeps one.
+        let (folder, here) = (stage.meeting.runtime_dir(), stage.logs.with_file_name("here"));
+        std::fs::create_dir(&here).unwrap();
+        let config = ParticipantConfig::new().runtime_dir(&folder).log_folder(&here);
+        let other = DomainParticipant::with_config(0, config).unwrap();
+        let topic = blocks(&other, role == "detaches");
+        let reader = other.reader(&topic).create().unwrap();
+        reader.wait_for_historical_data(SOON).unwrap();
+        until("it keeps a log", || topic.storage_status().is_some_and(|it| it.logs == 1));
+        assert_eq!(ask(&mut keeper, "write 1"), "wrote 1");
+        assert_eq!(ask(&mut keeper, "sync 60000"), "durable");
+        leave(keeper);
+        drop((reader, topic, other));
+        std::fs::remove_dir_all(here).unwrap();
+        stage.end();
+    }
+}
+
+/// A file that may not become longer is a disk that is full: the topic waits for room, or goes on without the log, as it says.
+#[test]
+fn a_limit_of_the_length_of_files_is_a_full_disk() {
+    for (role, shown) in [("keeps", "Some(Full)"), ("detaches", "0 logs, Some(Detached)")] {
+        let stage = Stage::new();
+        std::fs::create_dir(&stage.logs).unwrap();
+        let mut keeper = stage.start(role);
+        assert_eq!(ask(&mut keeper, "begin 60000"), "begun");
+        assert_eq!(ask(&mut keeper, "write 10"), "wrote 10");
+        assert_eq!(ask(&mut keeper, "sync 60000"), "durable");
+        assert_eq!(ask(&mut keeper, "limit 200000"), "limited");
+        until("it is full", || {
+            assert!(ask(&mut keeper, "write 20").starts_with("wrote"));
+            ask(&mut keeper, "status").ends_with(shown)
+        });
+        let said = ask(&mut keeper, "sync 100");
+        if role == "keeps" {
+            says(&said, &["not durable", "waits for room"]);
+            // What waits for the log lies in memory, up to a limit.
+            let said = ask(&mut keeper, "write 100000");
+            says(&said, &["made room", "waits for room"]);
+            assert_eq!(ask(&mut keeper, "limit 0"), "limited");
+            assert_eq!(ask(&mut keeper, "sync 60000"), "durable");
+            assert_eq!(ask(&mut keeper, "status"), "1 logs, Some(Open)");
+        } else {
+            says(&said, &["not durable", "disk was full", "Nobody keeps"]);
+        }
+        assert_eq!(ask(&mut keeper, "write 100"), "wrote 100", "the topic goes on");
+        leave(keeper);
+        stage.end();
+    }
+}
+
+/// A topic that waits for room in the log of another participant says in whose.
+#[test]
+fn the_full_log_of_another_participant_is_named() {
+    let stage = Stage::new();
+    std::fs::create_dir(&stage.logs).unwrap();
+    let mut keepers = [(); 2].map(|()| stage.start("keeps"));
+    for keeper in &mut keepers {
+        assert_eq!(ask(keeper, "begin 60000"), "begun");
+    }
+    let [full, other] = &mut keepers;
+    assert_eq!(ask(full, "write 10"), "wrote 10");
+    assert_eq!(ask(full, "sync 60000"), "durable");
+    until("both keep logs", || ask(other, "status") == "2 logs, Some(Open)");
+    assert_eq!(ask(full, "limit 200000"), "limited");
+    until("it is full", || {
+        assert!(ask(full, "write 20").starts_with("wrote"));
+        ask(full, "status") == "2 logs, Some(Full)"
+    });
+    let named = |said: &str| said.starts_with("2 logs, Some(Open), full: log ");
+    until("the other one names it", || named(&ask(other, "status")));
+    let said = ask(other, "status");
+    let log = said.split("full: ").nth(1).unwrap();
+    assert!(log.contains(" of participant "), "{said}");
+    assert_eq!(ask(other, "write 1"), "wrote 1");
+    says(&ask(other, "sync 100"), &["not durable", "waits for room in", log]);
+    assert_eq!(ask(full, "limit 0"), "limited");
+    until("there is room again", || ask(other, "status") == "2 logs, Some(Open)");
+    assert_eq!(ask(other, "sync 60000"), "durable");
+    keepers.into_iter().for_each(leave);
+    stage.end();
+}
+
+/// The files of topics in a folder.
+fn segments(folder: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let is_it = |file: &PathBuf| {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        name.ends_with(".log") && !name.starts_with(&"0".repeat(32))
+    };
+    files.filter(is_it).collect()
+}
+
+/// Two have kept a topic of so many samples, and both are gone; the second one went last. So many more came when the first was gone.
+fn kept_by_two(stage: &Stage, more: u64) {
+    std::fs::create_dir(&stage.logs).unwrap();
+    let mut first = stage.start("keeps");
+    assert_eq!(ask(&mut first, "begin 60000"), "begun");
+    let mut second = stage.start("keeps");
+    assert_eq!(ask(&mut second, "begin 60000"), "begun");
+    until("both keep logs", || ask(&mut first, "status") == "2 logs, Some(Open)");
+    assert_eq!(ask(&mut first, "write 20"), "wrote 20");
+    assert_eq!(ask(&mut first, "sync 60000"), "durable");
+    leave(first);
+    until("one is gone", || ask(&mut second, "status") == "1 logs, Some(Open)");
+    assert_eq!(ask(&mut second, &format!("write {more}")), format!("wrote {more}"));
+    assert_eq!(ask(&mut second, "sync 60000"), "durable");
+    leave(second);
+}
+
+fn flip(file: &Path, at: usize) {
+    let mut bytes = std::fs::read(file).unwrap();
+    bytes[at] ^= 0x10;
+    std::fs::write(file, bytes).unwrap();
+}
+
+/// One of two logs is harmed: it is put aside and completed from the other one, whoever of them is back first (I-98).
+#[test]
+fn a_harmed_log_is_completed_from_the_other_one() {
+    for harmed in [0, 1] {
+        let stage = Stage::new();
+        kept_by_two(&stage, 0);
+        let folder = stage.logs.join("domain-0").join(harmed.to_string());
+        flip(&segments(&folder)[0], 1000);
+        let mut first = stage.start("keeps");
+        assert_eq!(ask(&mut first, "begin 60000"), "begun");
+        let mut second = stage.start("keeps");
+        assert_eq!(ask(&mut second, "begin 60000"), "begun");
+        until("both keep logs", || ask(&mut first, "status") == "2 logs, Some(Open)");
+        until("both keep logs", || ask(&mut second, "status") == "2 logs, Some(Open)");
+        assert_eq!(ask(&mut first, "write 1"), "wrote 1");
+        assert_eq!(ask(&mut first, "sync 60000"), "durable");
+        assert_eq!(ask(&mut first, "kept"), "21 samples, 21 durable");
+        leave(first);
+        leave(second);
+        let aside = |name: &str| name.ends_with(".aside");
+        let names = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name());
+        let asides = names.filter(|name| aside(name.to_str().unwrap())).count();
+        assert_eq!(asides, 1, "what was harmed is there to be looked at");
+        stage.end();
+    }
+}
+
+/// A harmed log that has more than the other one, or one whose files are gone, is named by everybody who waits.
+#[test]
+fn a_harmed_log_that_may_have_more_is_named() {
+    for is_gone in [false, true] {
+        let stage = Stage::new();
+        kept_by_two(&stage, 5);
+        let file = &segments(&stage.logs.join("domain-0").join("1"))[0];
+        match is_gone {
+            false => flip(file, 1000),
+            true => std::fs::remove_file(file).unwrap(),
+        }
+        let mut keepers = [(); 2].map(|()| stage.start("keeps"));
+        for keeper in &mut keepers {
+            until("it is named", || ask(keeper, "begin 100").contains("which is harmed"));
+        }
+        let said = ask(&mut keepers[1], "status");
+        says(
+            &said,
+            &["0 logs", "Harmed", "domain-0/1", if is_gone { "is gone" } else { "is bad" }],
+        );
+        keepers.into_iter().for_each(leave);
+        stage.end();
+    }
+}
+
+/// Processes that keep logs in one place have a folder each.
+#[test]
+fn a_folder_that_another_process_writes_in_is_left_to_it() {
+    let stage = Stage::new();
+    std::fs::create_dir(&stage.logs).unwrap();
+    let mut keepers = [(); 3].map(|()| stage.start("keeps"));
+    for keeper in &mut keepers {
+        assert_eq!(ask(keeper, "begin 60000"), "begun");
+        assert_eq!(ask(keeper, "write 10"), "wrote 10");
+        assert_eq!(ask(keeper, "sync 60000"), "durable");
+    }
+    until("all keep logs", || ask(&mut keepers[0], "status") == "3 logs, Some(Open)");
+    assert_eq!(std::fs::read_dir(stage.logs.join("domain-0")).unwrap().count(), 3);
+    keepers.into_iter().for_each(leave);
+    stage.end();
+}

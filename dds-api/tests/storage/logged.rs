@@ -1,0 +1,585 @@
+//! Topics that are kept in logs: what was durable is there again when all participants were gone, in the same order.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::support::{self, Actor, Dice, Mark, Meeting, PATIENCE, SOON, role, say, until};
+use dds_api::infrastructure::{LogCondition, LogRetention};
+use dds_api::prelude::*;
+use dds_api::qos::DurabilityServiceQosPolicy;
+use dds_api::subscription::Since;
+
+/// A folder for logs.
+fn logs(folder: &Path, name: &str) -> PathBuf {
+    let logs = folder.parent().unwrap_or(folder).join(name);
+    std::fs::create_dir_all(&logs).unwrap();
+    logs
+}
+
+fn join(folder: &Path, logs: Option<&Path>) -> DomainParticipant {
+    let mut config = ParticipantConfig::new().runtime_dir(folder);
+    if let Some(logs) = logs {
+        config = config.log_folder(logs);
+    }
+    DomainParticipant::with_config(0, config).unwrap()
+}
+
+fn marks(participant: &DomainParticipant, durable_first: bool) -> Topic<Mark> {
+    let topic = participant.topic::<Mark>("Marks").persistent().keep_all();
+    if durable_first { topic.durable_first() } else { topic }.create().unwrap()
+}
+
+fn writer_of(participant: &DomainParticipant, topic: &Topic<Mark>) -> DataWriter<Mark> {
+    let writer = participant.writer(topic).memory(64 << 10).in_flight(256);
+    writer.max_blocking_time(SOON).create().unwrap()
+}
+
+/// A mark of one of several writers.
+fn mark(writer: u64, number: u64) -> Mark {
+    Mark { last: writer, ..Mark::new(number) }
+}
+
+type Seen = Vec<(u64, u64)>;
+
+fn take_into(seen: &mut Seen, reader: &DataReader<Mark>, wait: Duration) {
+    for sample in reader.take(.., wait).unwrap() {
+        sample.assert_whole();
+        seen.push((sample.last, sample.number));
+    }
+}
+
+/// All that was kept, as a reader that comes now gets it.
+fn history(reader: &DataReader<Mark>, topic: &Topic<Mark>) -> Seen {
+    reader.wait_for_historical_data(SOON).unwrap();
+    let (mut seen, deadline) = (Seen::new(), Instant::now() + PATIENCE);
+    let whole = |seen: &Seen| seen.len() as u64 == topic.storage_status().unwrap().samples;
+    while !whole(&seen) {
+        assert!(Instant::now() < deadline, "{} of {:?}", seen.len(), topic.storage_status());
+        take_into(&mut seen, reader, Duration::from_millis(10));
+    }
+    seen
+}
+
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "writer" => act_writer(&folder, false),
+        "strict" => act_writer(&folder, true),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Writes as long as it lives, and says what is durable, and what it has read.
+fn act_writer(folder: &Path, durable_first: bool) {
+    let id = support::seed();
+    let participant = join(folder, Some(&logs(folder, "logs")));
+    let topic = marks(&participant, durable_first);
+    let reader = participant.reader(&topic).create().unwrap();
+    let writer = writer_of(&participant, &topic);
+    reader.wait_for_historical_data(SOON).unwrap();
+    let mut seen = Seen::new();
+    say("begins");
+    for number in 0.. {
+        writer.write(&mark(id, number)).unwrap();
+        take_into(&mut seen, &reader, Duration::ZERO);
+        if number % 50 == 49 {
+            writer.wait_for_acknowledgments(SOON).unwrap();
+            say(&format!("durable {number}"));
+        }
+        if durable_first && let Some((writer, number)) = seen.last() {
+            say(&format!("read {writer} {number}"));
+        }
+    }
+}
+
+/// What actors have said before they were killed: of each writer what was durable, or read, last.
+fn last_words(actors: &mut [Actor], ids: &[u64]) -> Seen {
+    let mut last = Seen::new();
+    for (actor, id) in actors.iter_mut().zip(ids) {
+        actor.kill();
+        while let Some(said) = actor.try_hear() {
+            last.extend(word(*id, &said));
+        }
+    }
+    last
+}
+
+/// What an actor says of a sample: that it was durable, or read.
+fn word(id: u64, said: &str) -> Option<(u64, u64)> {
+    let words: Vec<&str> = said.split(' ').collect();
+    match words.as_slice() {
+        ["durable", number] => Some((id, number.parse().unwrap())),
+        ["read", writer, number] => Some((writer.parse().unwrap(), number.parse().unwrap())),
+        _ => None,
+    }
+}
+
+/// Kills all of three processes that write, again and again: what comes back begins with what came back before,
+/// and has all that was said to be durable, or was read where it is durable first.
+fn everything_is_killed(role: &str, rounds: u64) {
+    let (meeting, mut dice) = (Meeting::new(), Dice(7));
+    let mut before = Seen::new();
+    for round in 0..rounds {
+        let ids: Vec<u64> = (0..3).map(|actor| 1 + 10 * round + actor).collect();
+        let mut actors: Vec<Actor> =
+            ids.iter().map(|id| Actor::start(module_path!(), role, &meeting, *id)).collect();
+        actors.iter_mut().for_each(|actor| while actor.hear() != "begins" {});
+        let mut durable = Seen::new();
+        for (actor, id) in actors.iter_mut().zip(&ids) {
+            durable.extend(loop {
+                let said = actor.hear();
+                if said.starts_with("durable") {
+                    break word(*id, &said);
+                }
+            });
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        dice.pause(Duration::from_millis(200));
+        durable.extend(last_words(&mut actors, &ids));
+        // Whoever comes back is one alone.
+        let folder = meeting.runtime_dir();
+        let participant = join(&folder, Some(&logs(&folder, "logs")));
+        let topic = marks(&participant, role == "strict");
+        let reader = participant.reader(&topic).create().unwrap();
+        let now = history(&reader, &topic);
+        assert!(durable.len() >= 3, "{durable:?}");
+        assert!(now.starts_with(&before), "what was there is there, in its order");
+        for word in &durable {
+            assert!(now.contains(word), "{word:?} was durable, and is not there");
+        }
+        for id in &ids {
+            let of_it = now.iter().filter(|(writer, _)| writer == id).map(|(_, number)| *number);
+            assert!(of_it.eq(0..now.iter().filter(|(writer, _)| writer == id).count() as u64));
+        }
+        before = now;
+        drop((reader, topic, participant));
+    }
+    std::fs::remove_dir_all(logs(&meeting.runtime_dir(), "logs")).unwrap();
+    meeting.assert_empty();
+}
+
+#[test]
+fn what_was_durable_is_there_again_after_all_were_killed() {
+    everything_is_killed("writer", 5);
+}
+
+#[test]
+fn what_was_read_where_it_is_durable_first_is_there_again() {
+    everything_is_killed("strict", 3);
+}
+
+/// Without anybody who keeps logs the topic does not begin, and says so; with somebody it does.
+#[test]
+fn a_topic_without_logs_waits_and_says_for_whom() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let without = join(&folder, None);
+    let topic = marks(&without, false);
+    let reader = without.reader(&topic).create().unwrap();
+    let writer = writer_of(&without, &topic);
+    writer.write(&mark(1, 0)).unwrap();
+    let error = writer.wait_for_acknowledgments(Timeout::millis(50)).unwrap_err().to_string();
+    assert!(error.contains("keeps logs") && error.contains("squall store"), "{error}");
+    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
+    let with = join(&folder, Some(&logs(&folder, "logs")));
+    let log = marks(&with, false);
+    let log_reader = with.reader(&log).create().unwrap();
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    assert_eq!(topic.storage_status().unwrap().durable, 1);
+    let status = log.storage_status().unwrap();
+    assert_eq!((status.logs, status.log, status.waits_for.len()), (1, Some(LogCondition::Open), 0));
+    for reader in [&reader, &log_reader] {
+        assert_eq!(reader.take_next(SOON).unwrap().map(|mark| mark.number), Some(0));
+    }
+}
+
+/// Two hosts' worth of folders: who comes back alone waits for the other one's log, and names it.
+#[test]
+fn a_log_that_is_elsewhere_is_waited_for() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let (here, there) = (logs(&folder, "here"), logs(&folder, "there"));
+    {
+        let (a, b) = (join(&folder, Some(&here)), join(&folder, Some(&there)));
+        let (of_a, of_b) = (marks(&a, false), marks(&b, false));
+        let (writer, reader) = (writer_of(&a, &of_a), b.reader(&of_b).create().unwrap());
+        until("both keep logs", || of_b.storage_status().is_some_and(|status| status.logs == 2));
+        writer.wait_for_readers(1, SOON).unwrap();
+        (0..100).for_each(|number| writer.write(&mark(1, number)).unwrap());
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        drop((reader, of_b));
+        drop(b);
+        // Who is left has it alone.
+        until("it is one alone", || a.view().1 == 1);
+        (100..200).for_each(|number| writer.write(&mark(1, number)).unwrap());
+        writer.wait_for_acknowledgments(SOON).unwrap();
+    }
+    let b = join(&folder, Some(&there));
+    let of_b = marks(&b, false);
+    let reader = b.reader(&of_b).create().unwrap();
+    let error = reader.wait_for_historical_data(Timeout::millis(300)).unwrap_err().to_string();
+    assert!(error.contains("waits for") && error.contains("squall store"), "{error}");
+    assert_eq!(of_b.storage_status().unwrap().waits_for.len(), 1);
+    let a = join(&folder, Some(&here));
+    let all = history(&reader, &of_b);
+    assert_eq!(all, (0..200).map(|number| (1, number)).collect::<Seen>());
+    drop((a, reader, of_b, b));
+    for logs in [here, there] {
+        std::fs::remove_dir_all(logs).unwrap();
+    }
+    meeting.assert_empty();
+}
+
+/// One that was down for a while is brought up to date, and has all of it when the others are gone for good.
+#[test]
+fn who_was_down_catches_up() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    for (name, elsewhere) in [("one root", false), ("two roots", true)] {
+        let here = logs(&folder, name);
+        let there = if elsewhere { logs(&folder, "other root") } else { here.clone() };
+        let a = join(&folder, Some(&here));
+        let of_a = marks(&a, false);
+        let writer = writer_of(&a, &of_a);
+        let join_b = || {
+            let b = join(&folder, Some(&there));
+            let of_b = marks(&b, false);
+            let reader = b.reader(&of_b).create().unwrap();
+            (reader, of_b, b)
+        };
+        (0..100).for_each(|number| writer.write(&mark(1, number)).unwrap());
+        let b = join_b();
+        until("it has all of it", || {
+            b.1.storage_status().is_some_and(|status| status.logs == 2 && status.durable >= 100)
+        });
+        drop(b);
+        (100..200).for_each(|number| writer.write(&mark(1, number)).unwrap());
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        let b = join_b();
+        (200..300).for_each(|number| writer.write(&mark(1, number)).unwrap());
+        until("it keeps a log again", || b.1.storage_status().is_some_and(|it| it.logs == 2));
+        writer.wait_for_readers(1, SOON).unwrap();
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        // The one that was there all the time goes, for good.
+        drop((writer, of_a));
+        drop(a);
+        until("it is one alone", || b.2.view().1 == 1);
+        drop(b);
+        match elsewhere {
+            true => std::fs::remove_dir_all(&here).unwrap(),
+            false => std::fs::remove_dir_all(here.join("domain-0").join("0")).unwrap(),
+        }
+        let (reader, of_b, b) = join_b();
+        let all = history(&reader, &of_b);
+        assert_eq!(all, (0..300).map(|number| (1, number)).collect::<Seen>(), "{name}");
+        drop((reader, of_b));
+        drop(b);
+        std::fs::remove_dir_all(there).unwrap();
+    }
+    meeting.assert_empty();
+}
+
+/// A value of one of several things.
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+struct Reading {
+    #[dds(key)]
+    sensor: u32,
+    value: u32,
+}
+
+/// What is no longer kept for who comes late can be read from the log: from a sample on, from a time on, and as the
+/// state at a time.
+#[test]
+fn the_past_can_be_read() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let with = join(&folder, Some(&logs(&folder, "logs")));
+    let topic = with.topic::<Reading>("Readings").persistent().create().unwrap();
+    let reader = with.reader(&topic).create().unwrap();
+    let writer = with.writer(&topic).create().unwrap();
+    reader.wait_for_historical_data(SOON).unwrap();
+    let mut times = Vec::new();
+    for value in 0..300 {
+        writer.write(&Reading { sensor: value % 3, value }).unwrap();
+        let sample = reader.take_next(SOON).unwrap().unwrap();
+        times.push(sample.info().source_timestamp);
+    }
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    assert_eq!(topic.storage_status().unwrap().kept, 3, "the last of each");
+    let values = |since: Since| -> Vec<(u64, u32)> {
+        let past = reader.past(since).unwrap().map(|read| read.unwrap());
+        past.map(|(place, sample)| (place, sample.value)).collect()
+    };
+    let all = values(Since::Sample(1));
+    assert_eq!(all, (0..300).map(|value| (u64::from(value) + 1, value)).collect::<Vec<_>>());
+    assert_eq!(values(Since::Sample(250)), all[249..]);
+    assert_eq!(values(Since::Time(times[100])), all[100..]);
+    let state = reader.state_at(times[100]).unwrap();
+    let state: Vec<(u64, u32)> = state.iter().map(|(place, it)| (*place, it.value)).collect();
+    assert_eq!(state, all[98..101], "of each sensor the last one then");
+    assert!(matches!(reader.past(Since::Sample(302)), Err(DdsError::BadParameter(_))));
+    let without = join(&folder, None);
+    let topic = without.topic::<Reading>("Readings").persistent().create().unwrap();
+    let late = without.reader(&topic).create().unwrap();
+    // It asks the one that keeps a log.
+    assert_eq!(late.past(Since::Sample(1)).unwrap().map(Result::unwrap).count(), 300);
+}
+
+/// What is said to be durable of a participant that is alone is, at the moment when it is said.
+#[test]
+fn durable_is_said_of_what_is_durable() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    let a = join(&folder, Some(&here));
+    let topic = marks(&a, false);
+    let writer = writer_of(&a, &topic);
+    for number in 0..500 {
+        writer.write(&mark(1, number)).unwrap();
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        let status = topic.storage_status().unwrap();
+        assert_eq!(status.durable, number + 1, "{status:?}");
+    }
+    drop((writer, topic, a));
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}
+
+/// A writer that comes to a topic that has begun here already is acknowledged when what it wrote is durable, not before its
+/// stream is there.
+#[test]
+fn a_writer_that_comes_later_is_not_acknowledged_too_early() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    let a = join(&folder, Some(&here));
+    let topic = marks(&a, false);
+    let reader = a.reader(&topic).create().unwrap();
+    reader.wait_for_historical_data(SOON).unwrap();
+    for number in 0..10 {
+        let writer = writer_of(&a, &topic);
+        writer.write(&mark(1, number)).unwrap();
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        assert_eq!(topic.storage_status().unwrap().durable, number + 1);
+        drop(writer);
+        assert_eq!(reader.take_next(SOON).unwrap().map(|mark| mark.number), Some(number));
+    }
+    drop((reader, topic, a));
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}
+
+/// When a participant has been dropped nothing of it is at work any more, whichever thread was in the middle of something:
+/// its folder of logs is free for the next one.
+#[test]
+fn a_dropped_participant_has_given_up_its_folder() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    for number in 0..30 {
+        let a = join(&folder, Some(&here));
+        let topic = marks(&a, false);
+        let writer = writer_of(&a, &topic);
+        writer.write(&mark(1, number)).unwrap();
+        drop((writer, topic, a));
+        let lock = std::fs::File::open(here.join("domain-0").join("0").join("lock")).unwrap();
+        let locked = rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+        assert!(locked.is_ok(), "{number}: {locked:?}");
+    }
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}
+
+/// A reader of a kept topic that comes before the last one's stay is over gets what comes.
+#[test]
+fn who_comes_again_at_once_is_served() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    for persistent in [false, true] {
+        let here = logs(&folder, "logs");
+        let (a, b) = (join(&folder, Some(&here)), join(&folder, None));
+        let topic = |of: &DomainParticipant| {
+            let topic = of.topic::<Mark>("Marks").keep_all();
+            if persistent { topic.persistent() } else { topic.transient_local() }.create().unwrap()
+        };
+        let (of_a, of_b) = (topic(&a), topic(&b));
+        let writer = writer_of(&a, &of_a);
+        let mut number = 0;
+        for _ in 0..5 {
+            let reader = b.reader(&of_b).create().unwrap();
+            number += 1;
+            writer.write(&mark(1, number)).unwrap();
+            let deadline = Instant::now() + Duration::from_secs(5);
+            loop {
+                let taken = reader.take_next(Timeout::millis(100)).unwrap();
+                if taken.is_some_and(|mark| mark.number == number) {
+                    break;
+                }
+                assert!(
+                    Instant::now() < deadline,
+                    "{persistent}: {number} of {:?}",
+                    of_b.storage_status()
+                );
+            }
+        }
+    }
+}
+
+/// A folder beside the own one that cannot be looked at may have all that matters: nothing begins without it.
+#[test]
+fn a_folder_that_cannot_be_read_is_not_passed_over() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    let beside = here.join("domain-0").join("7");
+    std::fs::create_dir_all(&beside).unwrap();
+    std::fs::write(beside.join("identity"), "nobody's").unwrap();
+    let a = join(&folder, Some(&here));
+    let topic = marks(&a, false);
+    let reader = a.reader(&topic).create().unwrap();
+    let failed = |log: Option<LogCondition>| matches!(log, Some(LogCondition::Failed(_)));
+    until("it says so", || topic.storage_status().is_some_and(|status| failed(status.log)));
+    assert_eq!(topic.storage_status().unwrap().waits_for.len(), 1);
+    drop((reader, topic, a));
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}
+
+/// Ten thousand bytes of one of several things.
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+struct Frame {
+    #[dds(key)]
+    camera: u64,
+    number: u64,
+    bytes: [u64; 1250],
+}
+
+/// What is old goes from the log, and with it nothing of what readers that come late are owed, also after all have gone;
+/// whoever asks for what is gone is told so.
+#[test]
+fn a_log_drops_what_is_old_and_keeps_the_state() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    let topic_of = |participant: &DomainParticipant| {
+        let topic = participant.topic::<Frame>("Frames").persistent();
+        topic.log_retention(LogRetention::new().samples(100)).create().unwrap()
+    };
+    let frame = |number: u64| {
+        // The first one is never replaced.
+        let camera = if number == 0 { 99 } else { number % 5 };
+        Frame { camera, number, bytes: [!number; 1250] }
+    };
+    const COUNT: u64 = 15_000;
+    let at_first = SystemTime::now();
+    {
+        let a = join(&folder, Some(&here));
+        let topic = topic_of(&a);
+        let reader = a.reader(&topic).create().unwrap();
+        let writer = a.writer(&topic).max_blocking_time(Duration::from_millis(5)).create().unwrap();
+        reader.wait_for_historical_data(SOON).unwrap();
+        for number in 0..COUNT {
+            loop {
+                while reader.take_next(Timeout::NOW).unwrap().is_some() {}
+                match writer.write(&frame(number)) {
+                    Err(DdsError::Timeout(_)) => {}
+                    other => break other.unwrap(),
+                }
+            }
+        }
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        // What is durable is dropped when the log's thread has time for it.
+        until("the log drops what is old", || reader.past(Since::Sample(1)).is_err());
+        let error = reader.past(Since::Sample(1)).err().unwrap().to_string();
+        assert!(error.contains("log_retention"), "{error}");
+        let from: u64 =
+            error.rsplit("sample ").next().unwrap().split(' ').next().unwrap().parse().unwrap();
+        let past = reader.past(Since::Sample(from)).unwrap().map(|read| read.unwrap());
+        let past: Vec<u64> = past.map(|(place, frame)| frame.number + 1 - place).collect();
+        assert!(past.len() as u64 == COUNT + 1 - from && past.iter().all(|differ| *differ == 0));
+        assert!(from > 1_000 && past.len() >= 100, "from {from}");
+        assert!(reader.past(Since::Time(at_first)).is_err(), "some of it is gone");
+        assert!(reader.state_at(at_first).is_err());
+    }
+    let a = join(&folder, Some(&here));
+    let topic = topic_of(&a);
+    let reader = a.reader(&topic).create().unwrap();
+    reader.wait_for_historical_data(SOON).unwrap();
+    let mut state: Vec<u64> = reader.take(.., SOON).unwrap().map(|frame| frame.number).collect();
+    state.sort_unstable();
+    assert_eq!(state, [0, COUNT - 5, COUNT - 4, COUNT - 3, COUNT - 2, COUNT - 1]);
+    assert_eq!(topic.storage_status().unwrap().samples, COUNT);
+    let late = a.topic::<Frame>("Others").persistent().keep_all();
+    let error = late.log_retention(LogRetention::new().samples(1)).create().err().unwrap();
+    assert!(error.to_string().contains("keep less"), "{error}");
+    drop((reader, topic, a));
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}
+
+/// DURABILITY_SERVICE.service_cleanup_delay of a topic that comes back from its log: what was forgotten is not there again,
+/// what was over for less long is, and is forgotten later (I-240).
+#[test]
+fn what_is_forgotten_does_not_come_back_from_the_log() {
+    const COUNT: u32 = 10_000;
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let here = logs(&folder, "logs");
+    let topic_of = |participant: &DomainParticipant| {
+        let service = DurabilityServiceQosPolicy {
+            service_cleanup_delay: Duration::from_secs(100).into(),
+            ..DurabilityServiceQosPolicy::default()
+        };
+        let topic = participant.topic::<Reading>("Readings").persistent();
+        topic.durability_service(service).create().unwrap()
+    };
+    let begin = SystemTime::now() - Duration::from_secs(2 * u64::from(COUNT));
+    let at = |seconds: u32| begin + Duration::from_secs(seconds.into());
+    let of = |sensor| Reading { sensor, value: 1 };
+    let lives = |topic: &Topic<Reading>, participant: &DomainParticipant| {
+        let reader = participant.reader(topic).keep_all().create().unwrap();
+        reader.wait_for_historical_data(SOON).unwrap();
+        let taken = reader.take(.., SOON).unwrap();
+        taken.map(|it| (it.sensor, it.info().valid_data)).collect::<Vec<_>>()
+    };
+    // Disposed a second after the other, the last at COUNT: those of the last 100 seconds are kept.
+    let left: Vec<(u32, bool)> =
+        [(0, true)].into_iter().chain((COUNT - 99..=COUNT).map(|sensor| (sensor, false))).collect();
+    {
+        let a = join(&folder, Some(&here));
+        let topic = topic_of(&a);
+        let writer = a.writer(&topic).max_blocking_time(SOON).create().unwrap();
+        writer.write_w_timestamp(&of(0), at(0)).unwrap();
+        for sensor in 1..=COUNT {
+            writer.write_w_timestamp(&of(sensor), at(sensor)).unwrap();
+            writer.dispose_w_timestamp(&of(sensor), at(sensor)).unwrap();
+        }
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        assert_eq!(topic.storage_status().unwrap().kept, left.len() as u64);
+        assert_eq!(lives(&topic, &a), left);
+    }
+    for round in 0..2 {
+        let a = join(&folder, Some(&here));
+        let topic = topic_of(&a);
+        let writer = a.writer(&topic).max_blocking_time(SOON).create().unwrap();
+        let reader = a.reader(&topic).create().unwrap();
+        reader.wait_for_historical_data(SOON).unwrap();
+        let status = topic.storage_status().unwrap();
+        let left = &left[round * 50..];
+        let left: Vec<_> = match round {
+            0 => left.to_vec(),
+            _ => [(0, true)].into_iter().chain(left[1..].iter().copied()).collect(),
+        };
+        assert_eq!(status.kept, left.len() as u64, "round {round}");
+        let mut told = lives(&topic, &a);
+        told.sort_unstable();
+        // Who wrote it in the life before is gone.
+        told.retain(|it| *it != (0, false));
+        assert_eq!(told, left, "round {round}");
+        writer.write_w_timestamp(&of(0), at(COUNT + 50)).unwrap();
+        until("what is over for long is forgotten", || topic.storage_status().unwrap().kept == 51);
+    }
+    std::fs::remove_dir_all(here).unwrap();
+    meeting.assert_empty();
+}

@@ -1,0 +1,331 @@
+//! Topics of types that a program was not compiled with, and of types that another one was compiled with otherwise: every
+//! sample is read as it was written, in real processes, at every level.
+
+use std::path::Path;
+
+use crate::levels::{self, LEVELS, at_level};
+use crate::support::{Actor, Meeting, SOON, join, listen, role, say, until};
+use dds_api::prelude::*;
+use dds_api::subscription::{InstanceState, ReadCondition, States};
+use dds_api::types::{DynamicData, DynamicType, TopicData, Value, ValueRef};
+
+/// A plain type, and a sample of it, in a module of this name, laid out so.
+macro_rules! fix {
+    ($(#[$doc:meta])* $name:ident $(, $layout:meta)?) => {
+        $(#[$doc])*
+        mod $name {
+            use dds_api::prelude::*;
+
+            #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+            #[dds(name = "Nav::Fix")]
+            $(#[$layout])?
+            pub(crate) struct Fix {
+                pub(crate) quality: u8,
+                #[dds(key)]
+                pub(crate) id: u32,
+                pub(crate) flag: u8,
+                pub(crate) at: [Corner; 2],
+            }
+
+            #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+            #[dds(name = "Nav::Corner")]
+            $(#[$layout])?
+            pub(crate) struct Corner {
+                pub(crate) turn: i8,
+                pub(crate) x: f64,
+                pub(crate) y: f32,
+            }
+
+            pub(crate) fn fix(id: u32) -> Fix {
+                let corner = |x: f64| Corner { turn: -3, x, y: 0.5 };
+                Fix { quality: 9, id, flag: 4, at: [corner(f64::from(id)), corner(-1.5)] }
+            }
+        }
+    };
+}
+
+fix! {
+    /// How the compiler lays it out.
+    usual
+}
+fix! {
+    /// The same type, as it is declared.
+    declared, repr(C)
+}
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "Nav::Track", extensibility = "appendable")]
+struct Track {
+    #[dds(key)]
+    callsign: String,
+    altitude: f64,
+    echoes: Vec<u16>,
+}
+
+const MANY: u32 = 20;
+
+fn ends<T: TopicData>(topic: &Topic<T>, by: &DomainParticipant) -> (DataReader<T>, DataWriter<T>) {
+    (by.reader(topic).create().unwrap(), by.writer(topic).create().unwrap())
+}
+
+/// The next samples of a reader, which has no more than so many.
+fn take<T: TopicData, R>(reader: &DataReader<T>, count: usize, of: impl Fn(&T) -> R) -> Vec<R> {
+    let all = levels::take(reader, count, of);
+    assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none(), "and no more");
+    all
+}
+
+fn fix_json(id: u32) -> String {
+    let corner = |x: &str| format!("{{\"turn\": -3, \"x\": {x}, \"y\": 0.5}}");
+    let (first, second) = (corner(&format!("{id}.0")), corner("-1.5"));
+    format!("{{\"quality\": 9, \"id\": {id}, \"flag\": 4, \"at\": [{first}, {second}]}}")
+}
+
+fn track(number: u32) -> Track {
+    let altitude = f64::from(number) * 100.0;
+    Track { callsign: format!("SQL{number}"), altitude, echoes: vec![1, number as u16] }
+}
+
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    match role.as_str() {
+        "compiled" => act_compiled(&folder),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Was compiled with both types: says what it has, writes, and reads what the other one writes.
+fn act_compiled(folder: &Path) {
+    let participant = join(folder);
+    let mut all = Vec::new();
+    for level in LEVELS {
+        let fixes = at_level(participant.topic::<declared::Fix>(&format!("fix {level}")), level);
+        let tracks = at_level(participant.topic::<Track>(&format!("track {level}")), level);
+        all.push((ends(&fixes, &participant), ends(&tracks, &participant)));
+    }
+    say("there");
+    // Of ordered topics participants are counted, of others readers.
+    let Some(readers) = listen() else { return };
+    let readers: usize = readers.parse().unwrap();
+    for (level, ((fixes, to), (tracks, track_to))) in LEVELS.iter().zip(&all) {
+        let readers = if *level == "unordered" { readers } else { 2 };
+        to.wait_for_readers(readers, SOON).unwrap();
+        track_to.wait_for_readers(readers, SOON).unwrap();
+        (0..MANY).for_each(|id| to.write(&declared::fix(id)).unwrap());
+        (0..MANY).for_each(|number| track_to.write(&track(number)).unwrap());
+        say("written");
+        listen().unwrap();
+        let mut got = take(fixes, 2 * MANY as usize, |fix| *fix);
+        got.sort_by_key(|fix| fix.id);
+        assert!(got.into_iter().eq((0..2 * MANY).map(declared::fix)));
+        let mut got = take(tracks, 2 * MANY as usize, Clone::clone);
+        got.sort_by_key(|track| track.altitude as u64);
+        assert!(got.into_iter().eq((0..2 * MANY).map(track)));
+        say("read");
+        listen().unwrap();
+        to.dispose(&declared::fix(7)).unwrap();
+    }
+    while listen().is_some() {}
+}
+
+#[test]
+fn who_has_no_type_compiled_in_reads_and_writes_with_those_who_have() {
+    let meeting = Meeting::new();
+    let mut other = Actor::start(module_path!(), "compiled", &meeting, 0);
+    assert_eq!(other.hear(), "there");
+    let participant = meeting.join();
+    for level in LEVELS {
+        let fixes = participant.find_dynamic_topic(&format!("fix {level}"), SOON).unwrap();
+        assert_eq!(fixes.is_atomic(), level != "unordered");
+        assert_eq!((fixes.is_kept(), fixes.type_name()), (level == "kept", "Nav::Fix"));
+    }
+    let all: Vec<_> = LEVELS
+        .iter()
+        .map(|level| {
+            let fixes = participant.find_dynamic_topic(&format!("fix {level}"), SOON).unwrap();
+            let raw = participant.find_serialized_topic(&format!("fix {level}"), SOON).unwrap();
+            let tracks = participant.find_dynamic_topic(&format!("track {level}"), SOON).unwrap();
+            let high = participant
+                .content_filtered_topic("high", &tracks, "altitude >= %0", &["1000".into()])
+                .unwrap();
+            let (fixes, tracks) = (ends(&fixes, &participant), ends(&tracks, &participant));
+            let raw = participant.reader(&raw).create().unwrap();
+            let high = participant.reader(&high).create().unwrap();
+            (fixes, tracks, raw, high)
+        })
+        .collect();
+    other.tell("3");
+    for ((fixes, to), (tracks, track_to), raw, high) in &all {
+        assert_eq!(other.hear(), "written");
+        let of = fixes.topic().dynamic_type();
+        let got = take(fixes, MANY as usize, Clone::clone);
+        for id in 0..MANY {
+            let expected = DynamicData::parse(&of, &fix_json(id)).unwrap();
+            assert!(got.contains(&expected), "{id}: {got:?}");
+        }
+        let got = take(tracks, MANY as usize, |track| track.to_text());
+        assert_eq!(got.len(), MANY as usize);
+        // What is passed on as bytes is what a program that has the type can read.
+        let raws = take(raw, MANY as usize, Clone::clone);
+        let read = |raw: &dds_api::types::SerializedData| {
+            dds_api::types::from_cdr::<usual::Fix>(raw.payload()).unwrap()
+        };
+        let mut read: Vec<_> = raws.iter().map(read).collect();
+        read.sort_by_key(|fix| fix.id);
+        assert!(read.into_iter().eq((0..MANY).map(usual::fix)));
+        assert_eq!(take(high, MANY as usize / 2, |_| ()).len(), MANY as usize / 2);
+        // What it writes itself it gets as well.
+        to.wait_for_readers(2, SOON).unwrap();
+        track_to.wait_for_readers(2, SOON).unwrap();
+        for id in MANY..2 * MANY {
+            let mut fix = DynamicData::parse(&fixes.topic().dynamic_type(), &fix_json(0)).unwrap();
+            fix.set("id", Value::Unsigned(id.into())).unwrap();
+            fix.set("at[0].x", Value::Double(id.into())).unwrap();
+            to.write(&fix).unwrap();
+            let Track { callsign, altitude, echoes } = track(id);
+            let text =
+                format!("{{callsign: \"{callsign}\", altitude: {altitude}, echoes: {echoes:?}}}");
+            track_to
+                .write(&DynamicData::parse(&tracks.topic().dynamic_type(), &text).unwrap())
+                .unwrap();
+        }
+        other.tell("read");
+        assert_eq!(other.hear(), "read");
+        assert_eq!(take(fixes, MANY as usize, |_| ()).len(), MANY as usize);
+        // Instances, by keys that are read out of what travels.
+        other.tell("dispose");
+        let key = DynamicData::parse(&fixes.topic().dynamic_type(), "{id: 7}").unwrap();
+        until("the instance is over", || {
+            fixes.read_w_condition(.., &ReadCondition::new(States::any())).unwrap();
+            fixes.take(.., Timeout::millis(1)).unwrap().any(|sample| {
+                let info = sample.info();
+                info.instance_state == InstanceState::NotAliveDisposed
+                    && matches!(sample.get("id"), Ok(ValueRef::Unsigned(7)))
+                    && fixes.lookup_instance(&key) == Some(info.instance_handle)
+            })
+        });
+    }
+    drop(all);
+    other.finish();
+    drop(participant);
+    meeting.assert_empty();
+}
+
+/// Two builds of one program: the compiler has put the members of a plain type elsewhere.
+#[test]
+fn values_that_lie_otherwise_in_memory_are_read_as_they_were_written() {
+    assert_ne!(
+        <usual::Fix as TopicData>::LAYOUT.unwrap().hash(),
+        <declared::Fix as TopicData>::LAYOUT.unwrap().hash(),
+        "the two are laid out alike: the test shows nothing"
+    );
+    let meeting = Meeting::new();
+    let mut other = Actor::start(module_path!(), "compiled", &meeting, 0);
+    assert_eq!(other.hear(), "there");
+    let participant = meeting.join();
+    let all: Vec<_> = LEVELS
+        .iter()
+        .map(|level| {
+            let fixes = at_level(participant.topic::<usual::Fix>(&format!("fix {level}")), level);
+            let tracks = at_level(participant.topic::<Track>(&format!("track {level}")), level);
+            (ends(&fixes, &participant), ends(&tracks, &participant))
+        })
+        .collect();
+    other.tell("2");
+    for ((fixes, to), (_, track_to)) in &all {
+        assert_eq!(other.hear(), "written");
+        let mut got = take(fixes, MANY as usize, |fix| *fix);
+        got.sort_by_key(|fix| fix.id);
+        assert!(got.into_iter().eq((0..MANY).map(usual::fix)));
+        to.wait_for_readers(2, SOON).unwrap();
+        track_to.wait_for_readers(2, SOON).unwrap();
+        (MANY..2 * MANY).for_each(|id| to.write(&usual::fix(id)).unwrap());
+        (MANY..2 * MANY).for_each(|number| track_to.write(&track(number)).unwrap());
+        other.tell("read");
+        assert_eq!(other.hear(), "read");
+        assert!(
+            take(fixes, MANY as usize, |fix| *fix).into_iter().eq((MANY..2 * MANY).map(usual::fix))
+        );
+        other.tell("dispose");
+    }
+    drop(all);
+    other.finish();
+    drop(participant);
+    meeting.assert_empty();
+}
+
+/// The type is built by the program, and nobody else is there.
+#[test]
+fn a_type_of_run_time_is_as_good_as_a_compiled_one() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let of = DynamicType::of::<Track>();
+    let topic =
+        participant.dynamic_topic("Tracks", &of).transient_local().keep_all().create().unwrap();
+    let (reader, writer) = ends(&topic, &participant);
+    let same = participant.topic::<Track>("Tracks").transient_local().keep_all().create().unwrap();
+    let compiled = participant.reader(&same).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    let mut one = DynamicData::new(&of);
+    one.set("callsign", Value::Text("SQL7".to_owned())).unwrap();
+    writer.write(&one).unwrap();
+    one.set("altitude", Value::Double(70.0)).unwrap();
+    writer.write(&one).unwrap();
+    assert_eq!(compiled.take_next(SOON).unwrap().unwrap().callsign, "SQL7");
+    let low =
+        ReadCondition::query_in(&topic, States::any(), "altitude < 100 ORDER BY altitude", &[]);
+    let low = low.unwrap();
+    until("both are there", || reader.read_w_condition(.., &low).unwrap().len() == 2);
+    let found = reader.take_w_condition(.., &low).unwrap();
+    assert_eq!((&*found[1], found.len()), (&one, 2));
+    let wrong = ReadCondition::<DynamicData>::query_in(&topic, States::any(), "speed < 1", &[]);
+    assert!(wrong.err().unwrap().to_string().contains("has no member `speed`"));
+    let nobody = participant.find_dynamic_topic("Nothing", Timeout::millis(10)).err().unwrap();
+    assert!(matches!(nobody, DdsError::Timeout(_)), "{nobody}");
+    let announced = participant.announced_topics();
+    assert_eq!(announced.len(), 1);
+    let announced = &announced[0];
+    assert_eq!((announced.writers(), announced.readers()), (1, 2));
+    assert_eq!((announced.name(), announced.type_name()), ("Tracks", "Nav::Track"));
+    drop((found, reader, writer, compiled, topic, same, participant));
+    meeting.assert_empty();
+}
+
+/// What is kept outlives its writer; so does what is known of how it lies in memory.
+#[test]
+fn what_a_writer_has_left_is_read_by_who_has_no_type() {
+    let meeting = Meeting::new();
+    let keeper = meeting.join();
+    let mut other = Actor::start(module_path!(), "compiled", &meeting, 0);
+    assert_eq!(other.hear(), "there");
+    let found = keeper.find_serialized_topic("fix kept", SOON).unwrap();
+    let raw = keeper.reader(&found).create().unwrap();
+    raw.wait_for_historical_data(SOON).unwrap();
+    let writer = {
+        let participant = meeting.join();
+        let topic = at_level(participant.topic::<usual::Fix>("fix kept"), "kept");
+        let writer = participant.writer(&topic).create().unwrap();
+        writer.wait_for_readers(2, SOON).unwrap();
+        (0..MANY).for_each(|id| writer.write(&usual::fix(id)).unwrap());
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        writer
+    };
+    assert_eq!(take(&raw, MANY as usize, |_| ()).len(), MANY as usize);
+    drop(writer);
+    other.finish();
+    let late = meeting.join();
+    let topic = late.find_dynamic_topic("fix kept", SOON).unwrap();
+    let reader = late.reader(&topic).create().unwrap();
+    reader.wait_for_historical_data(SOON).unwrap();
+    let got = take(&reader, MANY as usize, Clone::clone);
+    let of = topic.dynamic_type();
+    assert!(
+        got.iter().eq((0..MANY)
+            .map(|id| DynamicData::parse(&of, &fix_json(id)).unwrap())
+            .collect::<Vec<_>>()
+            .iter())
+    );
+    drop((reader, topic, late, raw, found, keeper));
+    meeting.assert_empty();
+}

@@ -1,0 +1,234 @@
+//! What a type says of its topics: the name of the one that it is meant for, that it is of none, and in which
+//! representations its samples travel.
+
+use crate::support::{Meeting, until};
+use dds_api::prelude::*;
+use dds_api::qos::{DataReaderQos, DataRepresentationId, DataWriterQos, PolicyId, TopicQos};
+use dds_api::types::{Any, DynamicType, Representations};
+
+/// Says all of it.
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "Fleet::Track", topic = "Tracks", data_representation(XCDR2))]
+struct Track {
+    #[dds(key)]
+    id: u32,
+    place: Place,
+}
+
+/// Says that it is the type of no topic.
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "Fleet::Place", nested)]
+struct Place {
+    x: f64,
+}
+
+/// Says nothing.
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "Fleet::Plain")]
+struct Plain {
+    #[dds(key)]
+    id: u32,
+}
+
+/// Allows what nobody sends.
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "Fleet::Written", data_representation(XML))]
+struct Written {
+    id: u32,
+}
+
+/// Allows both versions of CDR.
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(name = "Fleet::Either", data_representation(XCDR1, XCDR2))]
+struct Either {
+    id: u32,
+}
+
+const XCDR2: [DataRepresentationId; 1] = [DataRepresentationId::Xcdr2];
+
+fn refused<T>(result: DdsResult<T>) -> String {
+    match result {
+        Err(DdsError::InconsistentPolicy(why)) => why,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("nobody refused it"),
+    }
+}
+
+#[test]
+fn a_type_names_its_topic() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    assert_eq!(participant.topic_of::<Track>().create().unwrap().name(), "Tracks");
+    assert_eq!(participant.topic_of::<Plain>().create().unwrap().name(), "Fleet::Plain");
+    assert_eq!((Track::TOPIC, Plain::TOPIC), (Some("Tracks"), None));
+}
+
+#[test]
+fn a_nested_type_is_of_no_topic() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let place = DynamicType::of::<Place>();
+    assert!(place.is_nested() && !DynamicType::of::<Track>().is_nested());
+    let told = participant.dynamic_topic("Places", &place).create().map(|_| ()).unwrap_err();
+    assert_eq!(
+        told.to_string(),
+        DdsError::BadParameter(
+            "topic `Places`: its type `Fleet::Place` is nested, so it is the type of no topic: make a topic of a type that \
+             has it as a member, or remove @nested"
+                .to_owned()
+        )
+        .to_string()
+    );
+    let idl = idl::parse("n.idl", "@nested struct Inside { long a; };").unwrap();
+    let inside = DynamicType::from_idl(&idl, "Inside").unwrap();
+    assert!(matches!(
+        participant.dynamic_topic("Inside", &inside).create(),
+        Err(DdsError::BadParameter(_))
+    ));
+}
+
+/// Who says nothing offers and takes what the type allows, and they meet.
+#[test]
+fn a_type_restricts_the_representations_of_who_says_nothing() {
+    let meeting = Meeting::new();
+    let (ours, theirs) = (meeting.join(), meeting.join());
+    let here = ours.topic_of::<Track>().create().unwrap();
+    let there = theirs.topic_of::<Track>().create().unwrap();
+    assert_eq!(here.qos().representation.value, XCDR2);
+    let writer = ours.writer(&here).create().unwrap();
+    // Policies that are given whole say as little of it.
+    let mut reader_qos = DataReaderQos::default();
+    reader_qos.copy_from_topic_qos(&TopicQos::default());
+    assert!(reader_qos.representation.value.is_empty());
+    let reader = theirs.reader(&there).qos(&reader_qos).create().unwrap();
+    assert_eq!(writer.qos().representation.value, XCDR2);
+    assert_eq!(reader.qos().representation.value, XCDR2);
+    until("they meet", || writer.matched_readers() == 1);
+    writer.write(&Track { id: 7, place: Place { x: 1.5 } }).unwrap();
+    let got = reader.take_next(Timeout::secs(60)).unwrap().unwrap();
+    assert_eq!(*got, Track { id: 7, place: Place { x: 1.5 } });
+    // Nor is it another policy to say nothing again.
+    let said = DataWriterQos { representation: Default::default(), ..writer.qos() };
+    writer.set_qos(&said).unwrap();
+    assert_eq!(writer.qos().representation.value, XCDR2);
+    reader.set_qos(&reader_qos).unwrap();
+    here.set_qos(&TopicQos { representation: Default::default(), ..here.qos() }).unwrap();
+    assert_eq!(here.qos().representation.value, XCDR2);
+}
+
+#[test]
+fn what_a_type_does_not_allow_is_refused() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic_of::<Track>().create().unwrap();
+    let said = "DATA_REPRESENTATION: its type allows XCDR2 (@data_representation), and Xcdr is asked for: leave it out of the \
+                list, or clear the list";
+    let mut writer_qos = ours(&topic.qos());
+    writer_qos.representation.value = vec![DataRepresentationId::Xcdr2, DataRepresentationId::Xcdr];
+    let told = refused(participant.writer(&topic).qos(&writer_qos).create());
+    assert_eq!(told, format!("a writer of `Tracks`: {said}"));
+    let mut reader_qos = DataReaderQos::default();
+    reader_qos.representation.value = vec![DataRepresentationId::Xcdr];
+    let told = refused(participant.reader(&topic).qos(&reader_qos).create());
+    assert_eq!(told, format!("a reader of `Tracks`: {said}"));
+    let mut topic_qos = topic.qos();
+    topic_qos.representation.value = vec![DataRepresentationId::Xcdr];
+    let told = refused(participant.topic::<Track>("Other").qos(&topic_qos).create());
+    assert_eq!(told, format!("topic `Other`: {said}"));
+    assert_eq!(refused(topic.set_qos(&topic_qos)), format!("topic `Tracks`: {said}"));
+    let told = refused(participant.topic_of::<Written>().create());
+    assert!(told.contains("allows XML") && told.contains("allow XCDR2 as well"), "{told}");
+}
+
+#[test]
+fn what_a_type_allows_is_not() {
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.topic_of::<Either>().create().unwrap();
+    assert!(topic.qos().representation.value.is_empty(), "XCDR1, which is allowed");
+    for list in [vec![], vec![DataRepresentationId::Xcdr2], vec![DataRepresentationId::Xcdr]] {
+        let mut qos = ours(&topic.qos());
+        qos.representation.value.clone_from(&list);
+        let writer = participant.writer(&topic).qos(&qos).create().unwrap();
+        assert_eq!(writer.qos().representation.value, list);
+        assert!(
+            qos.immutable_changes(&writer.qos())
+                .iter()
+                .all(|of| *of != PolicyId::DataRepresentation)
+        );
+    }
+}
+
+/// Types that were not compiled say the same.
+#[test]
+fn a_type_of_run_time_restricts_them_too() {
+    let text = "@data_representation(XCDR2) module Fleet { struct Track { @key long id; };
+                @data_representation(XCDR1 | XML) union Both switch (long) { case 0: long a; }; };";
+    let idl = idl::parse("n.idl", text).unwrap();
+    let both = DynamicType::from_idl(&idl, "Fleet::Both").unwrap();
+    assert_eq!(both.representations(), Representations::XCDR1.or(Representations::XML));
+    let track = DynamicType::from_idl(&idl, "Fleet::Track").unwrap();
+    assert_eq!(track.representations(), Representations::XCDR2);
+    // Of the compiled type the same is known, and of what a peer tells nothing.
+    let compiled = DynamicType::of::<Track>();
+    assert_eq!(compiled.representations(), Representations::XCDR2);
+    let meeting = Meeting::new();
+    let participant = meeting.join();
+    let topic = participant.dynamic_topic("Tracks", &track).create().unwrap();
+    assert_eq!(participant.writer(&topic).create().unwrap().qos().representation.value, XCDR2);
+    let mut qos = DataReaderQos::default();
+    qos.representation.value = vec![DataRepresentationId::Xcdr];
+    assert!(refused(participant.reader(&topic).qos(&qos).create()).contains("allows XCDR2"));
+}
+
+fn ours(topic: &TopicQos) -> DataWriterQos {
+    let mut qos = DataWriterQos::default();
+    qos.copy_from_topic_qos(topic);
+    qos
+}
+
+/// Carries values of types that neither its IDL nor its readers know.
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(name = "Fleet::Report")]
+struct Report {
+    #[dds(key)]
+    id: u32,
+    what: Any,
+}
+
+/// A reader with the compiled type takes out what it knows, and one with the IDL alone looks at what it does not.
+#[test]
+fn a_value_brings_its_type_along() {
+    let meeting = Meeting::new();
+    let (one, other) = (meeting.join(), meeting.join());
+    let topic = one.topic::<Report>("Reports").create().unwrap();
+    let writer = one.writer(&topic).create().unwrap();
+    let idl = idl::parse("r.idl", "module Fleet { struct Report { @key uint32 id; any what; }; };");
+    let of = DynamicType::from_idl(&idl.unwrap(), "Fleet::Report").unwrap();
+    let unknown = other.dynamic_topic("Reports", &of).create().unwrap();
+    let looker = other.reader(&unknown).create().unwrap();
+    let topic = other.topic::<Report>("Reports").create().unwrap();
+    let reader = other.reader(&topic).create().unwrap();
+    writer.wait_for_readers(2, Timeout::secs(20)).unwrap();
+    let place = Place { x: 2.5 };
+    writer.write(&Report { id: 1, what: Any::of(&place).unwrap() }).unwrap();
+    writer.write(&Report { id: 2, what: Any::default() }).unwrap();
+
+    let mut taken = Vec::new();
+    until("both", || {
+        taken.extend(reader.take(.., Timeout::NOW).unwrap().map(|it| it.clone()));
+        taken.len() == 2
+    });
+    assert_eq!(taken[0].what.get::<Place>(), Ok(place));
+    let refused = taken[0].what.get::<Plain>().unwrap_err().to_string();
+    assert!(refused.contains("holds `Fleet::Place`"), "{refused}");
+    assert!(taken[1].what.is_empty());
+    let mut seen = Vec::new();
+    until("both", || {
+        seen.extend(looker.take(.., Timeout::NOW).unwrap().map(|it| it.clone()));
+        seen.len() == 2
+    });
+    let held = seen[0].any("what").unwrap().data().unwrap();
+    assert_eq!((held.of().name(), held.to_json_line().as_str()), ("Fleet::Place", "{\"x\": 2.5}"));
+    assert!(seen[0].to_json_line().contains("\"type\": \"Fleet::Place\""));
+}
