@@ -487,6 +487,10 @@ impl<S: State> Group<S> {
                 if !planted(Fault::WedgedLate) {
                     self.wedge_all();
                 }
+                if self.council.membership().wants_to_leave() {
+                    // Before any member can know the report and go on without this node (I-335).
+                    self.node.privatize(effects);
+                }
                 let report = self.progress();
                 self.council.report(report);
             }
@@ -497,11 +501,18 @@ impl<S: State> Group<S> {
                 self.install(&decision, effects);
             }
             Deed::Out(fate) => {
-                self.wedge_all();
+                self.privatize(effects);
                 self.end_logs();
                 self.events.push_back(GroupEvent::Out(fate));
             }
         }
+    }
+
+    /// Delivers nothing more, and makes the memory of peers private where records may refer to it (I-335). To be called before this
+    /// node leaves its link, and as soon as it is known that the others have gone on without this node. No turn may follow.
+    pub fn privatize(&mut self, effects: &mut Effects) {
+        self.wedge_all();
+        self.node.privatize(effects);
     }
 
     fn wedge_all(&mut self) {

@@ -6,9 +6,11 @@
 //! tell the difference, and there is no second implementation of anything.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::ids::{Peer, RegionId, Time};
 use crate::link::{Interest, LinkEvent, Sharing, WordRange};
+use crate::memory::Replica;
 
 /// A deterministic state machine that a driver turns.
 pub trait Machine {
@@ -114,6 +116,7 @@ pub struct Effects {
     touched: Vec<Peer>,
     hinted: Vec<Peer>,
     closes: Vec<RegionId>,
+    privatized: Vec<(Replica, Range<usize>)>,
     work: Work,
 }
 
@@ -164,6 +167,16 @@ impl Effects {
         self.closes.push(region);
     }
 
+    /// These bytes of a replica are to [become private](Replica::privatize), before any post of this turn is made (I-335).
+    pub fn privatize(&mut self, replica: Replica, bytes: Range<usize>) {
+        self.privatized.push((replica, bytes));
+    }
+
+    /// Takes out the bytes that are to become private, before the posts.
+    pub fn take_privatized(&mut self) -> impl Iterator<Item = (Replica, Range<usize>)> + '_ {
+        self.privatized.drain(..)
+    }
+
     /// Takes out the regions to be closed, after the posts.
     pub fn take_closes(&mut self) -> impl Iterator<Item = RegionId> + '_ {
         self.closes.drain(..)
@@ -204,6 +217,7 @@ impl Effects {
             && self.touched.is_empty()
             && self.hinted.is_empty()
             && self.closes.is_empty()
+            && self.privatized.is_empty()
     }
 
     /// Takes the posts out, in order; the buffer stays.
@@ -217,6 +231,7 @@ impl Effects {
         self.touched.clear();
         self.hinted.clear();
         self.closes.clear();
+        self.privatized.clear();
         self.work = Work::default();
     }
 }

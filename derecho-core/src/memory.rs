@@ -21,6 +21,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
+use core::ops::Range;
 use core::ptr::NonNull;
 
 use crate::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -87,8 +88,12 @@ impl fmt::Debug for Word {
 }
 
 /// What keeps a region's memory where it is: a mapping, a registered buffer, a plain allocation.
-pub trait Backing: Send + Sync {}
-impl<T: Send + Sync + ?Sized> Backing for T {}
+pub trait Backing: Send + Sync {
+    /// Makes these bytes of the region private to this process (I-335): they stay as they are now, at the same address, whatever
+    /// the owner of the region writes later. The bytes around them may become private as well. Memory that no other process
+    /// writes is private already.
+    fn privatize(&self, _bytes: Range<usize>) {}
+}
 
 /// A run of words that stays valid as long as its backing lives.
 #[derive(Clone)]
@@ -98,7 +103,7 @@ struct Words {
     #[cfg(loom)]
     bytes: NonNull<u8>,
     count: usize,
-    _backing: Arc<dyn Backing>,
+    backing: Arc<dyn Backing>,
 }
 
 // SAFETY: the words are atomics in memory that the shared backing keeps alive, so they may be
@@ -149,13 +154,14 @@ impl Words {
 fn heap(words: usize) -> Words {
     #[repr(align(64))]
     struct Line(#[allow(dead_code, reason = "reached through the base pointer")] [Word; 8]);
+    impl Backing for Box<[Line]> {}
     let lines = Box::<[Line]>::new_zeroed_slice(words.div_ceil(LINE_WORDS));
     // SAFETY: a line is made of atomics, of which all zeros is a value. Memory that the system gives out
     // zeroed is not touched by this.
     let lines: Box<[Line]> = unsafe { lines.assume_init() };
     let backing: Arc<Box<[Line]>> = Arc::new(lines);
     let base = NonNull::from(&**backing).cast::<Word>();
-    Words { base, count: words, _backing: backing }
+    Words { base, count: words, backing }
 }
 
 /// Words on the heap that loom watches, and bytes, which it cannot see.
@@ -173,11 +179,12 @@ fn heap(words: usize) -> Words {
             drop(unsafe { Box::from_raw(slice.as_ptr()) });
         }
     }
+    impl Backing for (Box<[Word]>, Bytes) {}
     let watched: Box<[Word]> = (0..words).map(|_| Word::new(0)).collect();
     let bytes = NonNull::from(Box::leak(alloc::vec![0_u64; words].into_boxed_slice())).cast();
     let backing = Arc::new((watched, Bytes(bytes, words)));
     let base = NonNull::from(&*backing.0).cast::<Word>();
-    Words { base, bytes: bytes.cast(), count: words, _backing: backing }
+    Words { base, bytes: bytes.cast(), count: words, backing }
 }
 
 /// A region that this node owns: it alone writes, its peers read.
@@ -200,7 +207,7 @@ impl OwnRegion {
     /// writes them.
     #[cfg(not(loom))]
     pub unsafe fn from_raw(base: NonNull<Word>, words: usize, backing: Arc<dyn Backing>) -> Self {
-        OwnRegion::of(Words { base, count: words, _backing: backing })
+        OwnRegion::of(Words { base, count: words, backing })
     }
 
     /// A zeroed region on the heap.
@@ -286,7 +293,18 @@ impl Replica {
     /// process for as long as `backing` lives. Other processes may write them at any time.
     #[cfg(not(loom))]
     pub unsafe fn from_raw(base: NonNull<Word>, words: usize, backing: Arc<dyn Backing>) -> Self {
-        Replica(Words { base, count: words, _backing: backing })
+        Replica(Words { base, count: words, backing })
+    }
+
+    /// Makes these bytes private, for all handles on the replica: see [`Backing::privatize`]. May copy the bytes. The process ends
+    /// if there is no memory for the copy.
+    ///
+    /// # Panics
+    /// If the bytes are not all inside: a mistake of our own layout.
+    pub fn privatize(&self, bytes: Range<usize>) {
+        let inside = bytes.start <= bytes.end && bytes.end <= self.0.count * WORD;
+        assert!(inside, "our own layout stays inside the replica");
+        self.0.backing.privatize(bytes);
     }
 
     /// Whether the two are handles on the same words.

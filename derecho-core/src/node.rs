@@ -25,7 +25,7 @@ mod subscription;
 mod urgent;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
 use crate::ids::{NodeId, Peer, RegionId, Time};
@@ -35,7 +35,7 @@ use crate::memory::{LINE_WORDS, OwnRegion, Replica};
 use crate::multicast::Fault;
 use crate::multicast::acknowledgement::AckLine;
 use crate::multicast::claim::SenderMemory;
-use crate::multicast::inbox::Inbox;
+use crate::multicast::inbox::{Inbox, Source};
 use crate::multicast::stream::Stream;
 use crate::note::Note;
 use activity::Activity;
@@ -201,6 +201,8 @@ pub struct Node {
     /// Streams that end once their last reader refers to nothing in them.
     ending: Vec<RegionId>,
     subscriptions: Vec<Subscription>,
+    /// Memory of peers from which nothing is received any more, although records may refer to it.
+    forgotten: Vec<Weak<Source>>,
     pending: Vec<Pending>,
     subgroups: Vec<Founded>,
     /// Where a subgroup is in that list.
@@ -217,6 +219,8 @@ pub struct Node {
     next_subgroup: u64,
     /// Some subscription or stream is on its way in or out; only then are stages looked at.
     unsettled: bool,
+    /// This node receives nothing any more, and all memory that records refer to is private (I-335).
+    privatized: bool,
 }
 
 impl Node {
@@ -232,6 +236,7 @@ impl Node {
             streams: Vec::new(),
             ending: Vec::new(),
             subscriptions: Vec::new(),
+            forgotten: Vec::new(),
             pending: Vec::new(),
             subgroups: Vec::new(),
             numbers: BTreeMap::new(),
@@ -244,6 +249,7 @@ impl Node {
             next_subscription: 0,
             next_subgroup: 0,
             unsettled: false,
+            privatized: false,
         }
     }
 
@@ -413,6 +419,21 @@ impl Node {
         }
     }
 
+    /// Receives nothing more, and makes the memory of peers private where records may refer to it (I-335): the peers are about to go
+    /// on without this node, or have done so. Subgroups stop as if they were told to wedge.
+    pub fn privatize(&mut self, effects: &mut Effects) {
+        if core::mem::replace(&mut self.privatized, true) {
+            return;
+        }
+        let ids: Vec<SubgroupId> = self.subgroups.iter().map(|founded| founded.id).collect();
+        ids.into_iter().for_each(|id| self.wedge_subgroup(id));
+        self.subgroups.iter_mut().for_each(|founded| founded.subgroup.privatize(effects));
+        let receivers = self.subscriptions.iter_mut().filter_map(|it| it.receiver.as_mut());
+        receivers.for_each(|receiver| receiver.privatize(effects));
+        let forgotten = self.forgotten.drain(..).filter_map(|source| source.upgrade());
+        forgotten.for_each(|source| source.privatize(0, effects));
+    }
+
     /// Whether there is something that the upper layer should know.
     #[inline]
     pub fn has_events(&self) -> bool {
@@ -490,11 +511,13 @@ impl Machine for Node {
         let mut done = 0;
         // Allocates only when there is a fault.
         let mut faults: Vec<(Peer, Fault)> = Vec::new();
-        if self.urgent.is_wanted() {
+        if self.urgent.is_wanted() && !self.privatized {
             done += self.turn_urgent(now, effects, &mut faults);
         }
-        for subscription in &mut self.subscriptions {
-            done += subscription.take_in(&mut self.events, &mut faults);
+        if !self.privatized {
+            for subscription in &mut self.subscriptions {
+                done += subscription.take_in(&mut self.events, &mut faults);
+            }
         }
         for stream in &mut self.streams {
             done += stream.send(now, effects);
@@ -556,6 +579,9 @@ impl Machine for Node {
 impl Node {
     /// A peer is gone: what it published before is still there and is received.
     fn take_in_the_last(&mut self, peer: Peer) {
+        if self.privatized {
+            return;
+        }
         for subscription in &mut self.subscriptions {
             if subscription.origin != Origin::Peer(peer) {
                 continue;

@@ -135,6 +135,8 @@ impl Inner {
         self.engine.act(|machine, _, _| machine.leave());
         let deadline = Timeout::from(GOODBYE).deadline();
         self.engine.wait(deadline, || self.standing.has_ended());
+        // If the others have not answered, they go on without this participant when its link is gone.
+        self.engine.act(|machine, _, effects| machine.privatize(effects));
         // When the participant is gone, so is its hold on its folder of logs; unless its disk does not answer in time.
         let ending = self.engine.act(|machine, _, _| machine.take_ending());
         if ending.is_some_and(|ending| ending.join().is_err()) {
@@ -289,7 +291,12 @@ impl DomainParticipant {
     /// Whether the others of the domain go on without this participant: every call on it and on its entities
     /// fails from now on, or until it has [come back](ParticipantConfig::rejoin) if it may.
     pub fn is_isolated(&self) -> bool {
-        self.inner.standing.is_evicted()
+        let is_isolated = self.inner.standing.is_evicted();
+        if is_isolated {
+            // The next turn makes the memory of samples in hand private.
+            self.inner.engine.poke();
+        }
+        is_isolated
     }
 
     /// How often this participant has come back after the others had gone on without it. See

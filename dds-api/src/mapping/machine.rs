@@ -96,6 +96,8 @@ pub(crate) struct ParticipantMachine {
     /// When something is due that a writer has promised.
     vigil_at: Option<Time>,
     has_retired: bool,
+    /// All memory that samples refer to is private (I-335): no turn follows.
+    has_privatized: bool,
     leaves: bool,
     /// Endpoints of others' topics that are to be logged here.
     to_log: Vec<Endpoint>,
@@ -142,6 +144,7 @@ impl ParticipantMachine {
             hints_wanted: 0,
             vigil_at: None,
             has_retired: false,
+            has_privatized: false,
             leaves: false,
             to_log: Vec::new(),
             lacks_memory: false,
@@ -233,6 +236,13 @@ impl ParticipantMachine {
     pub(crate) fn describe(&self) -> String {
         let me = self.group.node().id();
         format!("{me}: {:?}, {:?}, {}", self.group.standing(), self.peers, self.group.describe())
+    }
+
+    /// Makes the memory of other participants private where samples refer to it (I-335). Nothing more is received.
+    pub(crate) fn privatize(&mut self, effects: &mut Effects) {
+        if !std::mem::replace(&mut self.has_privatized, true) {
+            self.group.privatize(effects);
+        }
     }
 
     /// This participant wants to leave the domain; its [`Standing`] says when it has.
@@ -526,8 +536,9 @@ impl Machine for ParticipantMachine {
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
-        if self.standing.is_over(self.life) {
+        if self.has_privatized || self.standing.is_over(self.life) {
             // It delivers nothing, and nothing of it is seen, any more.
+            self.privatize(effects);
             self.retire();
             // That is news for whoever waits.
             return usize::from(!std::mem::replace(&mut self.has_retired, true));
@@ -562,7 +573,7 @@ impl Machine for ParticipantMachine {
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
-        if self.standing.is_over(self.life) {
+        if self.has_privatized || self.standing.is_over(self.life) {
             return None;
         }
         let look = self.look_at.filter(|_| self.atomic.is_leaving());

@@ -77,10 +77,17 @@ pub struct SampleInfo {
 /// A plain sample is read where its writer built it; as long as it is held, the writer cannot use
 /// that part of its memory again, but can use the rest. Reading in place relies on the writer's process to leave a held sample
 /// alone: whoever does not trust it gives its reader
-/// [`copied`](crate::subscription::DataReaderBuilder::copied). A sample in hand stays as it is when its reader and its
-/// topic are deleted, as long as its participant is there: whoever keeps samples keeps the participant. There is
-/// another exception: a process that is stopped for longer than the [`member_timeout`](crate::domain::ParticipantConfig::member_timeout) while others wait for
-/// it is isolated, and what it still holds may be written anew. Whoever may be stopped asks
+/// [`copied`](crate::subscription::DataReaderBuilder::copied).
+///
+/// A sample in hand stays as it is until it is dropped, also when its reader, its topic and its participant are gone, or the
+/// process of its writer. A participant that leaves its domain copies the parts of writers' memory that samples in hand pin, and
+/// puts the copies into the places of the originals. This takes as much memory as the samples had pinned. If the system
+/// refuses that memory, the process ends as after any failed allocation.
+///
+/// There is one exception. A process that is stopped for longer than the
+/// [`member_timeout`](crate::domain::ParticipantConfig::member_timeout) while others wait for it is isolated, because a stopped
+/// process must not hold up writers. From then on until the process runs again and its participant has noticed, writers may
+/// write anew the memory of samples in hand; afterwards the samples stay as they were found. Whoever may be stopped asks
 /// [`is_isolated`](crate::domain::DomainParticipant::is_isolated) after it has read what matters. Where samples are
 /// [kept](crate::topic::TopicBuilder::transient_local) and the participant may
 /// [come back](crate::domain::ParticipantConfig::rejoin) that is not needed: there samples are copies.

@@ -1,15 +1,22 @@
 //! Samples that an application still has when their reader is gone: they stay as they are, while the writer goes on.
 
 use std::path::Path;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::support::{
-    self, Actor, Mark, Meeting, SOON, join, listen, reader_of, role, say, writer_of,
+    Actor, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, seed, until,
+    writer_of,
 };
 use dds_api::prelude::*;
+use dds_api::topic::Bytes;
+use dds_api::types::TopicData;
+use rustix::process::Signal;
 
 /// Samples that go through the writer's memory several times.
 const MANY: usize = 4_000;
+/// Words of a byte sample. All of them are the sample's number.
+const WORDS: usize = 8;
 
 /// What a child process does; nothing when the test program is run as such.
 #[test]
@@ -17,6 +24,7 @@ fn act() {
     let Some((role, folder)) = role() else { return };
     match role.as_str() {
         "writer" => act_writer(&folder),
+        "holder" => act_holder(&folder),
         other => panic!("no such role: {other}"),
     }
 }
@@ -25,61 +33,149 @@ fn ordered_topic(participant: &DomainParticipant) -> Topic<Mark> {
     participant.topic::<Mark>("Ordered").atomic().create().unwrap()
 }
 
-/// Writes to both topics until the director has gone.
+fn ordered_reader(participant: &DomainParticipant) -> DataReader<Mark> {
+    participant.reader(&ordered_topic(participant)).create().unwrap()
+}
+
+fn unordered_reader(participant: &DomainParticipant) -> DataReader<Mark> {
+    reader_of(participant, "Plain")
+}
+
+fn byte_topic(participant: &DomainParticipant) -> Topic<Bytes> {
+    participant.topic::<Bytes>("Bytes").create().unwrap()
+}
+
+fn byte_reader(participant: &DomainParticipant) -> DataReader<Bytes> {
+    participant.reader(&byte_topic(participant)).create().unwrap()
+}
+
+fn join_with(folder: &Path, member_timeout: Duration) -> DomainParticipant {
+    let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(member_timeout);
+    DomainParticipant::with_config(0, config).unwrap()
+}
+
+/// A participant whose exclusion is waited for has a short member timeout, and so have those that exclude it.
+fn join_impatiently(folder: &Path) -> DomainParticipant {
+    join_with(folder, Duration::from_millis(500))
+}
+
+/// Writes to all topics until the director has gone.
 fn act_writer(folder: &Path) {
-    let participant = join(folder);
+    let participant = match seed() {
+        IMPATIENT => join_impatiently(folder),
+        _ => join(folder),
+    };
     let ordered = participant.writer(&ordered_topic(&participant)).memory(64 << 10).in_flight(256);
     let writers =
         [ordered.max_blocking_time(SOON).create().unwrap(), writer_of(&participant, "Plain")];
+    let bytes = participant.writer(&byte_topic(&participant)).memory(64 << 10).in_flight(256);
+    let bytes = bytes.max_blocking_time(SOON).create().unwrap();
     say("ready");
     let director = std::thread::spawn(|| listen().is_some());
-    let mut number = 0;
+    let mut number = 0_u64;
     while !director.is_finished() {
         for writer in &writers {
             writer.write(&Mark::new(number)).unwrap();
         }
+        bytes.write_bytes(&[number; WORDS].map(u64::to_ne_bytes).concat()).unwrap();
         number += 1;
     }
 }
 
-/// Takes so many samples.
-fn take(reader: &DataReader<Mark>, count: usize) {
-    let deadline = Instant::now() + support::PATIENCE;
-    let mut taken = 0;
-    while taken < count {
-        assert!(Instant::now() < deadline, "{taken} samples of {count} came");
-        taken += reader.take(.., Timeout::millis(100)).unwrap().count();
+/// The seed of a writer with a short member timeout, and that of any other one.
+const IMPATIENT: u64 = 1;
+const PATIENT: u64 = 0;
+
+/// Takes so many samples of each of these readers. The writer waits for all of them.
+fn take<T: TopicData>(readers: &[DataReader<T>], count: usize) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut taken = vec![0; readers.len()];
+    while taken.iter().any(|taken| *taken < count) {
+        assert!(Instant::now() < deadline, "{taken:?} samples of {count} came");
+        for (reader, taken) in readers.iter().zip(&mut taken) {
+            *taken += reader.take(.., Timeout::millis(10)).unwrap().count();
+        }
     }
 }
 
-fn check_held(readers_of: impl Fn(&DomainParticipant) -> DataReader<Mark>) {
+/// The number of a sample, all of which has to be there.
+trait Numbered: TopicData {
+    fn number(&self) -> u64;
+}
+
+impl Numbered for Mark {
+    fn number(&self) -> u64 {
+        self.assert_whole();
+        self.number
+    }
+}
+
+impl Numbered for Bytes {
+    fn number(&self) -> u64 {
+        let words = self
+            .in_place()
+            .chunks_exact(8)
+            .map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+        let words: Vec<u64> = words.collect();
+        assert!(words.len() == WORDS && words.iter().all(|word| *word == words[0]), "{words:?}");
+        words[0]
+    }
+}
+
+/// Samples in hand, and the numbers that they had when they were taken.
+struct Held<T> {
+    samples: Vec<Sample<T>>,
+    numbers: Vec<u64>,
+}
+
+impl<T: Numbered> Held<T> {
+    /// Takes a few samples, while another reader that the writer waits for takes what comes.
+    fn take(reader: &DataReader<T>, observing: &DataReader<T>) -> Held<T> {
+        let (mut samples, deadline) = (Vec::new(), Instant::now() + PATIENCE);
+        while samples.len() < 4 {
+            assert!(Instant::now() < deadline, "no sample comes");
+            samples.extend(reader.take_next(Timeout::millis(1)).unwrap());
+            observing.take(.., Timeout::NOW).unwrap().for_each(drop);
+        }
+        assert!(samples.iter().all(Sample::is_borrowed), "samples are read where they were built");
+        let numbers = samples.iter().map(|sample| sample.number()).collect();
+        Held { samples, numbers }
+    }
+
+    /// Fails if a sample has changed.
+    fn check(&self) {
+        for (sample, number) in self.samples.iter().zip(&self.numbers) {
+            let sample = std::hint::black_box(&**sample);
+            assert_eq!(sample.number(), *number, "the sample in hand is another one");
+        }
+    }
+}
+
+/// What goes before the samples.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Goes {
+    Reader,
+    Participant,
+}
+
+fn check_held<T: Numbered>(goes: Goes, readers_of: impl Fn(&DomainParticipant) -> DataReader<T>) {
     let meeting = Meeting::new();
-    let mut writer = Actor::start(module_path!(), "writer", &meeting, 0);
+    let mut writer = Actor::start(module_path!(), "writer", &meeting, PATIENT);
     assert_eq!(writer.hear(), "ready");
     let observer = meeting.join();
     let observing = readers_of(&observer);
     let participant = meeting.join();
     let reader = readers_of(&participant);
-    let (mut samples, deadline) = (Vec::new(), Instant::now() + support::PATIENCE);
-    while samples.len() < 4 {
-        assert!(Instant::now() < deadline, "no sample comes");
-        samples.extend(reader.take_next(Timeout::millis(1)).unwrap());
-        // The writer waits for both.
-        observing.take(.., Timeout::NOW).unwrap().for_each(drop);
-    }
-    let numbers: Vec<u64> = samples.iter().map(|sample| sample.number).collect();
+    let held = Held::take(&reader, &observing);
     drop(reader);
+    let participant = Some(participant).filter(|_| goes == Goes::Reader);
     for _ in 0..5 {
-        take(&observing, MANY);
-        for (sample, number) in samples.iter().zip(&numbers) {
-            let sample = std::hint::black_box(&**sample);
-            sample.assert_whole();
-            assert_eq!(sample.number, *number, "the sample in hand is another one");
-        }
+        take(std::slice::from_ref(&observing), MANY);
+        held.check();
     }
-    drop(samples);
+    drop(held);
     // Nothing is kept for samples that are not in hand any more.
-    take(&observing, MANY);
+    take(std::slice::from_ref(&observing), MANY);
     drop((participant, observing, observer));
     writer.finish();
     meeting.assert_empty();
@@ -87,10 +183,167 @@ fn check_held(readers_of: impl Fn(&DomainParticipant) -> DataReader<Mark>) {
 
 #[test]
 fn samples_of_an_ordered_topic_outlive_their_reader() {
-    check_held(|participant| participant.reader(&ordered_topic(participant)).create().unwrap());
+    check_held(Goes::Reader, ordered_reader);
 }
 
 #[test]
 fn samples_of_an_unordered_topic_outlive_their_reader() {
-    check_held(|participant| reader_of(participant, "Plain"));
+    check_held(Goes::Reader, unordered_reader);
+}
+
+#[test]
+fn samples_of_an_ordered_topic_outlive_their_participant() {
+    check_held(Goes::Participant, ordered_reader);
+}
+
+#[test]
+fn samples_of_an_unordered_topic_outlive_their_participant() {
+    check_held(Goes::Participant, unordered_reader);
+}
+
+#[test]
+fn byte_samples_outlive_their_participant() {
+    check_held(Goes::Participant, byte_reader);
+}
+
+/// The participant goes before its writer is killed, or after that.
+fn check_killed(is_killed_first: bool) {
+    let meeting = Meeting::new();
+    let mut writer = Actor::start(module_path!(), "writer", &meeting, PATIENT);
+    assert_eq!(writer.hear(), "ready");
+    let participant = meeting.join();
+    let (ordered, plain) = (ordered_reader(&participant), unordered_reader(&participant));
+    // The writer waits for both readers.
+    let of_ordered = Held::take(&ordered, &plain);
+    let of_plain = Held::take(&plain, &ordered);
+    drop((ordered, plain));
+    let mut participant = Some(participant);
+    if !is_killed_first {
+        drop(participant.take());
+    }
+    writer.kill();
+    std::fs::remove_dir_all(meeting.runtime_dir()).unwrap();
+    drop(participant);
+    of_ordered.check();
+    of_plain.check();
+    // In another thread than they were taken in.
+    std::thread::spawn(move || drop((of_ordered, of_plain))).join().unwrap();
+    assert!(!meeting.runtime_dir().exists(), "the folder is gone and nobody makes it again");
+}
+
+#[test]
+fn samples_outlive_their_participant_and_then_the_process_of_their_writer() {
+    check_killed(false);
+}
+
+#[test]
+fn samples_outlive_the_process_of_their_writer_and_then_their_participant() {
+    check_killed(true);
+}
+
+/// The writer leads the view, and is stopped: it answers neither the observer, who leaves first, nor the participant, which has
+/// reported by then that it goes on.
+#[test]
+fn samples_outlive_a_participant_that_leaves_without_an_answer() {
+    let meeting = Meeting::new();
+    let mut writer = Actor::start(module_path!(), "writer", &meeting, PATIENT);
+    assert_eq!(writer.hear(), "ready");
+    // Nobody excludes the writer.
+    let [observer, participant] = [(); 2].map(|()| join_with(&meeting.runtime_dir(), PATIENCE));
+    let (ordered, plain) = (ordered_reader(&participant), unordered_reader(&participant));
+    let of_ordered = Held::take(&ordered, &plain);
+    let of_plain = Held::take(&plain, &ordered);
+    drop((ordered, plain));
+    writer.signal(Signal::STOP);
+    drop(observer);
+    drop(participant);
+    writer.signal(Signal::CONT);
+    let observer = join_with(&meeting.runtime_dir(), PATIENCE);
+    let observing = [ordered_reader(&observer), unordered_reader(&observer)];
+    for _ in 0..5 {
+        take(&observing, MANY);
+        of_ordered.check();
+        of_plain.check();
+    }
+    drop((of_ordered, of_plain, observing, observer));
+    writer.finish();
+    meeting.assert_empty();
+}
+
+/// Holds samples while it is stopped. Once it knows that it was excluded, they do not change any more.
+fn act_holder(folder: &Path) {
+    let participant = join_impatiently(folder);
+    let (ordered, plain) = (ordered_reader(&participant), unordered_reader(&participant));
+    let of_ordered = Held::take(&ordered, &plain);
+    let of_plain = Held::take(&plain, &ordered);
+    of_ordered.check();
+    of_plain.check();
+    say("holds");
+    until("the participant learns that it is excluded", || participant.is_isolated());
+    // A turn in which all that follows from that is done.
+    participant.describe();
+    let words = |sample: &Sample<Mark>| -> [u64; 8] {
+        let Mark { number, check, last } = *std::hint::black_box(&**sample);
+        let mut words = [number; 8];
+        words[1..7].copy_from_slice(&check);
+        words[7] = last;
+        words
+    };
+    let look = || -> Vec<[u64; 8]> {
+        of_ordered.samples.iter().chain(&of_plain.samples).map(words).collect()
+    };
+    let before = look();
+    say("isolated");
+    while listen().is_some_and(|order| order == "look") {
+        say(if look() == before { "same" } else { "changed" });
+    }
+    drop((ordered, plain, participant));
+    assert!(look() == before, "the samples outlive the participant that was isolated");
+}
+
+/// Waits for this word of an actor while something else goes on.
+fn hear_meanwhile(actor: &mut Actor, word: &str, go_on: impl Fn(&mut dyn FnMut() -> bool)) {
+    let heard = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let said = actor.try_hear();
+            heard.store(true, Ordering::Release);
+            assert_eq!(said.as_deref(), Some(word));
+        });
+        go_on(&mut || heard.load(Ordering::Acquire));
+    });
+}
+
+#[test]
+fn samples_of_an_excluded_process_stay_as_they_are_once_it_knows() {
+    let meeting = Meeting::new();
+    let mut writer = Actor::start(module_path!(), "writer", &meeting, IMPATIENT);
+    assert_eq!(writer.hear(), "ready");
+    let observer = join_impatiently(&meeting.runtime_dir());
+    let observing = [ordered_reader(&observer), unordered_reader(&observer)];
+    let mut holder = Actor::start(module_path!(), "holder", &meeting, 0);
+    let look_on = |done: &mut dyn FnMut() -> bool| {
+        let deadline = Instant::now() + PATIENCE;
+        while !done() {
+            assert!(Instant::now() < deadline, "the writer is held up");
+            for reader in &observing {
+                reader.take(.., Timeout::millis(1)).unwrap().for_each(drop);
+            }
+        }
+    };
+    hear_meanwhile(&mut holder, "holds", look_on);
+    holder.signal(Signal::STOP);
+    look_on(&mut || observer.view().1 == 2);
+    take(&observing, MANY);
+    holder.signal(Signal::CONT);
+    hear_meanwhile(&mut holder, "isolated", look_on);
+    for _ in 0..3 {
+        take(&observing, MANY);
+        holder.tell("look");
+        assert_eq!(holder.hear(), "same", "a sample of an isolated participant changes");
+    }
+    holder.finish();
+    drop((observing, observer));
+    writer.finish();
+    meeting.assert_empty();
 }

@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use derecho_core::ids::{NodeId, RegionId};
-use derecho_core::memory::{LINE, Replica, WORD};
+use derecho_core::memory::{Backing, LINE, Replica, WORD};
 use rustix::fs::{FileType, FsWord, SealFlags, fcntl_get_seals, fstat, fstatfs};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::net::Shutdown;
@@ -39,7 +40,9 @@ impl Drop for Lease {
 
 /// What keeps a replica where it is. Tells the owner when the last handle on it is gone.
 struct Held {
-    _mapping: Arc<Mapping>,
+    mapping: Arc<Mapping>,
+    /// Where the region begins in the mapping.
+    offset: usize,
     _lease: Arc<Lease>,
     commands: CommandSender,
     connection: u32,
@@ -50,6 +53,21 @@ impl Drop for Held {
     fn drop(&mut self) {
         // When the link is gone, the lease tells.
         self.commands.send(Command::Released { connection: self.connection, serial: self.serial });
+    }
+}
+
+impl Backing for Held {
+    fn privatize(&self, bytes: Range<usize>) {
+        if let Err(errno) = self.mapping.privatize(self.offset + bytes.start, bytes.len()) {
+            // As where any other allocation fails. Whoever has references into these pages relies on bytes that stay, and
+            // a page that could not be replaced may be gone.
+            tracing::error!(
+                %errno,
+                "{} bytes of a peer's memory, in which samples lie that are in hand, could not be copied: this process ends",
+                bytes.len()
+            );
+            std::process::abort();
+        }
     }
 }
 
@@ -197,7 +215,8 @@ impl Imports {
         let space = self.check_region(announced)?;
         let (_, mapping) = &self.arenas[&space.arena];
         let held = Held {
-            _mapping: Arc::clone(mapping),
+            mapping: Arc::clone(mapping),
+            offset: space.offset,
             _lease: Arc::clone(lease),
             commands: self.commands.clone(),
             connection: self.connection,

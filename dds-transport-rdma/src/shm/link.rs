@@ -13,7 +13,7 @@ use derecho_core::link::{
     Arbiter, Barrier, Bells, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker, ReadId,
     Sharing, WordRange,
 };
-use derecho_core::memory::{OwnRegion, Replica, WORD, Word};
+use derecho_core::memory::{Backing, OwnRegion, Replica, WORD, Word};
 use derecho_core::park;
 
 use super::arbiter::ShmArbiter;
@@ -113,6 +113,9 @@ struct Kept {
     freed: Sender<Freed>,
     serial: u64,
 }
+
+/// Keeps memory that this process alone writes.
+impl Backing for Kept {}
 
 impl Drop for Kept {
     fn drop(&mut self) {

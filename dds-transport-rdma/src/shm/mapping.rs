@@ -1,11 +1,22 @@
 //! Memory that is mapped for as long as somebody holds it.
+//!
+//! Owns: ranges of addresses that show a memfd, except for pages that were made private. Never does: leave a hole in such a
+//! range.
+//!
+//! ```text
+//!   before   [ page ][ page ][ page ][ page ]     shared, as the owner of the memfd writes them
+//!   after    [ page ][ copy ][ copy ][ page ]     private copies in the places of two pages, at the same addresses
+//! ```
 
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
 
-use derecho_core::memory::{LINE, Word};
+use derecho_core::memory::{Backing, LINE, WORD, Word};
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap, munmap};
+use rustix::mm::{
+    Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags, madvise, mlock, mmap, mmap_anonymous,
+    mprotect, mremap_fixed, munmap,
+};
 
 /// A shared mapping of a whole memfd. Unmapped when dropped.
 pub(crate) struct Mapping {
@@ -52,6 +63,45 @@ impl Mapping {
         unsafe { madvise(part, offset + length - first, Advice::LinuxPopulateRead) }
     }
 
+    /// Puts private copies into the places of the pages in which a part lies. The bytes in these pages stay as they are now, for
+    /// all threads of this process, whatever the owner of the memory writes later.
+    pub(crate) fn privatize(&self, offset: usize, length: usize) -> Result<(), Errno> {
+        if length == 0 {
+            return Ok(());
+        }
+        let page = rustix::param::page_size();
+        let first = offset / page * page;
+        let count = (offset + length).next_multiple_of(page) - first;
+        let shown = self.at(first, offset + length - first);
+        let flags = MapFlags::PRIVATE;
+        let both = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the kernel chooses the address, so nothing that is mapped is replaced.
+        let copy = unsafe { mmap_anonymous(ptr::null_mut(), count, both, flags) }?;
+        let words = NonNull::new(copy.cast::<Word>()).ok_or(Errno::NOMEM)?;
+        for index in 0..count / WORD {
+            // SAFETY: both ranges have `count` bytes: a mapping has whole pages, and the last page of a memfd can be read beyond
+            // the end of the memfd. Every bit pattern is a word, and words are atomics, so others may write them meanwhile.
+            let (from, to) = unsafe { (shown.add(index).as_ref(), words.add(index).as_ref()) };
+            // Pages of the copy that are never written take no memory, and are zero.
+            if let value @ 1.. = from.peek() {
+                to.put(value);
+            }
+        }
+        // SAFETY: the copy was mapped above, and nobody else knows of it. The pages that it replaces lie in this mapping. Their
+        // replacement happens in one system call: a thread that reads there at that moment waits in the kernel, or finds the
+        // one or the other, which are equal but for what the owner writes at this moment.
+        let moved = unsafe {
+            mprotect(copy, count, MprotectFlags::READ).and_then(|()| {
+                mremap_fixed(copy, count, count, MremapFlags::MAYMOVE, shown.as_ptr().cast())
+            })
+        };
+        if moved.is_err() {
+            // SAFETY: the copy is where it was, and nobody else knows of it.
+            let _ = unsafe { munmap(copy, count) };
+        }
+        moved.map(|_| ())
+    }
+
     /// The words from `offset` on, for as long as the mapping is held.
     ///
     /// # Panics
@@ -64,10 +114,95 @@ impl Mapping {
     }
 }
 
+/// Keeps the header of a peer, in which no record lies.
+impl Backing for Mapping {}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: this range was mapped by `new`, and whoever reaches into it holds the mapping.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use std::os::fd::OwnedFd;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// A memfd of so many bytes, as its owner has it mapped and as a peer has it mapped.
+    fn pair(bytes: usize) -> (OwnedFd, Mapping, Mapping) {
+        let memory = memfd_create("squall-test", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&memory, bytes as u64).unwrap();
+        let [own, seen] = [true, false].map(|ours| Mapping::new(&memory, bytes, ours).unwrap());
+        (memory, own, seen)
+    }
+
+    fn word(mapping: &Mapping, offset: usize) -> &Word {
+        // SAFETY: `at` has checked that the word lies in the mapping, which outlives the reference.
+        unsafe { mapping.at(offset / LINE * LINE, LINE).add(offset % LINE / WORD).as_ref() }
+    }
+
+    fn fill(own: &Mapping, value: u64) {
+        (0..own.bytes).step_by(WORD).for_each(|offset| word(own, offset).put(value));
+    }
+
+    #[test]
+    fn private_pages_stay_as_they_are_and_the_others_show_what_the_owner_writes() {
+        let page = rustix::param::page_size();
+        let (_memory, own, seen) = pair(5 * page);
+        fill(&own, 7);
+        let before = seen.at(page, LINE);
+        // A range that begins in the second page and ends in the third one.
+        seen.privatize(page + LINE, page).unwrap();
+        fill(&own, 8);
+        for offset in (0..5 * page).step_by(WORD) {
+            let expected = if (page..3 * page).contains(&offset) { 7 } else { 8 };
+            assert_eq!(word(&seen, offset).peek(), expected, "at byte {offset}");
+        }
+        assert_eq!(seen.at(page, LINE), before, "the address is the same");
+        // The same pages once more, and their neighbours.
+        seen.privatize(0, 4 * page).unwrap();
+        fill(&own, 9);
+        let seen: Vec<u64> = (0..5).map(|index| word(&seen, index * page).peek()).collect();
+        assert_eq!(seen, [8, 7, 7, 8, 9]);
+    }
+
+    #[test]
+    fn last_page_of_an_odd_length_becomes_private() {
+        let page = rustix::param::page_size();
+        let (_memory, own, seen) = pair(page + LINE);
+        fill(&own, 7);
+        seen.privatize(page, LINE).unwrap();
+        seen.privatize(0, 0).unwrap();
+        fill(&own, 8);
+        assert_eq!((word(&seen, 0).peek(), word(&seen, page).peek()), (8, 7));
+    }
+
+    #[test]
+    fn threads_read_the_same_bytes_while_pages_become_private() {
+        const PAGES: usize = 16;
+        let page = rustix::param::page_size();
+        for _ in 0..50 {
+            let (_memory, own, seen) = pair(PAGES * page);
+            fill(&own, 7);
+            let stop = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        let mut offsets = (0..PAGES * page).step_by(256);
+                        assert!(offsets.all(|offset| word(&seen, offset).peek() == 7));
+                    }
+                });
+                for index in (0..PAGES).rev() {
+                    seen.privatize(index * page, page).unwrap();
+                }
+                fill(&own, 8);
+                stop.store(true, Ordering::Relaxed);
+            });
+            assert!((0..PAGES).all(|index| word(&seen, index * page).peek() == 7));
+        }
     }
 }

@@ -40,12 +40,15 @@ impl<M: Machine, L: Link> Duty<M, L> {
         result
     }
 
-    /// Carries out the effects: posts in their order, then the bells of all who have news.
+    /// Carries out the effects: first what has to become private, then posts in their order, then the bells of all who have news.
     fn perform(&mut self) {
         let Duty { link, effects, .. } = self;
         if effects.is_empty() {
             effects.clear();
             return;
+        }
+        for (replica, bytes) in effects.take_privatized() {
+            replica.privatize(bytes);
         }
         for post in effects.take_posts() {
             let done = match post.kind {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -11,11 +12,14 @@ use derecho_core::link::{
     Interest, Link, LinkCounters, LinkError, LinkEvent, Parker, ReadId, WordRange,
 };
 use derecho_core::machine::{Effects, Machine};
-use derecho_core::memory::OwnRegion;
+use derecho_core::memory::{Backing, OwnRegion, Replica};
 use derecho_node::{Engine, Hearer, Pace, Waited, clock};
 
-/// A link that reaches nobody.
-struct NoPeers;
+/// A link that reaches nobody, and counts the notes that it is given.
+#[derive(Default)]
+struct NoPeers {
+    notes: Arc<AtomicU64>,
+}
 
 impl Link for NoPeers {
     fn node(&self) -> NodeId {
@@ -34,6 +38,7 @@ impl Link for NoPeers {
         Err(LinkError::PeerGone(peer))
     }
     fn note(&mut self, peer: Peer, _bytes: &[u8]) -> Result<(), LinkError> {
+        self.notes.fetch_add(1, Ordering::SeqCst);
         Err(LinkError::PeerGone(peer))
     }
     fn ring(&mut self, _news: &[Peer], _hints: &[Peer]) {}
@@ -105,7 +110,7 @@ impl Machine for Desk {
 fn start(attended: bool) -> (Engine<Desk, NoPeers>, Desk) {
     let desk = Desk::default();
     let make = if attended { Engine::start } else { Engine::unattended };
-    (make(desk.clone(), NoPeers, Arc::new(Bell::default()), Pace::default()), desk)
+    (make(desk.clone(), NoPeers::default(), Arc::new(Bell::default()), Pace::default()), desk)
 }
 
 fn soon() -> Option<Time> {
@@ -140,6 +145,37 @@ fn every_poke_is_followed_by_a_turn_whoever_drives() {
         watch("a knock was not answered", || desk.taken.load(Ordering::SeqCst) == 80_000);
         engine.stop();
     }
+}
+
+/// Memory of a peer. What becomes private of it is written down, with the number of notes that were sent before.
+struct Memory {
+    region: OwnRegion,
+    notes: Arc<AtomicU64>,
+    private: Mutex<Vec<(Range<usize>, u64)>>,
+}
+
+impl Backing for Memory {
+    fn privatize(&self, bytes: Range<usize>) {
+        self.private.lock().unwrap().push((bytes, self.notes.load(Ordering::SeqCst)));
+    }
+}
+
+#[test]
+fn memory_becomes_private_before_anything_is_posted() {
+    let (engine, _desk) = start(false);
+    let notes = engine.act(|_, link, _| Arc::clone(&link.notes));
+    let (region, private) = (OwnRegion::heap(8), Mutex::default());
+    let base = region.bytes(0, 64).unwrap().cast();
+    let memory = Arc::new(Memory { region, notes: Arc::clone(&notes), private });
+    assert_eq!(memory.region.words(), 8);
+    // SAFETY: the words are those of the region, which the backing keeps.
+    let replica = unsafe { Replica::from_raw(base, 8, Arc::clone(&memory) as Arc<dyn Backing>) };
+    engine.act(|_, _, effects| {
+        effects.note(Peer(0), vec![1]);
+        effects.privatize(replica.clone(), 16..32);
+    });
+    assert_eq!(*memory.private.lock().unwrap(), [(16..32, 0)]);
+    assert_eq!(notes.load(Ordering::SeqCst), 1);
 }
 
 #[test]
@@ -259,7 +295,8 @@ fn what_is_waited_for_is_looked_at_between_saying_so_and_sleeping() {
     let parker = LateNews::default();
     let (shown, slept) = (Arc::clone(&parker.shown), Arc::clone(&parker.slept));
     // Its turns do nothing, as those do that find an acknowledgement which gives nothing back.
-    let engine = Engine::unattended(Desk::default(), NoPeers, Arc::new(parker), Pace::default());
+    let engine =
+        Engine::unattended(Desk::default(), NoPeers::default(), Arc::new(parker), Pace::default());
     let waited = engine.wait(soon(), || shown.load(Ordering::SeqCst));
     assert_eq!(waited, Waited::Ready);
     assert!(!slept.load(Ordering::SeqCst), "it slept on what it waited for");

@@ -201,6 +201,12 @@ impl<R: Report> Membership<R> {
         self.rank
     }
 
+    /// Whether this node wants to leave. A report that it makes from now on says so, and no view that is decided with that report
+    /// has this node in it.
+    pub fn wants_to_leave(&self) -> bool {
+        self.wants_to_leave
+    }
+
     /// Whether a view change is under way.
     pub fn is_wedged(&self) -> bool {
         self.wedged

@@ -2,6 +2,8 @@
 //!
 //! Owns: every offset in that region. Never does: trust a header; [`Geometry::read`] checks all.
 
+use core::ops::Range;
+
 use super::Fault;
 use super::changes::HEADER_MARK;
 use crate::memory::{LINE, LINE_WORDS, Replica, WORD};
@@ -112,6 +114,12 @@ impl Geometry {
     #[inline]
     pub fn entry_word(self, index: u64) -> usize {
         ENTRIES + (index & (self.entries() - 1)) as usize * ENTRY_WORDS
+    }
+
+    /// The bytes of a chunk, in the region.
+    pub fn chunk_bytes(self, chunk: usize) -> Range<usize> {
+        let first = self.first_byte + chunk * self.chunk_grains * GRAIN;
+        first..first + self.chunk_grains * GRAIN
     }
 
     /// First byte of the byte memory.

@@ -9,15 +9,16 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-#[cfg(all(test, not(loom)))]
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Range;
 use core::ptr::{self, NonNull};
 
 use super::entry::Extent;
 use super::geometry::Geometry;
 use crate::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::link::Waker;
+use crate::machine::Effects;
 use crate::memory::Replica;
 
 mod taking;
@@ -89,6 +90,23 @@ impl Source {
     /// came before.
     pub(super) fn is_released(&self, chunk: usize) -> bool {
         self.references[chunk].load(Ordering::Acquire) == 0
+    }
+
+    /// Makes the chunks private to which somebody of this node refers, and `also` these (I-335): what lies in them stays as it is.
+    pub(crate) fn privatize(&self, also: u64, effects: &mut Effects) {
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for chunk in 0..self.geometry.chunks() {
+            if also >> chunk & 1 == 0 && self.is_released(chunk) {
+                continue;
+            }
+            let bytes = self.geometry.chunk_bytes(chunk);
+            // Adjacent chunks become private together, because they may share a page.
+            match runs.last_mut() {
+                Some(run) if run.end == bytes.start => run.end = bytes.end,
+                _ => runs.push(bytes),
+            }
+        }
+        runs.into_iter().for_each(|bytes| effects.privatize(self.replica.clone(), bytes));
     }
 
     /// Sets this bit when a chunk is released of which that is [wanted](Source::want_notice). For
@@ -601,6 +619,31 @@ mod tests {
         Source::hold(&sources[rank], 0, 1);
         assert!(inbox.put(&[Delivery::new(rank, extent, number)]));
         inbox.publish();
+    }
+
+    #[test]
+    fn chunks_in_use_become_private_adjacent_ones_together() {
+        let source = source(0);
+        let geometry = source.geometry();
+        assert_eq!(geometry.chunks(), 4);
+        let private = |also: u64| {
+            let mut effects = Effects::new();
+            source.privatize(also, &mut effects);
+            effects.take_privatized().map(|(_, bytes)| bytes).collect::<Vec<_>>()
+        };
+        assert_eq!(private(0), []);
+        [0, 1, 3].into_iter().for_each(|chunk| Source::hold(&source, chunk, 1));
+        let chunk = |index| geometry.chunk_bytes(index);
+        assert_eq!(private(0), [chunk(0).start..chunk(1).end, chunk(3)]);
+        let all = private(1 << 2);
+        assert_eq!((all.len(), all.first()), (1, Some(&(chunk(0).start..chunk(3).end))));
+        let this = NonNull::from(&*source);
+        // SAFETY: the reference to chunk 1 was counted above and is released once.
+        unsafe { Source::release(this, 1) };
+        assert_eq!(private(0), [chunk(0), chunk(3)]);
+        // SAFETY: so were the references to chunks 0 and 3.
+        [0, 3].into_iter().for_each(|chunk| unsafe { Source::release(this, chunk) });
+        assert_eq!(private(0), []);
     }
 
     /// Records of senders that are gone come first, by the names that their senders had.

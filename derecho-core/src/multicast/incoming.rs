@@ -21,6 +21,7 @@ use super::inbox::Source;
 use super::send::Sender;
 use crate::atomic::AtomicU64;
 use crate::link::Waker;
+use crate::machine::Effects;
 use crate::memory::Replica;
 
 /// One sender, as this node receives it.
@@ -278,6 +279,21 @@ impl Incoming {
     /// Somebody looks again.
     pub fn look_while_held(&self) {
         self.source.want_no_notice();
+    }
+
+    /// Makes the chunks private that records may refer to (I-335): those to which readers refer, and those of the entries that were
+    /// received and not taken. Nothing more may be received.
+    pub(super) fn privatize(&mut self, effects: &mut Effects) {
+        self.count();
+        let geometry = self.source.geometry();
+        let mut chunks = 0_u64;
+        for index in self.taken..self.entries {
+            let found = Entry::decode(self.words(index), index, geometry);
+            if let Found::Entry(Entry::Message(extent)) = found {
+                chunks |= 1 << extent.chunk(geometry);
+            }
+        }
+        self.source.privatize(chunks, effects);
     }
 
     /// Clears the `held` bits of chunks that no reader refers to any more. Returns whether there

@@ -9,7 +9,7 @@ use super::Fault;
 use super::acknowledgement::AckLine;
 use super::entry::Entry;
 use super::geometry::Geometry;
-use super::inbox::{Delivery, Inbox};
+use super::inbox::{Delivery, Inbox, Source};
 use super::incoming::Incoming;
 use crate::link::Waker;
 use crate::machine::{Effects, Target};
@@ -114,6 +114,18 @@ impl Receiver {
             self.acknowledge();
         }
         Ok(count)
+    }
+
+    /// The memory of a peer, if records may refer to it.
+    pub(crate) fn held_source(&self) -> Option<&Arc<Source>> {
+        (self.sender.is_some() && self.is_held()).then(|| self.incoming.source())
+    }
+
+    /// Makes the memory of a peer private that records may refer to (I-335). Nothing more may be received.
+    pub fn privatize(&mut self, effects: &mut Effects) {
+        if self.sender.is_some() {
+            self.incoming.privatize(effects);
+        }
     }
 
     /// Lets go of what no reader refers to any more, and shows the sender what has changed in this

@@ -3,8 +3,10 @@
 //! Owns: the answer to each note, and what is left out when a peer is faulty or gone. Never does:
 //! move a subscription on by itself; [`settle`](super::settle) does, in the turn.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::reception::Reception;
 use super::{ACK_LINES, Attach, MOST_TOLD, Node, NodeEvent, Origin, Stage, Subscription};
 use crate::ids::{Peer, RegionId};
 use crate::link::Sharing;
@@ -183,10 +185,13 @@ impl Node {
             .into_iter()
             .partition::<Vec<_>, _>(|s| s.origin == Origin::Peer(peer));
         self.subscriptions = kept;
+        self.forgotten.retain(|source| source.strong_count() > 0);
         for subscription in gone {
             // The sender reads this line no more, so the line is free at once; records that the
             // application has keep the memory that they lie in.
             self.free_lines.push(subscription.line);
+            let source = subscription.receiver.as_ref().and_then(Reception::held_source);
+            self.forgotten.extend(source.map(Arc::downgrade));
             if !matches!(subscription.stage, Stage::Draining | Stage::Detaching) {
                 self.events.push_back(NodeEvent::Ended(subscription.id));
             }

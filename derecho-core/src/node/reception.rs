@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 
 use crate::machine::Effects;
 use crate::multicast::Fault;
-use crate::multicast::inbox::Inbox;
+use crate::multicast::inbox::{Inbox, Source};
 use crate::multicast::receive::Receiver;
 use crate::multicast::stream::Beginning;
 use crate::multicast::untethered::Untethered;
@@ -52,6 +52,23 @@ impl Reception {
         match self {
             Reception::Tethered(it) => it.close(),
             Reception::Untethered(it) => it.close(),
+        }
+    }
+
+    /// The memory of a peer, if records may refer to it.
+    pub(super) fn held_source(&self) -> Option<&Arc<Source>> {
+        match self {
+            Reception::Tethered(it) => it.held_source(),
+            Reception::Untethered(_) => None,
+        }
+    }
+
+    /// Makes the memory of a peer private that records may refer to (I-335).
+    pub(super) fn privatize(&mut self, effects: &mut Effects) {
+        match self {
+            Reception::Tethered(it) => it.privatize(effects),
+            // Its records lie in memory of this node.
+            Reception::Untethered(_) => {}
         }
     }
 

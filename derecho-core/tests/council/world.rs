@@ -1,6 +1,6 @@
 //! A small world of councils: channels in order, a clock, a host's word, faults.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use derecho_core::bytes::{Reader, Wire};
@@ -136,6 +136,8 @@ pub(crate) struct World {
     now: u64,
     decided: BTreeMap<(u64, u64), Decision<Progress>>,
     reported: BTreeMap<(u64, NodeId), u64>,
+    /// Members that said with their reports that they leave, by group and view.
+    leavers: BTreeSet<(u64, u64, NodeId)>,
 }
 
 const TICK: u64 = 100_000;
@@ -153,6 +155,7 @@ impl World {
             now: 0,
             decided: BTreeMap::new(),
             reported: BTreeMap::new(),
+            leavers: BTreeSet::new(),
         }
     }
 
@@ -333,6 +336,11 @@ impl World {
                 let view = node.council.membership().view().number;
                 let known = self.reported.insert((view, World::node(index)), node.received);
                 assert!(known.is_none(), "a member reports once in a view");
+                let membership = node.council.membership();
+                if membership.wants_to_leave() {
+                    let group = membership.view().group.0;
+                    self.leavers.insert((group, view, World::node(index)));
+                }
                 node.council.report(Progress(node.received));
             }
             Deed::Install(decision) => self.installed(index, decision),
@@ -353,6 +361,9 @@ impl World {
             assert_eq!(last.next.number + 1, number, "views in their order");
         }
         for member in &decision.next.members {
+            // I-335: what such a member refers to is private by now.
+            let leaver = (generation, number - 1, member.node);
+            assert!(!self.leavers.contains(&leaver), "who leaves is in no view that follows");
             if let Some(&reported) = self.reported.get(&(number - 1, member.node)) {
                 assert!(decision.cut <= reported, "nobody goes on below what it has");
             }

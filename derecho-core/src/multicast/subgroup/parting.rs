@@ -173,6 +173,14 @@ impl Subgroup {
         self.part_from(peer);
     }
 
+    /// Makes the memory of all other senders, present and former, private where records may refer to it (I-335). The subgroup is
+    /// wedged or left.
+    pub fn privatize(&mut self, effects: &mut Effects) {
+        let others = self.sources.iter_mut().filter(|source| source.origin.0.is_some());
+        others.for_each(|source| source.incoming.privatize(effects));
+        self.parted.iter_mut().for_each(|parted| parted.incoming.privatize(effects));
+    }
+
     /// A former sender is gone: nobody is to be told anything.
     pub(super) fn part_from(&mut self, peer: Peer) {
         self.parted.retain(|parted| parted.target.peer != peer);
