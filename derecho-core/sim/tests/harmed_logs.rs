@@ -87,7 +87,7 @@ fn judge<D: Disk, N: Disk>(errand: &Errand, disk: &mut D, others: &mut [Neighbou
 
 fn claimed(harmed: Harmed) -> Claim {
     match harmed {
-        Harmed::Claimed(claim) => claim,
+        Harmed::Claimed(claim) => *claim,
         Harmed::PutAside(number) => panic!("it was put aside as {number}"),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns: whether the log is claimed as harmed or put aside. Never does: open a log.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::errands::Neighbour;
@@ -38,7 +39,7 @@ impl Harm {
 /// What becomes of an errand whose log is harmed.
 pub enum Harmed {
     /// The log stays as it is, and is claimed as harmed.
-    Claimed(Claim),
+    Claimed(Box<Claim>),
     /// The log was put aside under this number: the errand is done with an empty one.
     PutAside(Number),
 }
@@ -63,7 +64,7 @@ pub fn judge<D: Disk, N: Disk>(
         Errand::Claim(is_vacant) => {
             let (claim, is_covered) = claim((owner.log, stream), harm, neighbours);
             if !(*is_vacant && is_covered) {
-                return Ok(Harmed::Claimed(claim));
+                return Ok(Harmed::Claimed(Box::new(claim)));
             }
         }
         Errand::Checkpoint(..) | Errand::Roll => return Err(harm.error.clone()),

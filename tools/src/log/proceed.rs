@@ -164,7 +164,7 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> Done {
     if still.is_empty() && without.is_empty() {
         text += "Nothing is awaited.\n";
     }
-    for Word { without, at, by, after } in &said {
+    for Word { without, at, by, after, .. } in &said {
         let (seconds, (era, number)) = (at.0 / 1_000_000_000, after);
         text += &format!(
             "{by} has said, {seconds} s after 1970 and after view {number} of era {era:x}, to go on without log {without}.\n"

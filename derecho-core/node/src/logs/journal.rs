@@ -263,7 +263,7 @@ fn try_errand(
         note_harm(&mut writer.harm, shown.key, &neighbours);
         match judged {
             Ok(None) => {}
-            Ok(Some(claim)) => return Answer::Claimed(Box::new(claim)),
+            Ok(Some(claim)) => return Answer::Claimed(claim),
             Err(error) => return Answer::Failed(error),
         }
     }
@@ -312,7 +312,7 @@ fn open_harmed(
     (shown, root, errand): (&Arc<Shown>, &std::path::Path, &Errand),
     neighbours: &mut [Neighbour<Folder>],
     harm: Harm,
-) -> Result<Option<Claim>, LogError> {
+) -> Result<Option<Box<Claim>>, LogError> {
     let (owner, stream, place) = (writer.owner, shown.key, writer.disk.place());
     let judged = harmed::judge(errand, (owner, stream, &mut writer.disk), neighbours, &harm);
     let error = harm.error.clone().within(&place);

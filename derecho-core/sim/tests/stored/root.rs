@@ -400,7 +400,7 @@ impl SimJournal {
                 Harmed::Claimed(mut claim) => {
                     let own = (owner, stream, &mut self.folder);
                     claim.accounts.extend(errands::excused(&words, own, &mut others));
-                    self.answer = Some(Answer::Claimed(Box::new(claim)));
+                    self.answer = Some(Answer::Claimed(claim));
                     return Ok(());
                 }
                 Harmed::PutAside(_) => {
