@@ -11,7 +11,7 @@ use derecho_core::multicast::subgroup::epoch::Opening;
 use derecho_core::multicast::subgroup::{
     Founder, Level, OwnLines, SUBGROUP_LINES, Sends, Subgroup, Terms,
 };
-use derecho_loom::{explore, memory_with_nulls, smallest};
+use derecho_loom::{explore, memory_with_nulls, shape, smallest};
 use loom::thread;
 
 /// An epoch in which this node alone reads, and sends from this memory.
@@ -69,5 +69,40 @@ fn a_queue_goes_on_while_it_is_taken_from() {
         assert!(subgroup.next_epoch(opening(1, &second, &region)));
         subgroup.turn(Time::default(), effects, &mut |_, fault| panic!("{fault}"));
         assert_eq!(application.join().unwrap(), [(0, 0), (1, 0)]);
+    });
+}
+
+/// More records come in one turn than a part of the queue has places: nothing is shown before the references to it are counted.
+#[test]
+fn a_queue_grows_while_it_is_taken_from() {
+    explore(3, || {
+        let region = OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS);
+        let lines = OwnLines { region: region.clone(), id: RegionId(16) };
+        let terms = Terms { level: Level::Unordered, ablation: Ablation::default() };
+        let waker: Waker = std::sync::Arc::new(|| {});
+        let memory = memory_with_nulls(shape(8, 2, 4));
+        (0..3).for_each(|_| commit(&memory));
+        let mut subgroup =
+            Subgroup::new(terms, opening(0, &memory, &region), lines, &waker).unwrap();
+        let inbox = subgroup.add_reader().unwrap();
+        let application = thread::spawn({
+            let inbox = inbox.clone();
+            move || {
+                let mut took = Vec::new();
+                while took.len() < 3 {
+                    match inbox.take() {
+                        Some(record) => took.push(record.number()),
+                        None => thread::yield_now(),
+                    }
+                }
+                (took, inbox.passed())
+            }
+        });
+        drop(inbox);
+        let effects = &mut Effects::new();
+        subgroup.turn(Time::default(), effects, &mut |_, fault| panic!("{fault}"));
+        assert_eq!(application.join().unwrap(), (vec![0, 1, 2], 0));
+        subgroup.turn(Time::default(), effects, &mut |_, fault| panic!("{fault}"));
+        assert!(memory.has_room(1), "what was taken is given back");
     });
 }

@@ -133,21 +133,20 @@ fn a_harmed_log_is_put_aside_when_others_complete_it_or_a_topic_begins_without_i
     book.claim(NodeId(2), 0, claim.clone());
     assert_eq!(book.standing(0), Standing::Waits([LogId(1), LogId(2)].into()));
     for said in [LogId(1), LogId(2)] {
-        let harmed = vec![(STREAM, aside::last(&mut disk, STREAM).unwrap())];
+        let harmed = vec![(STREAM, harm.error.to_string())];
         let (at, by) = (WallTime(0), "operator".to_owned());
         let word = Word { without: said, after: (0, 0), at, by, harmed };
         let own = (owner(2), STREAM, &mut disk);
-        claim.accounts.extend(errands::excused(&[word], own, none));
+        claim.accounts.extend(errands::excused(&[word], own, Some(&harm), none));
         book.claim(NodeId(2), 0, claim.clone());
     }
     assert_eq!(book.standing(0), Standing::Begins(NodeId(2)));
     assert!(matches!(judge(&Errand::Recall(Vec::new()), &mut disk, none), Harmed::PutAside(1)));
 }
 
-/// The operator's word for a harmed log counts until that log is put aside, also when its folder is a member's again; another harm
-/// needs another word.
+/// The operator's word for a harmed log counts also when its folder is a member's again; another harm needs another word.
 #[test]
-fn a_word_for_a_harmed_log_counts_until_it_is_put_aside() {
+fn a_word_for_a_harmed_log_counts_for_this_harm() {
     let none: &mut [Neighbour<SimDisk>] = &mut [];
     let mut disk = harmed_folder(2, MESSAGES);
     let mut views = StreamLog::open(&mut disk, (owner(2), VIEWS), LIMITS, Check::All).unwrap().0;
@@ -162,15 +161,18 @@ fn a_word_for_a_harmed_log_counts_until_it_is_put_aside() {
         by: "operator".to_owned(),
         harmed,
     };
-    let mut counts = |disk: &mut SimDisk, harmed| {
-        let own = (owner(2), STREAM, disk);
-        !errands::excused(&[word(harmed)], own, none).is_empty()
+    let harm = Harm::of(&mut disk, (owner(2), STREAM), LogError::Failed);
+    let mut counts = |harm: Option<&Harm>, harmed| {
+        let own = (owner(2), STREAM, &mut disk);
+        !errands::excused(&[word(harmed)], own, harm, none).is_empty()
     };
-    assert!(!counts(&mut disk, vec![]), "its folder is back");
-    assert!(!counts(&mut disk, vec![(StreamKey(8), 0)]), "the log of another stream");
-    assert!(counts(&mut disk, vec![(STREAM, 0)]));
-    aside::put_harmed(&mut disk, STREAM).unwrap();
-    assert!(!counts(&mut disk, vec![(STREAM, 0)]), "it was put aside");
+    let said = |stream| vec![(stream, LogError::Failed.to_string())];
+    assert!(!counts(Some(&harm), vec![]), "its folder is back");
+    assert!(!counts(Some(&harm), said(StreamKey(8))), "the log of another stream");
+    assert!(counts(Some(&harm), said(STREAM)));
+    assert!(!counts(None, said(STREAM)), "it is harmed no more");
+    let other = Harm { error: LogError::Locked, ..harm };
+    assert!(!counts(Some(&other), said(STREAM)), "another harm");
 }
 
 /// A disk on which the records of one file cannot be read.

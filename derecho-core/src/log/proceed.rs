@@ -3,11 +3,10 @@
 //! Owns: how that is recorded beside the folders of a root, and until when it counts. Never does: decide who restarts;
 //! a log that is gone on without is accounted for, nothing else (I-153).
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::aside::Number;
 use super::folder::publish;
 use super::head::{self, Magic};
 use super::views::LoggedView;
@@ -31,16 +30,16 @@ pub struct Word {
     pub at: WallTime,
     /// Who.
     pub by: String,
-    /// The streams of which the log was there and harmed, and under which number it was put aside last before.
-    pub harmed: Vec<(StreamKey, Number)>,
+    /// The streams of which the log was there and harmed, and how.
+    pub harmed: Vec<(StreamKey, String)>,
 }
 
 in_order! { Word { without, after, at, by, harmed } }
 
 impl Word {
-    /// Whether the word still counts for a log that was harmed: it has not been put aside since.
-    pub fn counts_for_harmed(&self, stream: StreamKey, last: Number) -> bool {
-        self.harmed.contains(&(stream, last))
+    /// Whether the word counts for a log that is harmed like this: it was so when somebody said it.
+    pub fn counts_for_harmed(&self, stream: StreamKey, error: &LogError) -> bool {
+        self.harmed.contains(&(stream, error.to_string()))
     }
 
     /// Whether it still counts, as these views say: the log has not been a member's since.

@@ -241,7 +241,13 @@ pub(crate) fn covers(
         found.begun.as_ref().map_or(BTreeSet::new(), |(_, names)| names.iter().copied().collect())
     };
     let unknown = &keepers(harmed) - &(&keepers(sound) | &[own, log].into());
-    sound.is_complete() && goes_as_far && era(sound) >= era(harmed) && unknown.is_empty()
+    // A harmed log of which nothing else is known has no mark either.
+    let is_known = harmed.begun.is_some();
+    is_known
+        && sound.is_complete()
+        && goes_as_far
+        && era(sound) >= era(harmed)
+        && unknown.is_empty()
 }
 
 /// Where epochs end, as these logs have noted.

@@ -42,15 +42,15 @@ pub struct Survey {
     pub errors: Vec<LogError>,
 }
 
-/// What the sound records say of a log that cannot be opened; `None` if they do not show where it ended and who kept its last
-/// epoch. Nothing is complete in it.
+/// What the sound records say of a log that cannot be opened: the last epoch in them; and all that is known of the log, unless they do
+/// not show where it ended and who kept its last epoch. Nothing is complete in it.
 ///
 /// # Errors
 /// As of [`survey`].
 pub fn salvage<D: Disk>(
     disk: &mut D,
     of: (Owner, StreamKey),
-) -> Result<Option<FoundStream>, LogError> {
+) -> Result<(EpochId, Option<FoundStream>), LogError> {
     let (mut tail, mut begun) = (Tail::default(), None);
     let mut cuts = BTreeSet::new();
     let survey = survey(disk, of, |record| {
@@ -73,13 +73,14 @@ pub fn salvage<D: Disk>(
     let is_read = survey.errors.iter().all(LogError::is_harm);
     let begun = begun.filter(|(epoch, _)| *epoch >= tail.epoch);
     let is_known = is_read && !survey.open_ended && begun.is_some();
-    Ok(is_known.then(|| FoundStream {
+    let found = FoundStream {
         tail,
         complete_from: Version(u64::MAX),
         checkpoint: None,
         cuts: last_of(cuts),
         begun,
-    }))
+    };
+    Ok((tail.epoch, is_known.then_some(found)))
 }
 
 impl Survey {

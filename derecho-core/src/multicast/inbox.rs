@@ -4,7 +4,7 @@
 //! Never does: block the turn. A queue takes as many records as the senders' memory can
 //! hold, so only a sender that breaks its own rules can overfill it. Where senders come and go, it has
 //! a part for each set of them: the turn puts into the last one, and the application goes on to the
-//! next when it has taken what is in the first (I-38). A part begins with [`PLACES`] places at most, and is followed by a
+//! next when it has taken what is in the first (I-38). A part begins with 65,536 places at most, and is followed by a
 //! larger one of the same senders when it is full.
 
 use alloc::boxed::Box;
@@ -346,6 +346,8 @@ pub struct Inbox {
     passed: AtomicU64,
     /// The part that is put into; changed by the turn.
     back: AtomicPtr<Part>,
+    /// The first part of which not all is shown, or the back; changed by the turn.
+    unshown: AtomicPtr<Part>,
     /// The place of its first record among all that were ever put into queues of its kind.
     began: u64,
     /// Records of the parts before the front; changed by whoever takes.
@@ -369,6 +371,8 @@ struct Part {
     staged: AtomicU64,
     /// What comes after it; then nothing more is put into it. Written by the turn.
     next: AtomicPtr<Part>,
+    /// What comes after it as soon as all that is put in is shown; the turn's alone.
+    behind: AtomicPtr<Part>,
     /// Records put in; written by the turn.
     head: Line,
     /// Records taken out; written by the application.
@@ -389,9 +393,10 @@ impl Part {
         let places = zeros(most.min(places) * PLACE_WORDS);
         let zero = || Line(AtomicU64::new(0));
         let (staged, most) = (AtomicU64::new(0), most as u64);
-        let next = AtomicPtr::new(ptr::null_mut());
+        let [next, behind] = [(); 2].map(|()| AtomicPtr::new(ptr::null_mut()));
         let (head, taken) = (zero(), zero());
-        Box::into_raw(Box::new(Part { sources, places, most, goes_on, staged, next, head, taken }))
+        let part = Part { sources, places, most, goes_on, staged, next, behind, head, taken };
+        Box::into_raw(Box::new(part))
     }
 
     #[inline]
@@ -456,10 +461,10 @@ impl Inbox {
     /// The same, if what is put in first has this place.
     pub(super) fn beginning(sources: Box<[Arc<Source>]>, began: u64) -> Arc<Inbox> {
         let part = Part::new(sources, PLACES, false);
-        let (front, back) = (AtomicPtr::new(part), AtomicPtr::new(part));
+        let [front, back, unshown] = [(); 3].map(|()| AtomicPtr::new(part));
         let [passed, taken_before, put_before] = [(); 3].map(|()| AtomicU64::new(0));
         let taking = AtomicBool::new(false);
-        Arc::new(Inbox { front, passed, back, began, taken_before, taking, put_before })
+        Arc::new(Inbox { front, passed, back, unshown, began, taken_before, taking, put_before })
     }
 
     /// The place of what is put in next, as the place of what queues of the same subgroup get at the same time (I-212); for the
@@ -477,10 +482,10 @@ impl Inbox {
     /// The part that the turn puts into; for the turn.
     #[inline]
     fn back(&self) -> &Part {
-        // SAFETY: whoever takes frees a part only after its `next` was set, which only the turn does, in `follow`, after it has
-        // put the next part here. So the part that is here has no next one yet and is freed only with the queue. That one
+        // SAFETY: whoever takes frees a part only after its `next` was set, which only the turn does, in `go_on` and `publish`, after
+        // it has put the next part here. So the part that is here has no next one yet and is freed only with the queue. That one
         // thread alone is the turn is the rule of `Inbox`, which its methods for the turn cannot check; `&self` does not
-        // outlive the queue, and nobody uses this reference after `follow`.
+        // outlive the queue, and nobody uses this reference after `next` was set.
         unsafe { &*self.back.load(Ordering::Relaxed) }
     }
 
@@ -494,33 +499,34 @@ impl Inbox {
         if back.sources.len() == sources.len() && back.sources.iter().zip(&sources).all(same) {
             return;
         }
-        self.follow(Part::new(sources, PLACES, false));
-    }
-
-    /// Puts a part behind the last one, all of which is shown.
-    fn follow(&self, part: *mut Part) {
-        let back = self.back();
-        let put = self.put_before.load(Ordering::Relaxed);
-        let put = put.wrapping_add(back.staged.load(Ordering::Relaxed));
-        self.put_before.store(put, Ordering::Relaxed);
-        self.back.store(part, Ordering::Relaxed);
+        let part = Part::new(sources, PLACES, false);
+        self.put_into(part);
+        self.unshown.store(part, Ordering::Relaxed);
         // The last that the turn does with the old part: it may be freed from here on.
         back.next.store(part, Ordering::Release);
     }
 
-    /// Puts a part with room for so many more records behind the last one, for the same senders. `false` if that would be more
-    /// than their memory can hold.
+    /// From now on records are put into this part.
+    fn put_into(&self, part: *mut Part) {
+        let put = self.put_before.load(Ordering::Relaxed);
+        let put = put.wrapping_add(self.back().staged.load(Ordering::Relaxed));
+        self.put_before.store(put, Ordering::Relaxed);
+        self.back.store(part, Ordering::Relaxed);
+    }
+
+    /// Puts a part with room for so many more records behind the last one, for the same senders. Nothing is shown by this: the
+    /// references to what was put in last may not be counted yet. `false` if that would be more than the memory of the senders can hold.
     #[cold]
     fn grow(&self, count: u64) -> bool {
         let back = self.back();
         if count > back.most - back.waiting() {
             return false;
         }
-        // Before there is a next part: what is put in after that is found in the next one.
-        self.publish();
         let places = (back.room() * 2).max(count.next_power_of_two());
-        let sources = back.sources.clone();
-        self.follow(Part::new(sources, usize::try_from(places).unwrap_or(usize::MAX), true));
+        let places = usize::try_from(places).unwrap_or(usize::MAX);
+        let part = Part::new(back.sources.clone(), places, true);
+        back.behind.store(part, Ordering::Relaxed);
+        self.put_into(part);
         true
     }
 
@@ -571,11 +577,23 @@ impl Inbox {
         true
     }
 
-    /// Shows what was put in, all of it at once.
+    /// Shows what was put in.
     #[inline]
     pub(super) fn publish(&self) {
-        let part = self.back();
-        part.head.0.store(part.staged.load(Ordering::Relaxed), Ordering::Release);
+        let mut at = self.unshown.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: a part from the first on that is not shown as a whole has no `next`, so it is freed only with the queue.
+            let part = unsafe { &*at };
+            part.head.0.store(part.staged.load(Ordering::Relaxed), Ordering::Release);
+            let behind = part.behind.load(Ordering::Relaxed);
+            if behind.is_null() {
+                break;
+            }
+            self.unshown.store(behind, Ordering::Relaxed);
+            // The last that the turn does with this part: it may be freed from here on.
+            part.next.store(behind, Ordering::Release);
+            at = behind;
+        }
     }
 
     /// Number of sets of senders before the one whose records are taken.
@@ -597,8 +615,13 @@ impl Drop for Inbox {
         // SAFETY: nobody else has a handle on the queue any more.
         let taking = unsafe { self.alone() };
         while taking.take().is_some() {}
-        // SAFETY: only the last part is left, it came from a box, and nobody else is here.
-        drop(unsafe { Box::from_raw(self.front.load(Ordering::Relaxed)) });
+        // What is left is the last part that was shown, and those behind it that were not.
+        let mut part = self.front.load(Ordering::Relaxed);
+        while !part.is_null() {
+            // SAFETY: each came from a box, has no other owner, and nobody else is here.
+            let left = unsafe { Box::from_raw(part) };
+            part = left.behind.load(Ordering::Relaxed);
+        }
     }
 }
 
@@ -712,6 +735,7 @@ mod tests {
             assert!(deliver(&inbox, put));
             put += 1;
         }
+        assert!(inbox.is_empty() && inbox.take().is_none(), "nothing was shown yet");
         assert!(put >= grains as u64 && places(&inbox) == grains.next_power_of_two(), "{put}");
         let extent = Extent { position: 0, length: 1 };
         assert!(!inbox.put(&[Delivery::new(0, extent, put)]), "the sender has overrun its memory");
@@ -721,7 +745,10 @@ mod tests {
             (put, first, first + put)
         );
         // The senders are the same.
-        let taken = (0..put).all(|number| {
+        let half = put / 2;
+        let taken = (0..half).all(|number| inbox.take().map(|it| it.number()) == Some(number));
+        assert!(taken && inbox.len() as u64 == put - half);
+        let taken = (half..put).all(|number| {
             let record = inbox.take().map(|record| record.number());
             record == Some(number) && inbox.passed() == 0
         });

@@ -21,7 +21,7 @@ pub mod epoch;
 mod member;
 pub mod parting;
 mod rest;
-mod waits;
+pub mod waits;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -15,7 +15,6 @@ use crate::fault::{Fault, planted};
 use crate::group::book::Roll;
 use crate::group::report::StreamId;
 use crate::ids::RegionId;
-use crate::log::aside::{self, Number};
 use crate::log::checkpoint::Checkpoint;
 use crate::log::proceed::Word;
 use crate::log::record::{AsRecord, LONGEST};
@@ -211,10 +210,11 @@ fn claim<D: Disk, N: Disk>(
     Ok(Claim { log: own, accounts, awaits, found, began: 0, harmed })
 }
 
-/// The logs without which somebody has said to go on with a stream, as far as that still counts (I-153).
+/// The logs without which somebody has said to go on with a stream, as far as that still counts (I-153). `harm`: that of the own log.
 pub fn excused<D: Disk, N: Disk>(
     words: &[Word],
     (owner, stream, disk): (Owner, StreamKey, &mut D),
+    harm: Option<&Harm>,
     neighbours: &mut [Neighbour<N>],
 ) -> Vec<LogId> {
     if words.is_empty() {
@@ -222,18 +222,19 @@ pub fn excused<D: Disk, N: Disk>(
     }
     let own = StreamLog::read(disk, (owner, VIEWS), Check::Last);
     let mut seen = own.and_then(|(log, _)| views::all(&log, disk)).unwrap_or_default();
-    let mut put_aside: BTreeMap<LogId, Number> = BTreeMap::new();
-    put_aside.extend(aside::last(disk, stream).ok().map(|last| (owner.log, last)));
-    for neighbour in neighbours {
+    for neighbour in neighbours.iter_mut() {
         let log = read(neighbour, VIEWS);
         let views = log.and_then(|log| views::all(&log, &mut neighbour.disk));
         seen.extend(views.into_iter().flatten());
-        let last = aside::last(&mut neighbour.disk, stream).ok();
-        put_aside.extend(last.map(|last| (neighbour.log, last)));
     }
+    let harm_of = |log: LogId| match log == owner.log {
+        true => harm,
+        false => neighbours.iter().find(|it| it.log == log).and_then(|it| it.harm.as_ref()),
+    };
     let counts = |word: &&Word| {
-        let last = put_aside.get(&word.without);
-        word.counts(seen.iter()) || last.is_some_and(|last| word.counts_for_harmed(stream, *last))
+        let harm = harm_of(word.without);
+        let is_as_said = harm.is_some_and(|it| word.counts_for_harmed(stream, &it.error));
+        is_as_said || word.counts(seen.iter())
     };
     words.iter().filter(counts).map(|word| word.without).collect()
 }

@@ -20,6 +20,8 @@ use crate::log::{
 pub struct Harm {
     /// Why it cannot be opened.
     pub error: LogError,
+    /// The last epoch in its sound records.
+    pub last: EpochId,
     /// What its sound records show, if they show enough.
     pub salvaged: Option<FoundStream>,
 }
@@ -27,7 +29,8 @@ pub struct Harm {
 impl Harm {
     /// Looks through a log that could not be opened because of this.
     pub fn of<D: Disk>(disk: &mut D, of: (Owner, StreamKey), error: LogError) -> Harm {
-        Harm { error, salvaged: salvage(disk, of).ok().flatten() }
+        let (last, salvaged) = salvage(disk, of).unwrap_or_default();
+        Harm { error, last, salvaged }
     }
 
     /// Whether a sound log covers this one (I-98).
@@ -43,10 +46,6 @@ pub enum Harmed {
     /// The log was put aside under this number: the errand is done with an empty one.
     PutAside(Number),
 }
-
-/// End of a log of which the end is not known.
-pub(super) const UNKNOWN: Tail =
-    Tail { epoch: EpochId { view: u64::MAX, sequence: u64::MAX }, version: Version(u64::MAX) };
 
 /// Decides what becomes of an errand whose log is harmed. A log is put aside only when a sound log in reach covers it, when others hold the
 /// store and complete it, or when the topic begins without any log that is left.
@@ -97,7 +96,8 @@ fn claim<N: Disk>(
         harmed.extend(neighbour.harm.as_ref().map(|_| neighbour.log));
     }
     let found = harm.salvaged.clone().unwrap_or(FoundStream {
-        tail: UNKNOWN,
+        // Its version is greater than any.
+        tail: Tail { epoch: harm.last, version: Version(u64::MAX) },
         complete_from: Version(u64::MAX),
         checkpoint: None,
         cuts: Vec::new(),

@@ -7,7 +7,6 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::harmed::UNKNOWN;
 use super::holders::Holders;
 use crate::bytes::in_order;
 use crate::fault::{Fault, planted};
@@ -228,7 +227,7 @@ impl LogBook {
     fn begin(&mut self, vacancy: u64) -> Option<NodeId> {
         let Standing::Begins(node) = self.standing(vacancy) else { return None };
         let tails = self.of_vacancy(vacancy).map(|(_, claim)| claim.found.tail);
-        let eras = tails.filter(|tail| *tail != UNKNOWN).map(|tail| tail.epoch.view);
+        let eras = tails.map(|tail| tail.epoch.view);
         let last = eras.chain([self.era]).max().unwrap_or(0);
         self.era = era_after(last, node);
         let sound = self.claims.get(&node).filter(|(_, claim)| !claim.is_harmed());
@@ -261,7 +260,7 @@ mod tests {
         let harmed = |epoch| Claim { harmed: [LogId(2)].into(), ..claim(2, epoch, &[1, 2]) };
         let mut book = LogBook::default();
         book.claim(NodeId(2), 0, harmed(4));
-        assert_eq!(book.standing(0), Standing::Waits([1].map(LogId).into()));
+        assert_eq!(book.standing(0), Standing::Waits([1, 2].map(LogId).into()));
         book.claim(NodeId(1), 0, claim(1, 4, &[1, 2]));
         assert_eq!(book.standing(0), Standing::Begins(NodeId(1)));
         book.claim(NodeId(2), 0, harmed(5));

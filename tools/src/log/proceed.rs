@@ -11,7 +11,7 @@ use clap::Args;
 use derecho_core::log::proceed::{Word, say, words};
 use derecho_core::log::restart::{self, FoundStream};
 use derecho_core::log::views::{self, LoggedView, VIEWS};
-use derecho_core::log::{Check, LogError, LogId, StreamKey, StreamLog, WallTime, aside, folder};
+use derecho_core::log::{Check, LogError, LogId, StreamKey, StreamLog, WallTime, folder};
 use derecho_node::logs::Folder;
 use serde_json::json;
 
@@ -42,8 +42,8 @@ struct Found {
     runs: bool,
     last: Option<LoggedView>,
     awaited: BTreeSet<LogId>,
-    /// Harm of the logs that are there: the error, and of each stream under which number a log was put aside last.
-    harmed: BTreeMap<LogId, (LogError, Vec<(StreamKey, aside::Number)>)>,
+    /// Harm of the logs that are there: the first error, and that of each stream.
+    harmed: BTreeMap<LogId, (LogError, Vec<(StreamKey, String)>)>,
 }
 
 impl Found {
@@ -72,9 +72,9 @@ impl Found {
                     && error.is_harm()
                     && stream != VIEWS
                 {
-                    let last = aside::last(&mut disk, stream)?;
+                    let how = error.to_string();
                     let found = harmed.entry(owner.log);
-                    found.or_insert((within(error), Vec::new())).1.push((stream, last));
+                    found.or_insert((within(error), Vec::new())).1.push((stream, how));
                     continue;
                 }
                 let (log, _) = read.map_err(within)?;

@@ -278,7 +278,7 @@ fn try_errand(
     let mut answer = errands::run(errand, &mut kept.log, &mut writer.disk, &mut neighbours);
     if let Answer::Claimed(claim) = &mut answer {
         let own = (writer.owner, shown.key, &mut writer.disk);
-        let more = errands::excused(&words_in(root), own, &mut neighbours);
+        let more = errands::excused(&words_in(root), own, None, &mut neighbours);
         claim.accounts.extend(more);
     }
     note_harm(&mut writer.harm, shown.key, &neighbours);
@@ -314,13 +314,19 @@ fn open_harmed(
     harm: Harm,
 ) -> Result<Option<Box<Claim>>, LogError> {
     let (owner, stream, place) = (writer.owner, shown.key, writer.disk.place());
+    let begins = matches!(errand, Errand::Load(..) | Errand::Recall(_));
+    if begins && !writer.harm.is_known((stream, owner.log)) {
+        // The log was claimed as a sound one: whoever begins from it begins from what was claimed.
+        return Err(harm.error);
+    }
     let judged = harmed::judge(errand, (owner, stream, &mut writer.disk), neighbours, &harm);
     let error = harm.error.clone().within(&place);
     let number = match judged? {
         Harmed::PutAside(number) => number,
         Harmed::Claimed(mut claim) => {
             let own = (owner, stream, &mut writer.disk);
-            claim.accounts.extend(errands::excused(&words_in(root), own, neighbours));
+            let more = errands::excused(&words_in(root), own, Some(&harm), neighbours);
+            claim.accounts.extend(more);
             writer.harm.set((stream, owner.log), &place, Some(harm));
             // Others that hold the store complete it.
             if matches!(errand, Errand::Claim(true)) {

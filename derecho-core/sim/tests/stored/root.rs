@@ -91,8 +91,8 @@ impl Root {
         let folder = &mut slots[at].folder;
         let mut harmed = Vec::new();
         for stream in folder::streams(folder).unwrap() {
-            if StreamLog::read(folder, (owner, stream), Check::All).is_err() {
-                harmed.push((stream, aside::last(folder, stream).unwrap()));
+            if let Err(error) = StreamLog::read(folder, (owner, stream), Check::All) {
+                harmed.push((stream, error.to_string()));
             }
         }
         let by = "operator".to_owned();
@@ -399,7 +399,7 @@ impl SimJournal {
             match harmed::judge(&errand, own, &mut others, harm)? {
                 Harmed::Claimed(mut claim) => {
                     let own = (owner, stream, &mut self.folder);
-                    claim.accounts.extend(errands::excused(&words, own, &mut others));
+                    claim.accounts.extend(errands::excused(&words, own, Some(harm), &mut others));
                     self.answer = Some(Answer::Claimed(claim));
                     return Ok(());
                 }
@@ -413,7 +413,7 @@ impl SimJournal {
         let mut answer = errands::run(&errand, &mut self.log, &mut self.folder, &mut others);
         if let Answer::Claimed(claim) = &mut answer {
             let own = (self.log.owner(), self.log.stream(), &mut self.folder);
-            claim.accounts.extend(errands::excused(&words, own, &mut others));
+            claim.accounts.extend(errands::excused(&words, own, None, &mut others));
         }
         self.answer = Some(answer);
         Ok(())

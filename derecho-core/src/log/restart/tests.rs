@@ -265,6 +265,8 @@ fn what_a_harmed_log_has_noted_decides_whether_it_is_covered() {
     assert!(!is_covered(&log(epoch(1, 4), 12, &[1, 2]), &went_on));
     let other_life = FoundStream { cuts, ..log(epoch(2, 0), 9, &[2]) };
     assert!(!is_covered(&sound, &other_life), "it would win when its files come back");
+    let unknown = FoundStream { begun: None, ..log(epoch(1, 2), u64::MAX, &[]) };
+    assert!(!is_covered(&sound, &unknown), "where it ended is not known");
     assert!(!is_covered(&FoundStream { complete_from: Version(3), ..sound }, &ended));
 }
 
