@@ -233,12 +233,6 @@ impl SimNetwork {
         self.heal(b, a);
     }
 
-    /// Words that one node posts to another from now on get lost, and notes pass: no fault of a machine, but what a fault of this
-    /// software would look like.
-    pub fn lose_words(&self, from: NodeIndex, to: NodeIndex) {
-        self.with(|network| network.lose_words(from.0, to.0));
-    }
-
     /// Whatever is posted from one node to another from now on takes `factor` times as long, and then up to
     /// `later` nanoseconds more, at random; in its order all the same. Adversarial networks only.
     pub fn hamper(&self, from: NodeIndex, to: NodeIndex, factor: u64, later: u64) {

@@ -145,8 +145,6 @@ struct Channel {
     cut: bool,
     /// Numbers the cuts, so that evidence of a healed one is void.
     cuts: u32,
-    /// Words that are posted get lost; notes pass.
-    loses_words: bool,
     /// A pair that is slow in this run.
     slow: bool,
     /// Beyond that so many times slower for a while, and so much later, at random.

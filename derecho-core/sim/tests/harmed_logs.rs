@@ -4,7 +4,7 @@
 use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
 use derecho_core::log::aside;
-use derecho_core::log::proceed::Word;
+use derecho_core::log::proceed::{SaidHarm, Word};
 use derecho_core::log::segment::FILE_HEADER;
 use derecho_core::log::views::{LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
@@ -133,7 +133,8 @@ fn a_harmed_log_is_put_aside_when_others_complete_it_or_a_topic_begins_without_i
     book.claim(NodeId(2), 0, claim.clone());
     assert_eq!(book.standing(0), Standing::Waits([LogId(1), LogId(2)].into()));
     for said in [LogId(1), LogId(2)] {
-        let harmed = vec![(STREAM, harm.error.to_string())];
+        let error = harm.error.to_string();
+        let harmed = vec![SaidHarm { stream: STREAM, last: 0, error }];
         let (at, by) = (WallTime(0), "operator".to_owned());
         let word = Word { without: said, after: (0, 0), at, by, harmed };
         let own = (owner(2), STREAM, &mut disk);
@@ -162,17 +163,20 @@ fn a_word_for_a_harmed_log_counts_for_this_harm() {
         harmed,
     };
     let harm = Harm::of(&mut disk, (owner(2), STREAM), LogError::Failed);
-    let mut counts = |harm: Option<&Harm>, harmed| {
-        let own = (owner(2), STREAM, &mut disk);
+    let mut counts = |disk: &mut SimDisk, harm: Option<&Harm>, harmed| {
+        let own = (owner(2), STREAM, disk);
         !errands::excused(&[word(harmed)], own, harm, none).is_empty()
     };
-    let said = |stream| vec![(stream, LogError::Failed.to_string())];
-    assert!(!counts(Some(&harm), vec![]), "its folder is back");
-    assert!(!counts(Some(&harm), said(StreamKey(8))), "the log of another stream");
-    assert!(counts(Some(&harm), said(STREAM)));
-    assert!(!counts(None, said(STREAM)), "it is harmed no more");
-    let other = Harm { error: LogError::Locked, ..harm };
-    assert!(!counts(Some(&other), said(STREAM)), "another harm");
+    let error = LogError::Failed.to_string();
+    let said = |stream| vec![SaidHarm { stream, last: 0, error: error.clone() }];
+    assert!(!counts(&mut disk, Some(&harm), vec![]), "its folder is back");
+    assert!(!counts(&mut disk, Some(&harm), said(StreamKey(8))), "the log of another stream");
+    assert!(counts(&mut disk, Some(&harm), said(STREAM)));
+    assert!(!counts(&mut disk, None, said(STREAM)), "it is harmed no more");
+    let other = Harm { error: LogError::Locked, ..harm.clone() };
+    assert!(!counts(&mut disk, Some(&other), said(STREAM)), "another harm");
+    aside::put_harmed(&mut disk, STREAM).unwrap();
+    assert!(!counts(&mut disk, Some(&harm), said(STREAM)), "it was put aside");
 }
 
 /// A disk on which the records of one file cannot be read.

@@ -1,7 +1,7 @@
 //! Whom this node awaits, and for which condition (I-79).
 //!
-//! Owns: the list of all that is waited for at this node, from the functions of the conditions themselves, and since when; and the
-//! watchdog of the orders. Never does: suspect a silent member; the [council](super::council) asks those who are named, and
+//! Owns: the list of all that is waited for at this node, from the functions of the conditions themselves, and since when. Never
+//! does: suspect a silent member; the [council](super::council) asks those who are named, and
 //! suspects who does not answer.
 //!
 //! ```text
@@ -12,17 +12,13 @@
 //!   subgroups  ── Receipt, Slot, End, Room ───────────────────────────┘
 //! ```
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::watch::Patience;
 use super::{Group, LOOK_INTERVAL, State};
 use crate::ids::{NodeId, Time};
 use crate::membership::{Condition, Standing};
-use crate::multicast::subgroup::waits::Progress;
-
-/// So many times the member timeout a member that answers may stand still in an ordered subgroup.
-const STANDSTILL: u64 = 4;
 
 /// A member that this node awaits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -41,9 +37,9 @@ pub(super) struct Awaited {
     interval: u64,
     next_scan: Time,
     /// What was found in the streams at the last look, and how far each member had come.
-    streams: Vec<(Wait, Progress)>,
+    streams: Vec<(Wait, u64)>,
     /// All waits: since when each lasts, and how far the member that is awaited has come.
-    since: BTreeMap<Wait, (Time, Progress)>,
+    since: BTreeMap<Wait, (Time, u64)>,
     /// Limit of the silence of a member that is awaited; `None`: there is none.
     timeout: Option<u64>,
     looked: Time,
@@ -88,8 +84,8 @@ impl<S: State> Group<S> {
             self.awaited.next_scan = now.after(self.awaited.interval);
             self.awaited.streams = self.waits_of_streams();
         }
-        let waits = self.waits_of_group().into_iter().map(|wait| (wait, Progress::waiting(0)));
-        let mut waits: Vec<(Wait, Progress)> = waits.collect();
+        let mut waits: Vec<(Wait, u64)> =
+            self.waits_of_group().into_iter().map(|wait| (wait, 0)).collect();
         waits.extend(&self.awaited.streams);
         let view = &self.installed;
         // The agreement may be of a later view than the streams.
@@ -110,29 +106,11 @@ impl<S: State> Group<S> {
                 (wait, (same.map_or(now, |(since, _)| *since), progress))
             })
             .collect();
-        self.doubt_who_stands_still(now);
         let waits = self.awaited.since.keys();
         let mut nodes: Vec<NodeId> = waits.map(|wait| wait.node).collect();
         nodes.sort_unstable();
         nodes.dedup();
         nodes
-    }
-
-    /// The watchdog of the orders (I-66): a member that has long made no progress, while it is awaited and waits for nobody itself, is
-    /// suspected, whatever it answers. If all others stand still, the cause may be this node, and nobody is suspected.
-    fn doubt_who_stands_still(&mut self, now: Time) {
-        let Some(limit) = self.awaited.timeout.map(|timeout| timeout.saturating_mul(STANDSTILL))
-        else {
-            return;
-        };
-        let stands_still = |(wait, (since, progress)): (&Wait, &(Time, Progress))| {
-            (!progress.may_wait && now.since(*since) >= limit).then_some(wait.node)
-        };
-        let late: BTreeSet<NodeId> = self.awaited.since.iter().filter_map(stands_still).collect();
-        // This node is a member as well.
-        if late.len() + 1 < self.installed.members.len() {
-            late.into_iter().for_each(|node| self.council.faulty(node, now));
-        }
     }
 
     /// What was done since the last look may have to wait for somebody: then there is another look.
@@ -173,10 +151,9 @@ impl<S: State> Group<S> {
         waits
     }
 
-    fn waits_of_streams(&mut self) -> Vec<(Wait, Progress)> {
+    fn waits_of_streams(&mut self) -> Vec<(Wait, u64)> {
         let readers: Vec<_> = self.node.lagging_readers().collect();
-        let readers =
-            readers.into_iter().map(|peer| (None, Condition::Stream, peer, Progress::waiting(0)));
+        let readers = readers.into_iter().map(|peer| (None, Condition::Stream, peer, 0));
         let subgroups = self.node.waits().into_iter();
         let subgroups =
             subgroups.map(|(id, condition, peer, far)| (self.key_of(id), condition, peer, far));

@@ -7,6 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::aside::Number;
 use super::folder::publish;
 use super::head::{self, Magic};
 use super::views::LoggedView;
@@ -30,16 +31,29 @@ pub struct Word {
     pub at: WallTime,
     /// Who.
     pub by: String,
-    /// The streams of which the log was there and harmed, and how.
-    pub harmed: Vec<(StreamKey, String)>,
+    /// The streams of which the log was there and harmed.
+    pub harmed: Vec<SaidHarm>,
 }
+
+/// The harm of the log of a stream, as it was when somebody said to go on without it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SaidHarm {
+    /// The stream.
+    pub stream: StreamKey,
+    /// Number of the log of that stream that had been put aside last; 0 if there was none.
+    pub last: Number,
+    /// Text of the error.
+    pub error: String,
+}
+
+in_order! { SaidHarm { stream, last, error } }
 
 in_order! { Word { without, after, at, by, harmed } }
 
 impl Word {
-    /// Whether the word counts for a log that is harmed like this: it was so when somebody said it.
-    pub fn counts_for_harmed(&self, stream: StreamKey, error: &LogError) -> bool {
-        self.harmed.contains(&(stream, error.to_string()))
+    /// Whether the word counts for a log that is harmed like this: it was so when somebody said it, and was not put aside since.
+    pub fn counts_for_harmed(&self, stream: StreamKey, last: Number, error: &LogError) -> bool {
+        self.harmed.contains(&SaidHarm { stream, last, error: error.to_string() })
     }
 
     /// Whether it still counts, as these views say: the log has not been a member's since.

@@ -21,7 +21,7 @@ pub mod epoch;
 mod member;
 pub mod parting;
 mod rest;
-pub mod waits;
+mod waits;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

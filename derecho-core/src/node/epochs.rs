@@ -22,7 +22,6 @@ use crate::multicast::stream::Beginning;
 use crate::multicast::subgroup::LINE_SLOTS;
 use crate::multicast::subgroup::epoch::{Opening, Phase};
 use crate::multicast::subgroup::parting::Successor;
-use crate::multicast::subgroup::waits::Progress;
 
 /// One member's place in an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -302,7 +301,7 @@ impl Node {
 
     /// Members that some subgroup awaits at this node, why, and how far each has come with that (I-79): a subgroup that is at rest
     /// awaits nobody.
-    pub fn waits(&mut self) -> Vec<(SubgroupId, Condition, Peer, Progress)> {
+    pub fn waits(&mut self) -> Vec<(SubgroupId, Condition, Peer, u64)> {
         let Node { subgroups, activity, .. } = self;
         let mut waits = Vec::new();
         for &number in activity.active() {

@@ -15,6 +15,7 @@ use crate::fault::{Fault, planted};
 use crate::group::book::Roll;
 use crate::group::report::StreamId;
 use crate::ids::RegionId;
+use crate::log::aside;
 use crate::log::checkpoint::Checkpoint;
 use crate::log::proceed::Word;
 use crate::log::record::{AsRecord, LONGEST};
@@ -227,15 +228,17 @@ pub fn excused<D: Disk, N: Disk>(
         let views = log.and_then(|log| views::all(&log, &mut neighbour.disk));
         seen.extend(views.into_iter().flatten());
     }
-    let harm_of = |log: LogId| match log == owner.log {
-        true => harm,
-        false => neighbours.iter().find(|it| it.log == log).and_then(|it| it.harm.as_ref()),
+    let mut is_as_said = |word: &Word| {
+        let found = match word.without == owner.log {
+            true => harm.zip(aside::last(disk, stream).ok()),
+            false => {
+                let other = neighbours.iter_mut().find(|it| it.log == word.without);
+                other.and_then(|it| it.harm.as_ref().zip(aside::last(&mut it.disk, stream).ok()))
+            }
+        };
+        found.is_some_and(|(harm, last)| word.counts_for_harmed(stream, last, &harm.error))
     };
-    let counts = |word: &&Word| {
-        let harm = harm_of(word.without);
-        let is_as_said = harm.is_some_and(|it| word.counts_for_harmed(stream, &it.error));
-        is_as_said || word.counts(seen.iter())
-    };
+    let counts = |word: &&Word| word.counts(seen.iter()) || is_as_said(word);
     words.iter().filter(counts).map(|word| word.without).collect()
 }
 

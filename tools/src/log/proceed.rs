@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use derecho_core::log::proceed::{Word, say, words};
+use derecho_core::log::proceed::{SaidHarm, Word, say, words};
 use derecho_core::log::restart::{self, FoundStream};
 use derecho_core::log::views::{self, LoggedView, VIEWS};
-use derecho_core::log::{Check, LogError, LogId, StreamKey, StreamLog, WallTime, folder};
+use derecho_core::log::{Check, LogError, LogId, StreamKey, StreamLog, WallTime, aside, folder};
 use derecho_node::logs::Folder;
 use serde_json::json;
 
@@ -43,7 +43,7 @@ struct Found {
     last: Option<LoggedView>,
     awaited: BTreeSet<LogId>,
     /// Harm of the logs that are there: the first error, and that of each stream.
-    harmed: BTreeMap<LogId, (LogError, Vec<(StreamKey, String)>)>,
+    harmed: BTreeMap<LogId, (LogError, Vec<SaidHarm>)>,
 }
 
 impl Found {
@@ -72,9 +72,9 @@ impl Found {
                     && error.is_harm()
                     && stream != VIEWS
                 {
-                    let how = error.to_string();
-                    let found = harmed.entry(owner.log);
-                    found.or_insert((within(error), Vec::new())).1.push((stream, how));
+                    let last = aside::last(&mut disk, stream)?;
+                    let how = SaidHarm { stream, last, error: error.to_string() };
+                    harmed.entry(owner.log).or_insert((within(error), Vec::new())).1.push(how);
                     continue;
                 }
                 let (log, _) = read.map_err(within)?;

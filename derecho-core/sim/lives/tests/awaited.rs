@@ -152,41 +152,6 @@ fn whoever_can_make_a_condition_true_is_awaited_and_the_others_go_on_without_it(
     }
 }
 
-/// A member lives and answers, and nothing that it receives is seen by the others (I-66).
-#[test]
-fn a_member_that_answers_and_stands_still_is_left_out() {
-    for seed in 0..12 {
-        let mut world = World::local(Config::adversarial(seed), 4);
-        assert!(world.settle(), "seed {seed}");
-        for node in world.all() {
-            world.act(node, |member| member.enter(5, true, true));
-        }
-        assert!(world.settle(), "seed {seed}");
-        let nodes = world.all();
-        let stuck = nodes[1 + seed as usize % 3];
-        for other in nodes.iter().copied().filter(|node| *node != stuck) {
-            world.cluster.network().lose_words(stuck, other);
-        }
-        for _ in 0..40 {
-            for node in world.living() {
-                world.act(node, |member| member.write(5));
-            }
-            world.run(PATIENCE / 20);
-        }
-        let name = world.member(stuck).id();
-        for other in nodes.iter().copied().filter(|node| *node != stuck) {
-            let member = world.member(other);
-            let waits: Vec<_> = member.waits().collect();
-            let members = member.members();
-            assert!(
-                !members.contains(&name) && members.len() == 3,
-                "seed {seed}: {stuck:?} {name:?} of {members:?}: {waits:?}"
-            );
-            assert!(waits.is_empty(), "seed {seed}: {waits:?}");
-        }
-    }
-}
-
 /// An idle group: nothing is sent, and the leader alone can admit a node.
 #[test]
 fn a_node_joins_an_idle_group_whose_leader_has_stopped() {

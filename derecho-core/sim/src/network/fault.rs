@@ -77,13 +77,6 @@ impl Network {
         }
     }
 
-    /// Words that are posted from now on get lost, and notes pass: the node lives, and nobody sees what it does.
-    pub(crate) fn lose_words(&mut self, from: usize, to: usize) {
-        self.channels[from][to].loses_words = true;
-        self.events += 1;
-        self.note_trace(&[16, from as u64, to as u64]);
-    }
-
     /// What is posted from now on is so many times slower, and up to so much later; `None`: no more.
     pub(crate) fn hamper(&mut self, from: usize, to: usize, how: Option<(u64, u64)>) {
         self.channels[from][to].hampered = how;

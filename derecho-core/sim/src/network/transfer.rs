@@ -165,9 +165,6 @@ impl Network {
     }
 
     pub(super) fn post_transfer(&mut self, from: usize, to: usize, mut transfer: Transfer) {
-        if self.channels[from][to].loses_words && transfer.read.is_none() {
-            return;
-        }
         self.split(&mut transfer);
         transfer.left = transfer.pieces.len();
         if transfer.read.is_none() && transfer.range.count <= INLINE_WORDS {

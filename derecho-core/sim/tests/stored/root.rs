@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use derecho_core::log::proceed::Word;
+use derecho_core::log::proceed::{SaidHarm, Word};
 use derecho_core::log::segment::{FILE_HEADER, FileHeader, FileKind};
 use derecho_core::log::views::{self, VIEWS};
 use derecho_core::log::{
@@ -92,7 +92,8 @@ impl Root {
         let mut harmed = Vec::new();
         for stream in folder::streams(folder).unwrap() {
             if let Err(error) = StreamLog::read(folder, (owner, stream), Check::All) {
-                harmed.push((stream, error.to_string()));
+                let last = aside::last(folder, stream).unwrap();
+                harmed.push(SaidHarm { stream, last, error: error.to_string() });
             }
         }
         let by = "operator".to_owned();

@@ -31,31 +31,8 @@ pub(super) struct Looked {
     received: u64,
     /// Entries of its own that it had sent.
     entries: u64,
-    /// Entries of its own that it had delivered.
-    delivered: u64,
     /// The epoch was closing.
     closing: bool,
-}
-
-/// How far a member that is awaited has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Progress {
-    /// A number that changes whenever the member makes progress.
-    pub far: u64,
-    /// The member may itself wait for an application, for room on a disk, or for others.
-    pub may_wait: bool,
-}
-
-impl Progress {
-    /// Progress of a member that may itself wait.
-    pub fn waiting(far: u64) -> Progress {
-        Progress { far, may_wait: true }
-    }
-
-    /// Progress of a member that waits for nobody.
-    pub fn busy(far: u64) -> Progress {
-        Progress { far, may_wait: false }
-    }
 }
 
 impl Subgroup {
@@ -87,15 +64,12 @@ impl Subgroup {
     }
 
     /// Tells `name` of each member that this one awaits, of the condition that it has not made true since this was asked
-    /// before, and of how far it has come with that.
-    pub fn waits(&mut self, name: &mut dyn FnMut(Condition, Peer, Progress)) {
+    /// before, and of how far it has come with that: a number that changes whenever it makes progress.
+    pub fn waits(&mut self, name: &mut dyn FnMut(Condition, Peer, u64)) {
         let is_at_work = self.phase.is_at_work();
         let entries = self.own.as_ref().map_or(0, |own| own.sender.entries());
         let closing = self.phase == Phase::Closing;
-        let me = self.members.get(self.me);
-        let own_source = me.and_then(|me| self.sources.get(me.source?));
-        let delivered = own_source.map_or(0, |source| source.incoming.taken());
-        let now = Looked { mark: self.mark, received: self.received, entries, delivered, closing };
+        let now = Looked { mark: self.mark, received: self.received, entries, closing };
         let before = core::mem::replace(&mut self.looked, now);
         let is_same_epoch = before.mark == self.mark;
         let mut late = 0_u64;
@@ -113,38 +87,26 @@ impl Subgroup {
         let delivers = self.terms.level == Level::Atomic && self.members[self.me].reads;
         let receipt = delivers && self.next.count < self.received;
         self.needed_by_former();
-        self.lagging_former().for_each(|peer| name(Condition::End, peer, Progress::waiting(0)));
+        self.lagging_former().for_each(|peer| name(Condition::End, peer, 0));
         let lacks_chunk = self.own.as_ref().is_some_and(|own| own.sender.lacks_chunk());
         if lacks_chunk {
-            self.holding_former()
-                .for_each(|(peer, held)| name(Condition::Room, peer, Progress::waiting(held)));
+            self.holding_former().for_each(|(peer, held)| name(Condition::Room, peer, held));
         }
         let Subgroup { members, sources, own, .. } = self;
-        // A sender whose ring is full of what somebody does not take cannot send the slots that it owes. What this node has delivered of its
-        // own is not taken by that one either.
-        let mut takes_not = |member: &mut Member| {
-            let own = own.as_ref()?;
-            let seen = member.taken(&own.sender).ok().flatten()?;
-            Some(seen.taken < before.delivered)
-        };
-        let others = members.iter_mut().filter(|member| !member.gone && member.peer().is_some());
-        let late_takers = others.filter_map(&mut takes_not).filter(|late| *late).count();
         for member in members.iter_mut().filter(|member| !member.gone) {
-            let is_late = takes_not(member);
             let Some(peer) = member.peer() else { continue };
             let slots = member.source.map_or(0, |rank| sources[rank].incoming.slots());
             if member.source.is_some_and(|rank| late >> (rank % 64) & 1 == 1) {
-                let others_take = is_late.is_some_and(|late| late_takers == usize::from(late));
-                name(Condition::Slot, peer, Progress { far: slots, may_wait: !others_take });
+                name(Condition::Slot, peer, slots);
             }
             let received = member.received().ok().flatten().unwrap_or(0);
             if receipt && member.reads && !member.has_received(before.received).unwrap_or(true) {
-                name(Condition::Receipt, peer, Progress::busy(received));
+                name(Condition::Receipt, peer, received);
             }
             if closing && before.closing {
                 let open = member.source.is_some_and(|rank| !sources[rank].incoming.is_ended());
                 if open || !member.has_received(length).unwrap_or(true) {
-                    name(Condition::End, peer, Progress::waiting(received.wrapping_add(slots)));
+                    name(Condition::End, peer, received.wrapping_add(slots));
                 }
             }
             if let Some(own) = own.as_ref().filter(|_| awaits_takers || lacks_chunk) {
@@ -153,7 +115,7 @@ impl Subgroup {
                     awaits_takers && seen.taken < before.entries || lacks_chunk && seen.held != 0
                 };
                 if let Some(seen) = seen.filter(is_behind) {
-                    name(Condition::Room, peer, Progress::waiting(seen.taken ^ seen.held));
+                    name(Condition::Room, peer, seen.taken ^ seen.held);
                 }
             }
         }
