@@ -82,7 +82,8 @@ pub struct SampleInfo {
 /// A sample in hand stays as it is until it is dropped, also when its reader, its topic and its participant are gone, or the
 /// process of its writer. A participant that leaves its domain copies the parts of writers' memory that samples in hand pin, and
 /// puts the copies into the places of the originals. This takes as much memory as the samples had pinned. If the system
-/// refuses that memory, the process ends as after any failed allocation.
+/// refuses that memory, for instance because all memory of the process is locked up to its limit, the process ends as after any failed
+/// allocation.
 ///
 /// There is one exception. A process that is stopped for longer than the
 /// [`member_timeout`](crate::domain::ParticipantConfig::member_timeout) while others wait for it is isolated, because a stopped

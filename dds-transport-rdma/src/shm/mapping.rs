@@ -82,7 +82,7 @@ impl Mapping {
             // SAFETY: both ranges have `count` bytes: a mapping has whole pages, and the last page of a memfd can be read beyond
             // the end of the memfd. Every bit pattern is a word, and words are atomics, so others may write them meanwhile.
             let (from, to) = unsafe { (shown.add(index).as_ref(), words.add(index).as_ref()) };
-            // Pages of the copy that are never written take no memory, and are zero.
+            // Pages of the copy that are never written are zero, and take no memory unless the process locks all of its own.
             if let value @ 1.. = from.peek() {
                 to.put(value);
             }
