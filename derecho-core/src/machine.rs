@@ -167,7 +167,7 @@ impl Effects {
         self.closes.push(region);
     }
 
-    /// These bytes of a replica are to [become private](Replica::privatize), before any post of this turn is made (I-335).
+    /// Lets bytes of a replica [become private](Replica::privatize), before any post of this turn is made (I-335).
     pub fn privatize(&mut self, replica: Replica, bytes: Range<usize>) {
         self.privatized.push((replica, bytes));
     }

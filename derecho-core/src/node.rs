@@ -219,7 +219,7 @@ pub struct Node {
     next_subgroup: u64,
     /// Some subscription or stream is on its way in or out; only then are stages looked at.
     unsettled: bool,
-    /// This node receives nothing any more, and all memory that records refer to is private (I-335).
+    /// Whether this node receives nothing any more, and all memory that records refer to is private (I-335).
     privatized: bool,
 }
 

@@ -96,13 +96,13 @@ impl Pair {
         self.inbox.as_ref().unwrap().len()
     }
 
-    /// Where a record lies in the stream's region.
+    /// Place of a record in the stream's region.
     fn place_of(&self, record: &Record) -> usize {
         let base = self.region.bytes(0, 0).unwrap().as_ptr() as usize;
         record.bytes().as_ptr() as usize - base
     }
 
-    /// What becomes private of the stream's region.
+    /// Ranges of the stream's region that become private.
     fn privatize(&mut self) -> Vec<std::ops::Range<usize>> {
         let mut effects = Effects::new();
         self.nodes[READER].privatize(&mut effects);

@@ -175,13 +175,11 @@ impl From<Condition> for LogCondition {
             Condition::Open => LogCondition::Open,
             Condition::Full => LogCondition::Full,
             Condition::Harmed(error) => {
-                let why = error.map(|error| error.to_string());
-                LogCondition::Harmed(why.unwrap_or_else(|| "it cannot be opened".to_owned()))
+                LogCondition::Harmed(Condition::reason(error, "it cannot be opened"))
             }
             Condition::Detached => LogCondition::Detached,
             Condition::Failed(error) => {
-                let why = error.map(|error| error.to_string());
-                LogCondition::Failed(why.unwrap_or_else(|| "its thread has ended".to_owned()))
+                LogCondition::Failed(Condition::reason(error, "its thread has ended"))
             }
         }
     }

@@ -240,9 +240,8 @@ impl ParticipantMachine {
 
     /// Makes the memory of other participants private where samples refer to it (I-335). Nothing more is received.
     pub(crate) fn privatize(&mut self, effects: &mut Effects) {
-        if !std::mem::replace(&mut self.has_privatized, true) {
-            self.group.privatize(effects);
-        }
+        self.has_privatized = true;
+        self.group.privatize(effects);
     }
 
     /// This participant wants to leave the domain; its [`Standing`] says when it has.

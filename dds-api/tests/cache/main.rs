@@ -1,4 +1,4 @@
-//! What a reader has in its cache: no participant is needed for any of this.
+//! Caches of readers; no participant is needed for any of these tests.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! What participants know of each other, what applications are told of it, and where policies come from.
+//! Discovery of participants, news of it for applications, and sources of policies.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

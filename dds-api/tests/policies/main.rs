@@ -1,4 +1,4 @@
-//! What policies do: who is matched, and what becomes of what is written.
+//! Effects of policies on matching and on samples.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

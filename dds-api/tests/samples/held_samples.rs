@@ -18,7 +18,7 @@ const MANY: usize = 4_000;
 /// Words of a byte sample. All of them are the sample's number.
 const WORDS: usize = 8;
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; nothing when the test program is run as such.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -151,7 +151,7 @@ impl<T: Numbered> Held<T> {
     }
 }
 
-/// What goes before the samples.
+/// Entity that is dropped before the samples.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Goes {
     Reader,

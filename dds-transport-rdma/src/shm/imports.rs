@@ -41,7 +41,7 @@ impl Drop for Lease {
 /// What keeps a replica where it is. Tells the owner when the last handle on it is gone.
 struct Held {
     mapping: Arc<Mapping>,
-    /// Where the region begins in the mapping.
+    /// Offset of the region in the mapping.
     offset: usize,
     _lease: Arc<Lease>,
     commands: CommandSender,

@@ -82,13 +82,11 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
             Condition::Open => LogCondition::Open,
             Condition::Full => LogCondition::Full,
             Condition::Harmed(error) => {
-                let why = error.map(|error| error.to_string());
-                LogCondition::Harmed(why.unwrap_or_else(|| "it cannot be opened".into()))
+                LogCondition::Harmed(Condition::reason(error, "it cannot be opened"))
             }
             Condition::Detached => LogCondition::Failed("its disk was full".into()),
             Condition::Failed(error) => {
-                let why = error.map(|error| error.to_string());
-                LogCondition::Failed(why.unwrap_or_else(|| "its thread has ended".into()))
+                LogCondition::Failed(Condition::reason(error, "its thread has ended"))
             }
         });
         Ok(LogStatus {

@@ -118,6 +118,8 @@ pub struct SimDisk {
     steps: u64,
     crashed: bool,
     misdirected: Option<String>,
+    /// Files that cannot be read from these bytes on.
+    unreadable: BTreeMap<String, u64>,
 }
 
 impl SimDisk {
@@ -133,7 +135,13 @@ impl SimDisk {
             steps: 0,
             crashed: false,
             misdirected: None,
+            unreadable: BTreeMap::new(),
         }
+    }
+
+    /// The medium below a file is bad from this byte on: what reads there gets an error.
+    pub fn lose_medium(&mut self, name: &str, from: u64) {
+        self.unreadable.insert(name.to_owned(), from);
     }
 
     /// Whether the process has ended at its step.
@@ -274,6 +282,9 @@ impl Disk for SimDisk {
 
     fn read_at(&mut self, name: &str, at: u64, into: &mut [u8]) -> Result<usize, DiskError> {
         let ends = self.step()?;
+        if self.unreadable.get(name).is_some_and(|from| at + into.len() as u64 > *from) {
+            return Err(DiskError::Other("the medium is bad".into()));
+        }
         let bytes = &self.contents[self.find(name)?].cached;
         let from = (at as usize).min(bytes.len());
         let count = into.len().min(bytes.len() - from);

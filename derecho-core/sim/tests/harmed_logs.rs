@@ -8,8 +8,8 @@ use derecho_core::log::proceed::{SaidHarm, Word};
 use derecho_core::log::segment::FILE_HEADER;
 use derecho_core::log::views::{LoggedMember, LoggedView, VIEWS};
 use derecho_core::log::{
-    Check, Disk, DiskError, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Mark,
-    Owner, StreamKey, StreamLog, Tail, Version, WallTime, folder,
+    Check, Disk, Entry, EpochId, GroupId, KeyHash, Kind, Limits, LogError, LogId, Mark, Owner,
+    StreamKey, StreamLog, Tail, Version, WallTime, folder,
 };
 use derecho_core::storage::errands::{self, Neighbour};
 use derecho_core::storage::harmed::{self, Harm, Harmed};
@@ -66,7 +66,7 @@ fn is_harmed(id: u128, disk: &mut SimDisk) -> bool {
     }
 }
 
-/// The same with a bad record in the middle.
+/// A folder with such a log that has a bad record in the middle.
 fn harmed_folder(id: u128, messages: u64) -> SimDisk {
     let mut disk = folder_of(id, messages);
     let files = segments(&disk);
@@ -179,63 +179,24 @@ fn a_word_for_a_harmed_log_counts_for_this_harm() {
     assert!(!counts(&mut disk, Some(&harm), said(STREAM)), "it was put aside");
 }
 
-/// A disk on which the records of one file cannot be read.
-struct Unreadable(SimDisk, String);
-
-impl Disk for Unreadable {
-    fn list(&mut self) -> Result<Vec<String>, DiskError> {
-        self.0.list()
-    }
-    fn length(&mut self, name: &str) -> Result<u64, DiskError> {
-        self.0.length(name)
-    }
-    fn read_at(&mut self, name: &str, at: u64, into: &mut [u8]) -> Result<usize, DiskError> {
-        match name == self.1 && at >= FILE_HEADER {
-            true => Err(DiskError::Other("the medium is bad".into())),
-            false => self.0.read_at(name, at, into),
-        }
-    }
-    fn create(&mut self, name: &str) -> Result<(), DiskError> {
-        self.0.create(name)
-    }
-    fn write_at(&mut self, name: &str, at: u64, bytes: &[u8]) -> Result<(), DiskError> {
-        self.0.write_at(name, at, bytes)
-    }
-    fn sync_file(&mut self, name: &str) -> Result<(), DiskError> {
-        self.0.sync_file(name)
-    }
-    fn sync_folder(&mut self) -> Result<(), DiskError> {
-        self.0.sync_folder()
-    }
-    fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
-        self.0.rename(from, to)
-    }
-    fn remove(&mut self, name: &str) -> Result<(), DiskError> {
-        self.0.remove(name)
-    }
-    fn truncate(&mut self, name: &str, length: u64) -> Result<(), DiskError> {
-        self.0.truncate(name, length)
-    }
-}
-
 /// Nothing covers a log of which the end or the last keepers are not known.
 #[test]
 fn a_log_whose_end_is_not_known_is_covered_by_none() {
     let mut sound = [neighbour(1, folder_of(1, MESSAGES))];
-    let mut is_unknown = |mut disk: Box<dyn Disk>| {
+    let mut is_unknown = |mut disk: SimDisk| {
         let claim = claimed(judge(&Errand::Claim(true), &mut disk, &mut sound));
         claim.found.tail.version == Version(u64::MAX)
     };
-    let harmed = harmed_folder(2, MESSAGES);
+    let mut harmed = harmed_folder(2, MESSAGES);
     let files = segments(&harmed);
-    let middle = files[2].clone();
-    assert!(is_unknown(Box::new(Unreadable(harmed, middle))), "a file cannot be read");
+    harmed.lose_medium(&files[2], FILE_HEADER);
+    assert!(is_unknown(harmed), "a file cannot be read");
     let mut cut = folder_of(2, MESSAGES);
     cut.remove(&files[files.len() - 1]).unwrap();
-    assert!(is_unknown(Box::new(cut)), "the last file is gone");
+    assert!(is_unknown(cut), "the last file is gone");
     let mut headless = folder_of(2, MESSAGES);
     headless.flip(&files[files.len() - 1], 8);
-    assert!(is_unknown(Box::new(headless)), "the last file has no header");
+    assert!(is_unknown(headless), "the last file has no header");
     // The beginning says nothing of the end.
     let mut beheaded = folder_of(2, MESSAGES);
     beheaded.remove(&files[0]).unwrap();
@@ -303,7 +264,7 @@ fn a_crash_while_a_log_is_put_aside_leaves_it_harmed() {
     assert!(crashes > 20, "{crashes} crashes");
 }
 
-/// What an extent says of the end counts also where the beginning is gone.
+/// The end that an extent tells counts also where the beginning is gone.
 #[test]
 fn a_log_with_two_harms_has_no_known_end() {
     let mut disk = folder_of(2, MESSAGES);
@@ -324,9 +285,10 @@ fn a_neighbour_that_cannot_be_read_is_awaited() {
         let mut disk = folder_of(2, messages);
         let (mut log, _) =
             StreamLog::open(&mut disk, (owner(2), STREAM), LIMITS, Check::All).unwrap();
-        let other = folder_of(1, MESSAGES);
+        let mut other = folder_of(1, MESSAGES);
         let closed = segments(&other)[1].clone();
-        let mut others = [neighbour(1, Unreadable(other, closed))];
+        other.lose_medium(&closed, FILE_HEADER);
+        let mut others = [neighbour(1, other)];
         let run = errands::run(&Errand::Claim(true), &mut log, &mut disk, &mut others);
         let Answer::Claimed(claim) = run else { panic!("no claim") };
         assert_eq!(claim.awaits == [LogId(1)], is_awaited);

@@ -193,6 +193,16 @@ impl StreamLog {
         Err(before.expect("there was an attempt"))
     }
 
+    /// Harm in what a look at the last file alone has taken for sound: in closed files, and in the checkpoint. What cannot be read is
+    /// no harm.
+    pub fn find_harm(&self, disk: &mut impl Disk) -> Option<LogError> {
+        if self.segments().len() <= 1 && self.checkpoint().is_none() {
+            return None;
+        }
+        let read = StreamLog::read(disk, (self.owner(), self.stream()), Check::All);
+        read.err().filter(LogError::is_harm)
+    }
+
     /// Reads what has come to a log that is only read. `false`: other files are there now, and it is to be read anew.
     ///
     /// # Errors

@@ -42,8 +42,8 @@ pub struct Survey {
     pub errors: Vec<LogError>,
 }
 
-/// What the sound records say of a log that cannot be opened: the last epoch in them; and all that is known of the log, unless they do
-/// not show where it ended and who kept its last epoch. Nothing is complete in it.
+/// Last epoch in the sound records of a log that cannot be opened; and all that is known of the log, unless they do not show
+/// where it ended and who kept its last epoch. Nothing is complete in it.
 ///
 /// # Errors
 /// As of [`survey`].

@@ -371,7 +371,7 @@ struct Part {
     staged: AtomicU64,
     /// What comes after it; then nothing more is put into it. Written by the turn.
     next: AtomicPtr<Part>,
-    /// What comes after it as soon as all that is put in is shown; the turn's alone.
+    /// The part after this one, as soon as all that is put in is shown; the turn's alone.
     behind: AtomicPtr<Part>,
     /// Records put in; written by the turn.
     head: Line,

@@ -147,57 +147,56 @@ fn claim<D: Disk, N: Disk>(
             (Ok(true), true) | (Err(_), _) => awaits.push(neighbour.log),
         }
     }
-    loop {
-        let all = logs.iter().map(|(id, log)| (*id, FoundStream::of(log)));
-        let all: BTreeMap<LogId, FoundStream> = all.chain([(own, FoundStream::of(log))]).collect();
-        // Who is named by the newest mark, and is neither here nor kept by others, is elsewhere.
-        let begun = all.values().filter_map(|found| found.begun.as_ref());
-        let named = begun.max_by_key(|(epoch, _)| *epoch).map(|(_, keepers)| keepers.clone());
-        let named = named.filter(|_| !planted(Fault::NamedNotAwaited));
-        let is_here = |log: &LogId| all.contains_key(log) || harmed.contains(log);
-        let elsewhere: Vec<LogId> =
-            named.into_iter().flatten().filter(|log| !is_here(log)).collect();
+    let found = |logs: &BTreeMap<LogId, StreamLog>, log: &StreamLog| {
+        let all = logs.values().chain([log]);
+        all.map(|log| (log.owner().log, FoundStream::of(log))).collect::<BTreeMap<_, _>>()
+    };
+    let restart = loop {
         // Whoever has most has it from those who kept it: one that is named may have been emptied to be completed (I-91).
-        let all: BTreeMap<LogId, FoundStream> =
-            all.into_iter().map(|(log, found)| (log, found.without_keepers())).collect();
-        match restart::logs_of_stream(&all.iter().map(|(id, found)| (*id, found)).collect()) {
-            Some(Verdict::Ready(restart)) if vacant => {
-                let winner = neighbours.iter_mut().find(|it| it.log == restart.winner);
-                let mut winner = winner.filter(|winner| logs.contains_key(&winner.log));
-                let copies = match restart.completions.get(&own) {
-                    Some(Completion::After(version)) => *version < restart.tail.version,
-                    Some(Completion::Anew | Completion::Apart) => true,
-                    None => false,
-                };
-                if let Some(winner) = winner.as_mut().filter(|_| copies)
-                    && winner.sound(log.stream(), Check::All).is_err()
-                {
-                    match winner.harm {
-                        Some(_) => drop(harmed.insert(winner.log)),
-                        // It may be the one that matters.
-                        None => awaits.push(winner.log),
-                    }
-                    accounts.retain(|log| *log != winner.log);
-                    logs.remove(&winner.log);
-                    continue;
-                }
-                if let Some(version) = restart.cuts.get(&own) {
-                    log.cut_after(disk, *version)?;
-                }
-                if let Some(winner) = winner {
-                    let from = (&logs[&winner.log], &mut winner.disk);
-                    take_over((log, disk), &restart, from, Version(u64::MAX))?;
-                }
-            }
-            // None of those that are here is whole.
-            Some(Verdict::Wait(_)) => {
-                awaits.extend(accounts.extract_if(.., |log| logs.contains_key(log)));
-            }
-            _ => {}
+        let all = found(&logs, log).into_iter().map(|(log, found)| (log, found.without_keepers()));
+        let all: BTreeMap<LogId, FoundStream> = all.collect();
+        let restart =
+            restart::logs_of_stream(&all.iter().map(|(id, found)| (*id, found)).collect());
+        let Some(Verdict::Ready(ready)) = restart.as_ref().filter(|_| vacant) else {
+            break restart;
+        };
+        let winner = neighbours.iter_mut().find(|it| it.log == ready.winner);
+        let Some(winner) = winner.filter(|_| copies(ready, own)) else { break restart };
+        if winner.sound(log.stream(), Check::All).is_ok() {
+            break restart;
         }
-        awaits
-            .extend(elsewhere.into_iter().filter(|log| !awaits.contains(log)).collect::<Vec<_>>());
-        break;
+        match winner.harm {
+            Some(_) => drop(harmed.insert(winner.log)),
+            // It may be the one that matters.
+            None => awaits.push(winner.log),
+        }
+        accounts.retain(|log| *log != winner.log);
+        logs.remove(&winner.log);
+    };
+    // Who is named by the newest mark, and is neither here nor kept by others, is elsewhere.
+    let all = found(&logs, log);
+    let begun = all.values().filter_map(|found| found.begun.as_ref());
+    let named = begun.max_by_key(|(epoch, _)| *epoch).map(|(_, keepers)| keepers.clone());
+    let named = named.filter(|_| !planted(Fault::NamedNotAwaited)).into_iter().flatten();
+    let is_known =
+        |log: &LogId| all.contains_key(log) || harmed.contains(log) || awaits.contains(log);
+    let elsewhere: Vec<LogId> = named.filter(|log| !is_known(log)).collect();
+    awaits.extend(elsewhere);
+    match restart {
+        Some(Verdict::Ready(restart)) if vacant => {
+            if let Some(version) = restart.cuts.get(&own) {
+                log.cut_after(disk, *version)?;
+            }
+            let winner = neighbours.iter_mut().find(|neighbour| neighbour.log == restart.winner);
+            if let (Some(winner), Some(other)) = (winner, logs.get(&restart.winner)) {
+                take_over((log, disk), &restart, (other, &mut winner.disk), Version(u64::MAX))?;
+            }
+        }
+        // None of those that are here is whole.
+        Some(Verdict::Wait(_)) => {
+            awaits.extend(accounts.extract_if(.., |log| logs.contains_key(log)));
+        }
+        _ => {}
     }
     let found = FoundStream::of(log);
     let in_reach = neighbours.iter().filter_map(|it| Some((it.log, it.harm.as_ref()?)));
@@ -209,6 +208,15 @@ fn claim<D: Disk, N: Disk>(
     }
     let harmed = harmed.into_iter().collect();
     Ok(Claim { log: own, accounts, awaits, found, began: 0, harmed })
+}
+
+/// Whether this log lacks something that the winner has.
+fn copies(restart: &Restart, log: LogId) -> bool {
+    match restart.completions.get(&log) {
+        Some(Completion::After(version)) => *version < restart.tail.version,
+        Some(Completion::Anew | Completion::Apart) => true,
+        None => false,
+    }
 }
 
 /// The logs without which somebody has said to go on with a stream, as far as that still counts (I-153). `harm`: that of the own log.

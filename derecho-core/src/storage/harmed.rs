@@ -22,7 +22,7 @@ pub struct Harm {
     pub error: LogError,
     /// The last epoch in its sound records.
     pub last: EpochId,
-    /// What its sound records show, if they show enough.
+    /// The log as its sound records show it, if they show enough.
     pub salvaged: Option<FoundStream>,
 }
 
@@ -39,7 +39,7 @@ impl Harm {
     }
 }
 
-/// What becomes of an errand whose log is harmed.
+/// Outcome of an errand whose log is harmed.
 pub enum Harmed {
     /// The log stays as it is, and is claimed as harmed.
     Claimed(Box<Claim>),
@@ -51,7 +51,7 @@ pub enum Harmed {
 /// store and complete it, or when the topic begins without any log that is left.
 ///
 /// # Errors
-/// What the disk says; why the log cannot be opened if the errand needs what is in it.
+/// Errors of the disk; why the log cannot be opened if the errand needs its content.
 pub fn judge<D: Disk, N: Disk>(
     errand: &Errand,
     (owner, stream, disk): (Owner, StreamKey, &mut D),

@@ -4,6 +4,7 @@
 //! [`Errand`], done elsewhere and answered later.
 
 use alloc::boxed::Box;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::errands::Recalled;
@@ -66,7 +67,7 @@ pub enum Condition {
     Open,
     /// Its disk is full, and it waits for room.
     Full,
-    /// It cannot be opened, for this reason, and may have what no other log has (I-98).
+    /// Harmed: the log cannot be opened, for this reason, and may have messages that no other log has (I-98).
     Harmed(Option<LogError>),
     /// Its disk was full, and it takes nothing more.
     Detached,
@@ -75,6 +76,11 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// Text of why a log is as it is, for whoever reads it.
+    pub fn reason(error: Option<LogError>, otherwise: &str) -> String {
+        error.map_or_else(|| otherwise.to_string(), |error| error.to_string())
+    }
+
     /// Whether it takes nothing more, for good.
     pub fn is_over(&self) -> bool {
         matches!(self, Condition::Detached | Condition::Failed(_))

@@ -226,8 +226,7 @@ impl LogBook {
     /// With whom it begins in this vacancy, if it can; it is another era then.
     fn begin(&mut self, vacancy: u64) -> Option<NodeId> {
         let Standing::Begins(node) = self.standing(vacancy) else { return None };
-        let tails = self.of_vacancy(vacancy).map(|(_, claim)| claim.found.tail);
-        let eras = tails.map(|tail| tail.epoch.view);
+        let eras = self.of_vacancy(vacancy).map(|(_, claim)| claim.found.tail.epoch.view);
         let last = eras.chain([self.era]).max().unwrap_or(0);
         self.era = era_after(last, node);
         let sound = self.claims.get(&node).filter(|(_, claim)| !claim.is_harmed());

@@ -63,15 +63,12 @@ impl Found {
             runs |= matches!(Folder::look(&path), Err(LogError::Locked));
             for stream in folder::streams(&mut disk)? {
                 let read = StreamLog::read(&mut disk, (owner, stream), Check::Last);
-                // Processes check closed files, too, before they begin from a log.
-                let checked = match &read {
-                    Ok(_) => StreamLog::read(&mut disk, (owner, stream), Check::All),
-                    Err(error) => Err(error.clone()),
+                // As processes look for it when they claim a log.
+                let harm = match &read {
+                    Ok((log, _)) => log.find_harm(&mut disk),
+                    Err(error) => Some(error.clone()).filter(LogError::is_harm),
                 };
-                if let Err(error) = checked
-                    && error.is_harm()
-                    && stream != VIEWS
-                {
+                if let Some(error) = harm.filter(|_| stream != VIEWS) {
                     let last = aside::last(&mut disk, stream)?;
                     let how = SaidHarm { stream, last, error: error.to_string() };
                     harmed.entry(owner.log).or_insert((within(error), Vec::new())).1.push(how);

@@ -80,14 +80,14 @@ impl AtomicTopics {
     /// How a log of this participant is; what is wrong names the folder.
     fn described(&self, condition: Condition) -> LogCondition {
         let folder = self.archive.as_ref().map(|logs| logs.folder().display().to_string());
-        match (LogCondition::from(condition), folder) {
-            (LogCondition::Harmed(why), Some(folder)) if !why.contains(&folder) => {
-                LogCondition::Harmed(format!("{folder}: {why}"))
-            }
-            (LogCondition::Failed(why), Some(folder)) if !why.contains(&folder) => {
-                LogCondition::Failed(format!("{folder}: {why}"))
-            }
-            (condition, _) => condition,
+        let within = |why: String| match &folder {
+            Some(folder) if !why.contains(folder) => format!("{folder}: {why}"),
+            _ => why,
+        };
+        match LogCondition::from(condition) {
+            LogCondition::Harmed(why) => LogCondition::Harmed(within(why)),
+            LogCondition::Failed(why) => LogCondition::Failed(within(why)),
+            condition => condition,
         }
     }
 

@@ -4,7 +4,6 @@
 //! were looked through. Never does: look through a log.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use derecho_core::log::segment::FileHeader;
@@ -19,7 +18,7 @@ type Files = Vec<(String, u64, Option<SystemTime>)>;
 
 fn files(folder: &str, stream: StreamKey) -> Option<Files> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(Path::new(folder)).ok()? {
+    for entry in std::fs::read_dir(folder).ok()? {
         let entry = entry.ok()?;
         let name = entry.file_name().into_string().unwrap_or_default();
         if FileHeader::parse_name(&name).is_some_and(|(of, ..)| of == stream) {

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use derecho_core::log::proceed::{self, Word};
 use derecho_core::log::views::VIEWS;
 use derecho_core::log::{
-    Check, Disk, DiskError, Entry, LogError, LogId, Mark, StreamKey, StreamLog, Version, WallTime,
-    aside, folder,
+    Disk, DiskError, Entry, LogError, LogId, Mark, StreamKey, StreamLog, Version, WallTime, aside,
+    folder,
 };
 use derecho_core::storage::errands::{self, Keep, Neighbour};
 use derecho_core::storage::harmed::{self, Harm, Harmed};
@@ -387,32 +387,29 @@ impl Writer<Folder> {
     /// Has the log of a stream open, and shown here; or says how it is harmed. A harmed log of views is an error.
     fn open_or_harm(&mut self, shown: &Arc<Shown>, checks: bool) -> Result<Option<Harm>, LogError> {
         let (owner, stream) = (self.owner, shown.key);
-        let of = (stream, owner.log);
-        if self.harm.is_known(of) {
-            if let Some(harm) = self.harm.find(of, &self.disk.place()) {
+        let (of, log) = ((owner, stream), (stream, owner.log));
+        if self.harm.is_known(log) {
+            if let Some(harm) = self.harm.find(log, &self.disk.place()) {
                 return Ok(Some(harm));
             }
             // Other files may be there now, under the same names.
             self.disk.close_files();
         }
         let error = match self.open(shown) {
-            Err(error) if error.is_harm() && stream != VIEWS => error,
+            Err(error) if error.is_harm() && stream != VIEWS => Some(error),
             Err(error) => return Err(error),
             Ok(()) => {
-                let Some(kept) = self.logs.get_mut(&stream).filter(|it| checks && !it.is_checked)
-                else {
-                    return Ok(None);
-                };
-                kept.is_checked = true;
-                match StreamLog::read(&mut self.disk, (owner, stream), Check::All) {
-                    Err(error) if error.is_harm() && stream != VIEWS => error,
-                    // What cannot be read is said when it is needed.
-                    _ => return Ok(None),
-                }
+                let kept = self.logs.get_mut(&stream).filter(|it| checks && !it.is_checked);
+                kept.and_then(|kept| {
+                    kept.is_checked = true;
+                    kept.log.find_harm(&mut self.disk).filter(|_| stream != VIEWS)
+                })
             }
         };
-        self.logs.remove(&stream);
-        Ok(Some(Harm::of(&mut self.disk, (owner, stream), error)))
+        Ok(error.map(|error| {
+            self.logs.remove(&stream);
+            Harm::of(&mut self.disk, of, error)
+        }))
     }
 
     /// Has the log of a stream open, and shown here.

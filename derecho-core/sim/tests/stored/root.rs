@@ -261,7 +261,7 @@ impl Root {
         disk.flip(&name, byte * 8);
     }
 
-    /// So many logs of a stream were put aside in this folder.
+    /// Number of logs of a stream that were put aside in this folder.
     pub(crate) fn asides(&self, at: usize, stream: StreamKey) -> usize {
         let folder = &mut self.0.lock().unwrap()[at].folder;
         aside::asides(folder).unwrap().get(&stream).map_or(0, BTreeSet::len)

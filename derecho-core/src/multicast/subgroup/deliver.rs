@@ -212,6 +212,7 @@ struct Batch {
 }
 
 impl Batch {
+    /// One under loom, which then sees each delivery put into the queues by itself.
     const ROOM: usize = if cfg!(loom) { 1 } else { 32 };
 
     fn new(inboxes: &[Arc<Inbox>]) -> Batch {
