@@ -3,7 +3,6 @@
 //! Owns: its place in the state picture of [`crate::engine`]. Never does: compete with
 //! application threads that drive themselves.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use derecho_core::link::Link;
@@ -62,7 +61,7 @@ fn tick_while_others_drive<M: Machine, L: Link>(shared: &Shared<M, L>) {
     let mut drives = shared.drives.load(Ordering::Relaxed);
     let mut taken_ticks = 0;
     while !shared.stopped.load(Ordering::SeqCst) {
-        let bench = shared.bench.lock().unwrap_or_else(PoisonError::into_inner);
+        let bench = shared.bench();
         if taken_ticks >= TICKS_BEFORE_AWAY {
             // An application thread sleeps in a wait, say. It recalls us when it leaves the role;
             // whoever left between the last look and this store is seen by looking again.

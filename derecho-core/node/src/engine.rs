@@ -152,8 +152,9 @@ pub(crate) struct Shared<M, L> {
     pub(crate) thin: AtomicU32,
     /// Application threads that wait for another one's turns.
     pub(crate) waiters: AtomicU32,
-    /// Guards nothing but the two conditions' sleeps.
-    pub(crate) bench: Mutex<()>,
+    /// Guards the two conditions' sleeps: how often `news` was rung. Nobody calls anything with it: what somebody waits for may be
+    /// under a lock whose owner does a turn, and a turn takes this one.
+    pub(crate) bench: Mutex<u64>,
     /// Rung when a turn did something and somebody waits on the bench.
     pub(crate) news: Condvar,
     /// Rung when the driver thread should look at once instead of at its next tick.
@@ -257,9 +258,17 @@ impl<M: Machine, L: Link> Shared<M, L> {
 
     fn tell_waiters(&self) {
         if self.waiters.load(Ordering::SeqCst) > 0 {
-            let _bench = self.bench.lock().unwrap_or_else(PoisonError::into_inner);
-            self.news.notify_all();
+            self.ring_news();
         }
+    }
+
+    fn ring_news(&self) {
+        *self.bench() += 1;
+        self.news.notify_all();
+    }
+
+    pub(crate) fn bench(&self) -> MutexGuard<'_, u64> {
+        self.bench.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sleeps with the role until a bell rings, `until` has come or the machine wants a turn.
@@ -309,7 +318,7 @@ impl<M: Machine, L: Link> Shared<M, L> {
         }
         self.tell_waiters();
         if self.away.load(Ordering::SeqCst) {
-            let _bench = self.bench.lock().unwrap_or_else(PoisonError::into_inner);
+            let _bench = self.bench();
             self.away.store(false, Ordering::SeqCst);
             self.recall.notify_one();
         }
@@ -359,7 +368,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             stopped: AtomicBool::new(false),
             thin: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
-            bench: Mutex::new(()),
+            bench: Mutex::new(0),
             news: Condvar::new(),
             recall: Condvar::new(),
             away: AtomicBool::new(false),
@@ -456,7 +465,8 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     }
 
     /// Waits until `ready` answers true or the deadline (none: for ever) has passed, driving the
-    /// machine meanwhile if nobody else does. `ready` is called often and must be cheap.
+    /// machine meanwhile if nobody else does. `ready` is called often and must be cheap. It may take a lock whose owner pokes or
+    /// nudges, but none whose owner [acts](Engine::act): it is asked with the driver's role.
     pub fn wait(&self, deadline: Option<Time>, mut ready: impl FnMut() -> bool) -> Waited {
         let shared = &*self.shared;
         if ready() {
@@ -541,14 +551,18 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     fn sit_and_wait(&self, deadline: Option<Time>, ready: &mut impl FnMut() -> bool) -> bool {
         let shared = &*self.shared;
         shared.waiters.fetch_add(1, Ordering::SeqCst);
-        let bench = shared.bench.lock().unwrap_or_else(PoisonError::into_inner);
+        let rung = *shared.bench();
         let is_ready = ready();
         if !is_ready && shared.holder.load(Ordering::SeqCst) == holder::APPLICATION {
             let tick = shared.pace.tick;
             let limit = deadline.map_or(tick, |deadline| {
                 Duration::from_nanos(deadline.since(clock::now())).min(tick)
             });
-            drop(shared.news.wait_timeout(bench, limit));
+            let bench = shared.bench();
+            // Rung meanwhile: there may be news since `ready` was asked.
+            if *bench == rung {
+                drop(shared.news.wait_timeout(bench, limit));
+            }
         }
         shared.waiters.fetch_sub(1, Ordering::SeqCst);
         is_ready
@@ -572,11 +586,8 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     pub fn stop(&self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
         self.shared.parker.wake();
-        {
-            let _bench = self.shared.bench.lock().unwrap_or_else(PoisonError::into_inner);
-            self.shared.recall.notify_all();
-            self.shared.news.notify_all();
-        }
+        self.shared.ring_news();
+        self.shared.recall.notify_all();
         self.shared.hearers.tell();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread

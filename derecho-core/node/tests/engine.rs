@@ -351,3 +351,39 @@ fn a_nudge_makes_who_waits_look_again() {
         });
     }
 }
+
+/// What a thread waits for may be under a lock with which another thread does a turn.
+#[test]
+fn who_waits_looks_at_what_somebody_has_locked_who_does_a_turn() {
+    let (engine, desk) = start(true);
+    let (cache, is_over) = (Arc::new(Mutex::new(0_u64)), Arc::new(AtomicBool::new(false)));
+    let mut threads = Vec::new();
+    for _ in 0..3 {
+        let (engine, cache, is_over) = (engine.clone(), Arc::clone(&cache), Arc::clone(&is_over));
+        threads.push(std::thread::spawn(move || {
+            while !is_over.load(Ordering::SeqCst) {
+                let before = *cache.lock().unwrap();
+                engine.wait(soon(), || {
+                    *cache.lock().unwrap() != before || is_over.load(Ordering::SeqCst)
+                });
+            }
+        }));
+    }
+    for _ in 0..2 {
+        let (engine, desk) = (engine.clone(), desk.clone());
+        let (cache, is_over) = (Arc::clone(&cache), Arc::clone(&is_over));
+        threads.push(std::thread::spawn(move || {
+            while !is_over.load(Ordering::SeqCst) {
+                let mut cache = cache.lock().unwrap();
+                desk.given.fetch_add(1, Ordering::SeqCst);
+                engine.poke();
+                *cache += 1;
+            }
+        }));
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    is_over.store(true, Ordering::SeqCst);
+    // Threads that hold one another up for good are left where they are.
+    watch("all threads end", || threads.iter().all(std::thread::JoinHandle::is_finished));
+    engine.stop();
+}

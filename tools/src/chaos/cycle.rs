@@ -52,6 +52,8 @@ pub(crate) struct Cycle<'a> {
     /// Closing sample of each writer that exists at the end.
     closings: Vec<Closing>,
     frozen: BTreeSet<u32>,
+    /// Processes that have said what they wait for.
+    described: BTreeSet<u32>,
     folder: TempDir,
 }
 
@@ -87,6 +89,7 @@ impl<'a> Cycle<'a> {
             evidence: Evidence::new(folder.path().join("journals"), settings, schedule.anchor),
             closings: Vec::new(),
             frozen: BTreeSet::new(),
+            described: BTreeSet::new(),
             folder,
         };
         let outcome = match cycle.go_through(schedule)? {
@@ -274,7 +277,10 @@ impl<'a> Cycle<'a> {
                     }
                 }
             }
-            "DESCRIBED" => eprintln!("squall: process {number}: {}", rest.replace(" | ", "\n  ")),
+            "DESCRIBED" => {
+                self.described.insert(number);
+                eprintln!("squall: process {number}: {}", rest.replace(" | ", "\n  "));
+            }
             _ => self.violation(format!("process {number}: {line}")),
         }
     }
@@ -429,7 +435,10 @@ impl<'a> Cycle<'a> {
             let process = &mut self.processes[index];
             let number = process.number;
             match process.status() {
-                None => self.violation(format!("process {number} does not leave")),
+                None => {
+                    process.show_threads();
+                    self.violation(format!("process {number} does not leave"));
+                }
                 Some(status) if status.success() => {}
                 Some(status) if status.code() == Some(ISOLATED_CODE) => {}
                 Some(status) if status.signal() == Some(9) => {}
@@ -450,14 +459,21 @@ impl<'a> Cycle<'a> {
         self.processes.iter_mut().any(|process| process.status().is_some_and(|it| it.success()))
     }
 
-    /// Asks all healthy processes what they wait for, and prints the answers.
+    /// Asks all healthy processes what they wait for, and prints the answers. Of a process that does not answer its threads are printed.
     fn describe(&mut self) {
-        for index in self.healthy() {
-            self.processes[index].tell("DESCRIBE");
+        let asked = self.healthy();
+        for index in &asked {
+            self.processes[*index].tell("DESCRIBE");
         }
-        let end = Instant::now() + Duration::from_secs(1);
-        while Instant::now() < end {
+        let silent = |cycle: &Cycle<'_>, index: &usize| {
+            !cycle.described.contains(&cycle.processes[*index].number)
+        };
+        let end = Instant::now() + Duration::from_secs(3);
+        while Instant::now() < end && asked.iter().any(|index| silent(self, index)) {
             self.hear(LOOK);
+        }
+        for index in asked.into_iter().filter(|index| silent(self, index)) {
+            self.processes[index].show_threads();
         }
     }
 

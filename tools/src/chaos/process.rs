@@ -148,6 +148,20 @@ impl Process {
         }
     }
 
+    /// Prints in which function of the kernel each thread of the process waits.
+    pub(crate) fn show_threads(&self) {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        for task in tasks.into_iter().flatten().flatten() {
+            let read = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+            eprintln!(
+                "squall: process {}: thread {} waits in {}",
+                self.number,
+                read("comm").trim_end(),
+                read("wchan").trim_end(),
+            );
+        }
+    }
+
     /// How the process has ended, if it has.
     pub(crate) fn status(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
