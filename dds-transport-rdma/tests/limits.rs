@@ -228,9 +228,7 @@ fn one_that_left_and_still_looks_keeps_what_it_looks_at() {
 fn an_idle_link_sleeps() {
     let _alone = alone();
     let meeting = Meeting::new();
-    let (mut a, mut b) = (meeting.join(), meeting.join());
-    a.until("they meet", |node| node.up.len() == 1);
-    b.until("they meet", |node| node.up.len() == 1);
+    let mut a = meeting.join();
     let wakeups = || {
         let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
         let counts = threads.filter_map(|thread| {
@@ -246,7 +244,20 @@ fn an_idle_link_sleeps() {
     std::thread::sleep(Duration::from_millis(50));
     let before = wakeups();
     std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(wakeups(), before, "the threads of an idle link wake up");
+    assert_eq!(wakeups(), before, "the thread of a link without peers wakes up");
+    let mut b = meeting.join();
+    a.until("they meet", |node| node.up.len() == 1);
+    b.until("they meet", |node| node.up.len() == 1);
+    std::thread::sleep(Duration::from_millis(50));
+    let (before, start) = (wakeups(), Instant::now());
+    std::thread::sleep(Duration::from_secs(1));
+    // Of two links, each of which looks at its peer's process twice a second.
+    let looks = 2 * (start.elapsed().as_millis() / 500 + 1);
+    let woken = u128::from(wakeups() - before);
+    assert!(
+        woken <= looks,
+        "the threads of idle links wake up {woken} times where {looks} looks are due"
+    );
     // And they are there at once when there is something to do.
     let parker = b.link.parker();
     parker.arm(Interest::Hints);

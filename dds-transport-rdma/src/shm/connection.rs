@@ -1,7 +1,8 @@
 //! One connection to another node's rendezvous thread.
 //!
 //! Owns: the socket, the queue of what is to be sent over it, and how far the acquaintance has
-//! come. Never does: decide what a message means; that is the rendezvous's business.
+//! come. Never does: decide what a message means; that is the rendezvous's business. Holds no descriptor of the other
+//! process while the connection is there: its end shows the end of the process, and one is opened then.
 //!
 //! ```text
 //!   Greeting --hello, accept, first arena--> Up --goodbye or cut--> Departed --all let go--> gone
@@ -22,12 +23,14 @@ use super::command::{MESSAGE_BYTES, Outbox, QUEUE_LIMIT};
 use super::doorbell::Bell;
 use super::exports::Announcement;
 use super::imports::{Imports, Lease};
-use super::process::Process;
+use super::process::{self, Life, Process};
 use super::socket::{self, Credentials};
 use super::wire::{self, Message};
 
 /// How long to wait when the system has no room for a packet although the peer has.
 const NO_ROOM_PAUSE: Duration = Duration::from_millis(50);
+/// How long to wait before the next look at a process that could not be looked at.
+const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
 /// How far the acquaintance has come.
 pub(crate) enum Phase {
@@ -112,8 +115,12 @@ pub(crate) struct Connection {
     pub(crate) imports: Imports,
     pub(crate) lease: Option<Arc<Lease>>,
     pub(crate) outbox: Arc<Outbox>,
-    /// The process at the other end, until it has left.
-    pub(crate) process: Option<Arc<Process>>,
+    /// The process at the other end.
+    pub(crate) process: Process,
+    /// Tells the death of a process that has ended the connection.
+    death: Option<OwnedFd>,
+    /// When the process is to be looked at again, because it could not be looked at.
+    look_at: Option<Instant>,
     socket: Arc<OwnedFd>,
     queue: VecDeque<Packet>,
     /// When something was last sent, or the queue began.
@@ -143,7 +150,9 @@ impl Connection {
             imports,
             lease: Some(Arc::new(Lease(Arc::clone(&socket)))),
             outbox: Arc::new(Outbox::default()),
-            process: Some(Arc::new(process)),
+            process,
+            death: None,
+            look_at: None,
             socket,
             queue: VecDeque::new(),
             progress: Instant::now(),
@@ -244,14 +253,47 @@ impl Connection {
         socket::receive(&self.socket, buffer)
     }
 
-    /// Whether the process at the other end is dead.
+    /// Looks at the process at the other end.
+    pub(crate) fn look(&self) -> Life {
+        match &self.death {
+            Some(death) if socket::is_dead(death) => Life::Dead,
+            _ => process::look(&self.socket, self.process),
+        }
+    }
+
+    /// Whether the process at the other end is dead, for certain.
     pub(crate) fn is_dead(&self) -> bool {
-        self.process.as_ref().is_some_and(|process| process.is_dead())
+        matches!(self.look(), Life::Dead)
+    }
+
+    /// Waits for the death of a process that was just looked at and is not dead.
+    pub(crate) fn await_death(&mut self, life: Life, epoll: &OwnedFd) {
+        let watched = match life {
+            Life::Dead => return,
+            Life::Unknown(errno) => Err(errno),
+            Life::Alive(death) => {
+                let data = Source::Process(self.key).data();
+                epoll::add(epoll, &death, data, EventFlags::IN).map(|()| death)
+            }
+        };
+        match watched {
+            Ok(death) => (self.death, self.look_at) = (Some(death), None),
+            Err(errno) => {
+                let pid = self.process.pid();
+                tracing::debug!(%errno, pid, "a process cannot be watched yet");
+                self.look_at = Some(Instant::now() + LOOK_PAUSE);
+            }
+        }
+    }
+
+    /// Whether a process that could not be looked at is to be looked at again.
+    pub(crate) fn is_look_due(&self, now: Instant) -> bool {
+        self.look_at.is_some_and(|at| at <= now)
     }
 
     /// Takes leave of a peer that the node has been told is down. What is queued is still sent.
     pub(crate) fn depart(&mut self, epoll: &OwnedFd) {
-        self.unwatch_process(epoll);
+        self.stop_awaiting_death(epoll);
         self.phase = Phase::Departed;
         self.bell = None;
         self.flush();
@@ -282,12 +324,6 @@ impl Connection {
     /// Closes both directions, as the death of this process would.
     pub(crate) fn break_off(&self) {
         let _ = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both);
-    }
-
-    /// Watches for the death of the process at the other end.
-    pub(crate) fn watch_process(&self, epoll: &OwnedFd) -> Result<(), Errno> {
-        let data = Source::Process(self.key).data();
-        self.process.as_ref().map_or(Ok(()), |it| epoll::add(epoll, &**it, data, EventFlags::IN))
     }
 
     /// Watches for what the phase needs. While `deaf`, peers' messages stay in the socket.
@@ -325,13 +361,14 @@ impl Connection {
         if self.watched.take().is_some() {
             let _ = epoll::delete(epoll, &*self.socket);
         }
-        self.unwatch_process(epoll);
+        self.stop_awaiting_death(epoll);
     }
 
-    /// Lets go of the process. Its end shows in the socket, too.
-    fn unwatch_process(&mut self, epoll: &OwnedFd) {
-        if let Some(process) = self.process.take() {
-            let _ = epoll::delete(epoll, &*process);
+    fn stop_awaiting_death(&mut self, epoll: &OwnedFd) {
+        self.look_at = None;
+        if let Some(death) = self.death.take() {
+            // Closing is not enough where a forked child holds a copy.
+            let _ = epoll::delete(epoll, &death);
         }
     }
 
@@ -343,7 +380,7 @@ impl Connection {
             Phase::Up { .. } | Phase::Departed | Phase::Over => None,
         };
         let silence = self.silence_deadline(silence_limit);
-        [phase, self.paused_until, silence].into_iter().flatten().min()
+        [phase, self.paused_until, silence, self.look_at].into_iter().flatten().min()
     }
 
     /// When a peer that does not read is cut off; `None` while its queue is not full.

@@ -32,7 +32,7 @@ pub(crate) enum Event {
         memory: OwnedFd,
         bell: Bell,
         outbox: Arc<Outbox>,
-        process: Arc<Process>,
+        process: Process,
     },
     RegionUp {
         peer: Peer,

@@ -102,7 +102,7 @@ struct PeerLine {
     place: Option<u32>,
     barriers: Barriers,
     outbox: Arc<Outbox>,
-    process: Arc<Process>,
+    process: Process,
     /// Words of its regions.
     regions: BTreeMap<RegionId, usize>,
 }
@@ -207,7 +207,7 @@ impl ShmLink {
                 tracing::debug!(?peer, ?place, ?barriers, "bell");
                 self.fenced_peers += usize::from(!barriers.before_sleep);
                 let regions = BTreeMap::new();
-                self.processes.add(node, &process);
+                self.processes.add(node, process);
                 let line =
                     PeerLine { header, bell, node, place, barriers, outbox, process, regions };
                 self.peers.push(Some(line));

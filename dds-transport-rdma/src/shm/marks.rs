@@ -73,8 +73,8 @@ impl Marks {
             let mark = socket::connect_abstract(name.as_bytes()).ok()?;
             let credentials = socket::credentials(&mark).ok()?;
             // A process that was forked may hold the socket of one that is dead.
-            let lives = !Process::at(&mark, credentials.pid).ok()?.is_dead();
-            (lives && may_be_peer(&credentials)).then_some((*node, credentials.pid))
+            Process::at(&mark, credentials.pid).ok()?;
+            may_be_peer(&credentials).then_some((*node, credentials.pid))
         };
         nodes.iter().filter_map(pid).collect()
     }

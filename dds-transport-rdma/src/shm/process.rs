@@ -1,67 +1,138 @@
-//! What the kernel shows of a peer's process.
+//! Processes of peers: whether one is dead, and whether one is stopped.
 //!
-//! Owns: the descriptor that stands for the process, so that its number is never taken for another's.
-//! Never does: watch it; the rendezvous thread does.
+//! Owns: what identifies a process once the kernel may have given its number to another one. Never does: keep a descriptor
+//! of a process; [`look`] opens one, and the caller holds it only while it waits for the death.
+//!
+//! ```text
+//!   look ── Linux 6.5: the socket gives out a descriptor ──────────────> readable: dead; not readable: alive
+//!        └─ before: the number gives one, of a process that started ────> when the peer did: as above
+//!                                                                    └──> at another time: dead
+//! ```
+//! A descriptor that a number gives is never that of an earlier process, so a readable one proves in each case that the peer
+//! is dead. No live process is taken for a dead one. A number that was used again can hide a death only on a kernel that is
+//! older than 6.5 and shows nothing of the process in `/proc` (`hidepid`).
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use derecho_core::ids::NodeId;
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Mode, OFlags, open, readlink};
 use rustix::io::{Errno, read};
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, test_kill_process};
 
 use super::socket;
 
-/// A process, whether it lives or not.
-pub(crate) struct Process {
-    /// Zero if it has no number in this process's namespace.
-    pid: i32,
-    handle: OwnedFd,
+/// What a look at a process shows.
+#[derive(Debug)]
+pub(crate) enum Life {
+    /// The process is dead.
+    Dead,
+    /// The process lives. The descriptor becomes readable when the process dies.
+    Alive(OwnedFd),
+    /// Nothing could be seen, for want of a descriptor as a rule.
+    Unknown(Errno),
 }
 
-impl AsFd for Process {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.handle.as_fd()
+/// Looks at the process at the other end of a socket.
+pub(crate) fn look(socket: &OwnedFd, process: Process) -> Life {
+    let life = match socket::peer_process(socket) {
+        Ok(descriptor) => life_of(descriptor),
+        // Linux 6.5 to 6.15, of a process whose parent has waited for its end. Later kernels give out a descriptor.
+        Err(Errno::INVAL | Errno::SRCH) => Life::Dead,
+        // Kernels before 6.5.
+        Err(Errno::NOPROTOOPT) => process.look(),
+        Err(errno) => Life::Unknown(errno),
+    };
+    match life {
+        Life::Unknown(_) if process.is_number_free() => Life::Dead,
+        life => life,
     }
+}
+
+fn life_of(descriptor: OwnedFd) -> Life {
+    if socket::is_dead(&descriptor) { Life::Dead } else { Life::Alive(descriptor) }
+}
+
+/// A process, by its number and the time at which it started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Process {
+    /// Zero if the process has no number in this process's namespace.
+    pid: i32,
+    /// `None` if `/proc` does not show it.
+    started: Option<u64>,
 }
 
 impl Process {
-    /// The one at the other end of a socket, whose number is `pid`.
+    /// The process at the other end of a socket, whose number is `pid`.
+    ///
+    /// # Errors
+    /// `SRCH` if the process is dead, and what kept this process from looking.
     pub(crate) fn at(end: &OwnedFd, pid: i32) -> Result<Process, Errno> {
-        Ok(Process { pid, handle: socket::process(end, pid)? })
+        let started = match status(pid) {
+            Err(errno @ (Errno::MFILE | Errno::NFILE)) => return Err(errno),
+            status => status.ok().map(|status| status.started),
+        };
+        let process = Process { pid, started };
+        // After the number: if the process lives now, it had its number when that was looked up.
+        match look(end, process) {
+            Life::Alive(_) => Ok(process),
+            Life::Dead => Err(Errno::SRCH),
+            Life::Unknown(errno) => Err(errno),
+        }
     }
 
     /// Its number, zero if it has none in this process's namespace.
-    pub(crate) fn pid(&self) -> i32 {
+    pub(crate) fn pid(self) -> i32 {
         self.pid
     }
 
-    /// Whether it is dead.
-    pub(crate) fn is_dead(&self) -> bool {
-        socket::is_dead(&self.handle)
+    /// Whether it is stopped, or traced and at a stop. False if it cannot be known.
+    pub(crate) fn is_halted(self) -> bool {
+        status(self.pid).is_ok_and(|status| {
+            matches!(status.state, b'T' | b't') && self.started == Some(status.started)
+        })
     }
 
-    /// Whether it is stopped, or traced and at a stop. False if it cannot be known.
-    pub(crate) fn is_halted(&self) -> bool {
-        let halted = self.pid > 0 && matches!(state(self.pid), Some(b'T' | b't'));
-        // Looked at last: was the number another's already, this one is dead.
-        halted && !self.is_dead()
+    /// Whether it is neither stopped nor dead, as far as is known.
+    pub(crate) fn runs(self) -> bool {
+        !self.is_halted() && !matches!(self.look(), Life::Dead)
+    }
+
+    /// Whether no process has its number any more. Needs no descriptor; a process is dead for a while before its number is free.
+    fn is_number_free(self) -> bool {
+        Pid::from_raw(self.pid).is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+    }
+
+    /// Looks at it by its number.
+    fn look(self) -> Life {
+        let Some(pid) = Pid::from_raw(self.pid) else { return Life::Unknown(Errno::NODATA) };
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(descriptor) => match status(self.pid) {
+                Ok(status) if self.started.is_some_and(|started| started != status.started) => {
+                    Life::Dead
+                }
+                _ => life_of(descriptor),
+            },
+            // Nobody has the number, or a thread of another process has it.
+            Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => Life::Dead,
+            Err(errno) => Life::Unknown(errno),
+        }
     }
 }
 
 /// The processes of the peers that are there, for whoever asks without the link at hand.
 #[derive(Default)]
-pub(crate) struct Processes(Mutex<BTreeMap<NodeId, Arc<Process>>>);
+pub(crate) struct Processes(Mutex<BTreeMap<NodeId, Process>>);
 
 impl Processes {
-    fn known(&self) -> MutexGuard<'_, BTreeMap<NodeId, Arc<Process>>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<NodeId, Process>> {
         // Nothing in there can be left half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn add(&self, node: NodeId, process: &Arc<Process>) {
-        self.known().insert(node, Arc::clone(process));
+    pub(crate) fn add(&self, node: NodeId, process: Process) {
+        self.known().insert(node, process);
     }
 
     pub(crate) fn remove(&self, node: NodeId) {
@@ -70,46 +141,149 @@ impl Processes {
 
     /// Whether a node's process is stopped; false if it cannot be known.
     pub(crate) fn is_halted(&self, node: NodeId) -> bool {
-        let process = self.known().get(&node).cloned();
-        process.is_some_and(|process| process.is_halted())
+        let process = self.known().get(&node).copied();
+        process.is_some_and(Process::is_halted)
     }
 }
 
-/// The letter that stands for what a process is doing.
-fn state(pid: i32) -> Option<u8> {
+/// What `/proc` shows of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Status {
+    /// The letter that stands for what the process is doing.
+    state: u8,
+    /// When the process started, in ticks since the host did.
+    started: u64,
+}
+
+fn status(pid: i32) -> Result<Status, Errno> {
+    // The folder may be that of another namespace, in which other processes have the same numbers.
+    let own = readlink("/proc/self", Vec::new())?;
+    if own.to_bytes() != getpid().as_raw_nonzero().to_string().as_bytes() {
+        return Err(Errno::XDEV);
+    }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let file = open(format!("/proc/{pid}/stat"), flags, Mode::empty()).ok()?;
-    let mut bytes = [0; 256];
-    let length = read(&file, &mut bytes).ok()?;
-    parse_state(&bytes[..length])
+    let file = open(format!("/proc/{pid}/stat"), flags, Mode::empty())?;
+    // Twenty numbers and a name of 64 bytes at most come before the time.
+    let mut bytes = [0; 1024];
+    let length = read(&file, &mut bytes)?;
+    parse_status(&bytes[..length]).ok_or(Errno::INVAL)
 }
 
-/// `4711 (a name) S ...`: the name may have anything in it, what follows has no bracket.
-fn parse_state(stat: &[u8]) -> Option<u8> {
+/// `4711 (a name) S ...`: the name may have anything in it, what follows has no bracket. The time is the 22nd field.
+fn parse_status(stat: &[u8]) -> Option<Status> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-    match stat.get(name_end + 1..)? {
-        [b' ', state, ..] => Some(*state),
-        _ => None,
-    }
+    let rest = str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+    let mut fields = rest.strip_prefix(' ')?.split(' ');
+    let &[state] = fields.next()?.as_bytes() else { return None };
+    let started = fields.nth(18)?.parse().ok()?;
+    Some(Status { state, started })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    use rustix::process::{Signal, kill_process};
+
     use super::*;
 
-    #[test]
-    fn a_name_may_look_like_a_state() {
-        assert_eq!(parse_state(b"12 (squall) S 1 12"), Some(b'S'));
-        assert_eq!(parse_state(b"12 (a) T (b)) t 1 12"), Some(b't'));
-        for nonsense in [&b""[..], b"12", b"12 (squall)", b"12 (squall) ", b"12 (squall)T 1"] {
-            assert_eq!(parse_state(nonsense), None);
+    /// A process that does nothing until it is killed.
+    fn child() -> Child {
+        Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap()
+    }
+
+    fn number(child: &Child) -> i32 {
+        child.id().cast_signed()
+    }
+
+    fn process(child: &Child) -> Process {
+        let pid = number(child);
+        Process { pid, started: Some(status(pid).unwrap().started) }
+    }
+
+    fn until(what: &str, holds: impl Fn() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !holds() {
+            assert!(Instant::now() < deadline, "it did not come about that {what}");
+            std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    #[test]
+    fn name_may_look_like_a_state() {
+        let rest = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1234 20\n";
+        let parse = |name: &str| parse_status(format!("{name}{rest}").as_bytes());
+        assert_eq!(parse("12 (squall) S "), Some(Status { state: b'S', started: 1234 }));
+        assert_eq!(parse("12 (a) T (b)) t "), Some(Status { state: b't', started: 1234 }));
+        for nonsense in
+            ["", "12 ", "12 (squall)", "12 (squall) ", "12 (squall)T ", "12 (squall) TT "]
+        {
+            assert_eq!(parse(nonsense), None, "{nonsense}");
+        }
+        assert_eq!(parse_status(b"12 (squall) S 1 2 3"), None);
     }
 
     #[test]
     fn this_very_process_runs() {
         let pid = std::process::id().cast_signed();
-        assert!(matches!(state(pid), Some(b'R' | b'S' | b'D')));
-        assert_eq!(state(i32::MAX), None);
+        assert!(matches!(status(pid).unwrap().state, b'R' | b'S' | b'D'));
+        assert!(status(i32::MAX).is_err());
+        let this = Process { pid, started: Some(status(pid).unwrap().started) };
+        assert!(this.runs() && !this.is_halted());
+        assert!(matches!(this.look(), Life::Alive(_)));
+    }
+
+    #[test]
+    fn process_is_dead_by_its_number_before_and_after_it_is_reaped() {
+        let mut child = child();
+        let process = process(&child);
+        let Life::Alive(descriptor) = process.look() else { panic!("{:?}", process.look()) };
+        child.kill().unwrap();
+        until("the descriptor tells", || socket::is_dead(&descriptor));
+        assert!(matches!(process.look(), Life::Dead) && !process.runs(), "a zombie");
+        assert!(!process.is_number_free());
+        child.wait().unwrap();
+        assert!(matches!(process.look(), Life::Dead) && !process.runs(), "reaped");
+        assert!(process.is_number_free());
+    }
+
+    #[test]
+    fn number_that_was_used_again_shows_neither_life_nor_a_stop() {
+        let mut child = child();
+        let now = process(&child);
+        let before = Process { started: now.started.map(|started| started - 1), ..now };
+        assert!(now.runs() && !before.runs());
+        assert!(matches!(before.look(), Life::Dead));
+        kill_process(Pid::from_child(&child), Signal::STOP).unwrap();
+        until("the child is stopped", || now.is_halted());
+        assert!(!before.is_halted() && !now.runs());
+        // Without its time nothing is said of a stop, and no death is made up.
+        let unknown = Process { started: None, ..now };
+        assert!(!unknown.is_halted() && unknown.runs());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!now.is_halted());
+    }
+
+    #[test]
+    fn number_of_a_thread_is_no_process() {
+        let (says, told) = std::sync::mpsc::channel();
+        let (ends, end) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            says.send(rustix::thread::gettid()).unwrap();
+            let _ = end.recv();
+        });
+        let pid = told.recv().unwrap().as_raw_nonzero().get();
+        assert!(matches!(Process { pid, started: None }.look(), Life::Dead));
+        drop(ends);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn process_without_a_number_is_unknown() {
+        let process = Process { pid: 0, started: None };
+        assert!(matches!(process.look(), Life::Unknown(_)));
+        assert!(process.runs() && !process.is_halted() && !process.is_number_free());
     }
 }

@@ -1,8 +1,8 @@
 //! The rendezvous thread: everything between nodes that is no load and no store.
 //!
 //! Owns: the listening socket, all connections, and what each peer has been told. Sleeps in the
-//! kernel whenever there is nothing to do. Never does: touch the words of a region, block on a
-//! peer, or let one peer's nonsense reach another.
+//! kernel whenever there is nothing to do, but for a look at the peers' processes twice a second. Never does: touch the words
+//! of a region, block on a peer, or let one peer's nonsense reach another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -26,6 +26,7 @@ use super::event::{Event, EventSender};
 use super::exports::{Announcement, Exports};
 use super::imports::Imports;
 use super::marks::Marks;
+use super::process::Life;
 use super::socket;
 use super::spares::Spares;
 use super::wire::{self, Message, PACKET_LIMIT};
@@ -51,6 +52,9 @@ const READS_LIMIT: usize = 64;
 const LAST_READS_LIMIT: usize = 1 << 16;
 /// How long the goodbyes may take.
 const FAREWELL_LIMIT: Duration = Duration::from_millis(500);
+/// Between two looks at the processes of all peers. The end of a connection shows a death at once, unless a forked child of the
+/// dead process holds the socket. Half of the time after which silent members are suspected by default.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long accepting rests after the system refused.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long accepting rests after a newcomer was refused for want of descriptors.
@@ -101,6 +105,8 @@ pub(crate) struct Rendezvous {
     /// Shows others that this node lives.
     mark: Option<OwnedFd>,
     refresh_at: Instant,
+    /// When the processes of the peers are looked at.
+    look_at: Instant,
     listening: bool,
     accept_at: Option<Instant>,
     exports: Exports,
@@ -151,6 +157,7 @@ impl Rendezvous {
             listener: parts.listener,
             mark: parts.mark,
             refresh_at: Instant::now() + REFRESH_PAUSE,
+            look_at: Instant::now(),
             listening: false,
             accept_at: None,
             exports: parts.exports,
@@ -349,11 +356,58 @@ impl Rendezvous {
     fn cut_off(&mut self, connection: &mut Connection, why: &str) {
         let pid = connection.credentials.pid;
         tracing::warn!(node = ?connection.node, pid, why, "peer cut off");
-        let dead = connection.is_dead();
-        self.peer_down(connection, if dead { Evidence::Certain } else { Evidence::Uncertain });
+        let evidence = self.evidence(connection);
+        self.peer_down(connection, evidence);
         connection.clear_queue();
         connection.say(&Message::Cut { text: why });
         connection.depart(&self.epoll);
+    }
+
+    /// Looks at the process at the other end of a connection. If no descriptor is free, a spare one is lent.
+    fn look(&mut self, connection: &Connection) -> Life {
+        match connection.look() {
+            Life::Unknown(Errno::MFILE | Errno::NFILE) => {
+                self.spares.lend_one();
+                let life = connection.look();
+                self.spares.make_up(&self.epoll);
+                life
+            }
+            life => life,
+        }
+    }
+
+    /// How sure it is that a peer is gone to whom this node has just stopped talking.
+    fn evidence(&mut self, connection: &Connection) -> Evidence {
+        match self.look(connection) {
+            Life::Dead => Evidence::Certain,
+            Life::Alive(_) | Life::Unknown(_) => Evidence::Uncertain,
+        }
+    }
+
+    /// Waits for the death of the process at the other end of a connection that has ended.
+    fn await_death(&mut self, connection: &mut Connection) {
+        match self.look(connection) {
+            Life::Dead => {
+                self.peer_down(connection, Evidence::Certain);
+                connection.finish();
+            }
+            life => connection.await_death(life, &self.epoll),
+        }
+    }
+
+    /// Looks at the processes of all connections that have not ended. No spare descriptor is lent: one that is lent again and again
+    /// is lost to an application that waits for a free one.
+    fn look_at_all(&mut self) {
+        let dead = |it: &&Connection| it.is_listening() && it.is_dead();
+        let dead: Vec<u32> = self.connections.values().filter(dead).map(|it| it.key).collect();
+        for key in dead {
+            self.on_death(key);
+        }
+    }
+
+    /// When the processes of all peers are looked at, if there are any.
+    fn look_deadline(&self) -> Option<Instant> {
+        self.connections.values().any(Connection::is_listening).then_some(self.look_at)
     }
 
     /// The process at the other end is dead: what it had sent is read, then it is down.
@@ -402,14 +456,20 @@ impl Rendezvous {
                         connection.finish();
                     }
                     Phase::Ended { deadline, .. } if deadline <= now => {
-                        let dead = connection.is_dead();
-                        let evidence = if dead { Evidence::Certain } else { Evidence::Uncertain };
+                        let evidence = this.evidence(connection);
                         this.peer_down(connection, evidence);
                         connection.finish();
+                    }
+                    Phase::Ended { .. } if connection.is_look_due(now) => {
+                        this.await_death(connection);
                     }
                     _ => {}
                 }
             });
+        }
+        if self.look_deadline().is_some_and(|at| at <= now) {
+            self.look_at = now + LOOK_INTERVAL;
+            self.look_at_all();
         }
         if self.accept_at.is_some_and(|at| at <= now) {
             self.accept_at = None;
@@ -427,8 +487,8 @@ impl Rendezvous {
         let connections =
             self.connections.values().filter_map(|connection| connection.deadline(silence_limit));
         let retries = self.retries.iter().map(|retry| retry.at);
-        let next =
-            connections.chain(retries).chain(self.accept_at).chain([self.refresh_at]).min()?;
+        let others = [self.accept_at, self.look_deadline(), Some(self.refresh_at)];
+        let next = connections.chain(retries).chain(others.into_iter().flatten()).min()?;
         let left = next.saturating_duration_since(Instant::now());
         // The kernel's clock ticks in milliseconds here, so a rest of one is not slept away.
         let left = left + Duration::from_millis(1);
@@ -446,6 +506,8 @@ impl Rendezvous {
             self.connections.values().for_each(Connection::break_off);
             return;
         }
+        // No newcomer takes them any more, and each look at a peer needs one.
+        self.spares = Spares::default();
         let deadline = Instant::now() + FAREWELL_LIMIT;
         for connection in self.connections.values_mut() {
             if connection.peer().is_some() {

@@ -13,7 +13,6 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// The most bytes of a socket's path, without the byte that ends it.
 pub(crate) const PATH_LIMIT: usize = 107;
@@ -237,22 +236,13 @@ pub(crate) fn credentials(socket: &OwnedFd) -> Result<Credentials, Errno> {
     }
 }
 
-/// A descriptor of the process at the other end, which tells when that process is dead.
-pub(crate) fn process(socket: &OwnedFd, pid: i32) -> Result<OwnedFd, Errno> {
+/// A descriptor of the process at the other end, which tells when that process is dead. `NOPROTOOPT`: the kernel is older
+/// than 6.5.
+pub(crate) fn peer_process(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
     let mut value = [0];
-    match socket_option(socket, SO_PEERPIDFD, &mut value) {
-        Ok(_) => {
-            // SAFETY: the kernel has just opened this descriptor for us and nobody else has it.
-            Ok(unsafe { OwnedFd::from_raw_fd(value[0].cast_signed() as RawFd) })
-        }
-        // Kernels before 6.5. The number may be another process's by now only if the peer is
-        // dead, and then its end of the socket is closed as well, which is seen too.
-        Err(Errno::NOPROTOOPT) => {
-            let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
-            pidfd_open(pid, PidfdFlags::empty())
-        }
-        Err(errno) => Err(errno),
-    }
+    socket_option(socket, SO_PEERPIDFD, &mut value)?;
+    // SAFETY: the kernel has just opened this descriptor for us and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(value[0].cast_signed() as RawFd) })
 }
 
 /// Whether the process that `pidfd` stands for is dead.

@@ -4,9 +4,10 @@
 //! which a spare is lent may get it.
 //!
 //! ```text
-//!   a newcomer calls ── all spares are there ──> some are lent for its socket and its process, another one for its doorbell
+//!   a newcomer calls ── all spares are there ──> one is lent for its socket, one for a look at its process, one for its doorbell
 //!                    └─ some are missing ──────> it is refused, with the reason
 //!   a peer sends ───── one is lent for what comes with the packet
+//!   a peer ends ────── one is lent for a look at its process, and until that process is dead
 //! ```
 
 use std::os::fd::OwnedFd;
@@ -14,10 +15,11 @@ use std::os::fd::OwnedFd;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
 
-/// Descriptors of a newcomer that calls: its socket and its process.
-const OF_CALLER: usize = 2;
-/// Descriptors that stay when those are lent: for its doorbell, for memory that comes with a packet, and to refuse the next newcomer with.
-const KEPT: usize = 3;
+/// Descriptors of a newcomer that calls: its socket.
+const OF_CALLER: usize = 1;
+/// Descriptors that stay when that is lent: for the newcomer's doorbell, for memory that comes with a packet, for a look at a
+/// process, and to refuse the next newcomer with.
+const KEPT: usize = 4;
 
 /// The spare descriptors of a link.
 #[derive(Default)]
@@ -35,7 +37,7 @@ impl Spares {
         true
     }
 
-    /// Lends those of a newcomer that calls.
+    /// Lends that of a newcomer that calls.
     pub(crate) fn lend_to_newcomer(&mut self) {
         self.0.truncate(KEPT);
     }

@@ -271,8 +271,7 @@ impl Awaited {
 
     /// Processes of nodes that could have answered: neither stopped nor dead, as far as is known.
     fn running(&self) -> impl Iterator<Item = &Option<Process>> {
-        let runs = |it: &Process| !it.is_halted() && !it.is_dead();
-        self.pending.values().filter(move |process| process.as_ref().is_none_or(runs))
+        self.pending.values().filter(|process| process.is_none_or(Process::runs))
     }
 }
 
@@ -287,7 +286,7 @@ fn wait_for_answers(
     while !awaited.met && awaited.running().next().is_some() {
         let now = Instant::now();
         if now >= deadlines[1] {
-            let pids = awaited.running().flatten().map(Process::pid).collect();
+            let pids = awaited.running().flatten().map(|process| process.pid()).collect();
             return Err(JoinError::Unanswered { pids });
         }
         awaited.hear(answers, deadlines[1].min(now + LOOK_AGAIN))?;

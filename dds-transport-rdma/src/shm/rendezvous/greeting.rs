@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use derecho_core::ids::{NodeId, Peer};
-use derecho_core::link::Evidence;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 
@@ -120,6 +119,10 @@ impl Rendezvous {
                 return;
             }
             tracing::debug!(%errno, %node, "a connection was gone before it was used");
+            if errno == Errno::SRCH {
+                // A child that the dead process had forked may hold its listening socket.
+                self.folder.remove_socket(node);
+            }
             if awaited {
                 let _ = self.answers.send(Answer::Gone(node));
             }
@@ -134,7 +137,10 @@ impl Rendezvous {
         deadline: Option<Instant>,
     ) -> Result<(), Errno> {
         let credentials = socket::credentials(&socket)?;
-        let process = Process::at(&socket, credentials.pid)?;
+        self.spares.lend_one();
+        let process = Process::at(&socket, credentials.pid);
+        self.spares.make_up(&self.epoll);
+        let process = process?;
         let key = self.next_key;
         self.next_key = self.next_key.wrapping_add(1);
         let populates = self.checked.config.lock_memory;
@@ -148,7 +154,6 @@ impl Rendezvous {
         let mut connection = Connection::new(key, socket, credentials, process, imports, phase);
         connection.called = called;
         connection.awaited = awaited;
-        connection.watch_process(&self.epoll)?;
         self.connections.insert(key, connection);
         self.with(key, |this, connection| match allowed {
             Ok(()) => {
@@ -352,7 +357,7 @@ impl Rendezvous {
         connection.phase = Phase::Up { peer };
         tracing::debug!(%node, pid = connection.credentials.pid, ?peer, "peer up");
         let outbox = Arc::clone(&connection.outbox);
-        let process = connection.process.clone().expect("the process of a peer is watched");
+        let process = connection.process;
         self.events.send(Event::PeerUp { peer, node, header, memory, bell, outbox, process });
         for announcement in self.exports.catch_up(connection.key) {
             connection.push(announcement);
@@ -465,13 +470,11 @@ impl Rendezvous {
     pub(super) fn on_ended(&mut self, connection: &mut Connection) {
         match connection.phase {
             Phase::Greeting { .. } => self.on_greeting_ended(connection),
-            Phase::Up { peer } if !connection.is_dead() => {
+            Phase::Up { peer } => {
+                // A process that dies closes its sockets shortly before it is dead.
                 let deadline = Instant::now() + self.checked.config.evidence_limit;
                 connection.phase = Phase::Ended { peer, deadline };
-            }
-            Phase::Up { .. } => {
-                self.peer_down(connection, Evidence::Certain);
-                connection.finish();
+                self.await_death(connection);
             }
             Phase::Ended { .. } => {}
             Phase::Departed | Phase::Over => connection.finish(),

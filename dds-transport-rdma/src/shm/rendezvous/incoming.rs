@@ -136,8 +136,7 @@ impl Rendezvous {
             Message::Cut { text } => {
                 let pid = connection.credentials.pid;
                 tracing::warn!(node = ?connection.node, pid, text, "cut off by a peer");
-                let dead = connection.is_dead();
-                let evidence = if dead { Evidence::Certain } else { Evidence::Uncertain };
+                let evidence = self.evidence(connection);
                 self.peer_down(connection, evidence);
                 connection.clear_queue();
                 connection.depart(&self.epoll);

@@ -1,0 +1,290 @@
+//! Ends of peers, as the processes that survive them see them: how soon, how certainly, and at what cost in descriptors.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+mod support;
+
+use std::fs::File;
+use std::io::BufRead;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use derecho_core::ids::Peer;
+use derecho_core::link::Evidence;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use support::{Actor, Meeting, Node, config, role, say};
+
+/// Descriptors that a participant has open for each peer: the connection, and the socket that rings the peer.
+const DESCRIPTORS_PER_PEER: usize = 2;
+/// How long a forked child lives at most if its test fails.
+const CHILD_LIFE: Duration = Duration::from_secs(40);
+
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn _exit(status: i32) -> !;
+}
+
+/// What a child process does; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((role, folder)) = role() else { return };
+    let config = config(&folder);
+    match role.as_str() {
+        "member" => act_member(Node::join(config)),
+        "parent" => act_parent(Node::join(config)),
+        "deserter" => act_deserter(Node::join(config)),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+fn orders() -> Receiver<String> {
+    let (lines, told) = channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            if lines.send(line.unwrap()).is_err() {
+                return;
+            }
+        }
+    });
+    told
+}
+
+fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Answers how many descriptors the process has, opens files until there is no descriptor left, and tells which peers are down.
+fn act_member(mut node: Node) {
+    let told = orders();
+    let mut files = Vec::new();
+    say("joined");
+    loop {
+        node.poll();
+        match told.try_recv().as_deref() {
+            Ok("exhaust") => {
+                let limit = Rlimit { current: Some(256), ..getrlimit(Resource::Nofile) };
+                setrlimit(Resource::Nofile, limit).unwrap();
+                files.extend(std::iter::from_fn(|| File::open("/dev/null").ok()));
+                say("exhausted");
+            }
+            Ok("leave") => return,
+            Ok(order) => {
+                let (what, count) = order.split_once(' ').unwrap();
+                let count: usize = count.parse().unwrap();
+                if what == "descriptors" {
+                    node.until("the peers are up", |node| node.up.len() == count);
+                    say(&open_descriptors().to_string());
+                } else {
+                    node.until("the peers are down", |node| node.down.len() == count);
+                    say(&format!("{:?}", node.down.iter().map(|it| it.1).collect::<Vec<_>>()));
+                }
+            }
+            Err(_) => std::thread::sleep(Duration::from_micros(200)),
+        }
+    }
+}
+
+/// Has a child that holds copies of all its descriptors and does nothing.
+fn act_parent(mut node: Node) {
+    // SAFETY: the child sleeps and ends, and uses nothing that another thread of its parent may have locked.
+    let child = unsafe { fork() };
+    if child == 0 {
+        std::thread::sleep(CHILD_LIFE);
+        // SAFETY: ends the process.
+        unsafe { _exit(0) };
+    }
+    say(&child.to_string());
+    loop {
+        node.poll();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Closes its connections without a goodbye, and lives on.
+fn act_deserter(node: Node) {
+    let told = orders();
+    say("joined");
+    assert_eq!(told.recv().unwrap(), "desert");
+    node.link.abandon();
+    say("deserted");
+    assert!(told.recv().is_err(), "the deserter lives until it is killed");
+}
+
+fn start(meeting: &Meeting, role: &str) -> Actor {
+    let mut actor = Actor::start(role, &meeting.runtime_dir());
+    assert_eq!(actor.hear(), "joined");
+    actor
+}
+
+fn ask(actor: &mut Actor, order: &str) -> String {
+    actor.tell(order);
+    actor.hear()
+}
+
+fn descriptors_with_peers(actor: &mut Actor, peers: usize) -> usize {
+    ask(actor, &format!("descriptors {peers}")).parse().unwrap()
+}
+
+/// What a member says of so many peers that are dead for certain.
+fn certain(count: usize) -> String {
+    format!("{:?}", vec![Evidence::Certain; count])
+}
+
+/// A process whose child holds copies of its sockets.
+struct Parent {
+    actor: Actor,
+    child: Pid,
+    started: Instant,
+}
+
+impl Parent {
+    fn start(meeting: &Meeting) -> Parent {
+        let mut actor = Actor::start("parent", &meeting.runtime_dir());
+        let child = Pid::from_raw(actor.hear().parse().unwrap()).unwrap();
+        Parent { actor, child, started: Instant::now() }
+    }
+
+    /// Kills the child, which has to live still: its end would show the end of its parent, too.
+    fn end_child(self) {
+        assert!(self.started.elapsed() < CHILD_LIFE / 2, "{:?}", self.started.elapsed());
+        kill_process(self.child, Signal::KILL).expect("the child lives");
+    }
+}
+
+#[test]
+fn each_peer_takes_two_descriptors() {
+    const MEMBERS: usize = 6;
+    let meeting = Meeting::new();
+    let mut first = start(&meeting, "member");
+    let alone = descriptors_with_peers(&mut first, 0);
+    let mut members: Vec<Actor> = (0..MEMBERS).map(|_| start(&meeting, "member")).collect();
+    let called = descriptors_with_peers(&mut first, MEMBERS);
+    assert_eq!(called - alone, MEMBERS * DESCRIPTORS_PER_PEER, "of peers that called");
+    // The last member has called all others.
+    let calling = descriptors_with_peers(&mut members[MEMBERS - 1], MEMBERS);
+    assert_eq!(calling - alone, MEMBERS * DESCRIPTORS_PER_PEER, "of peers that were called");
+    members.iter_mut().for_each(Actor::kill);
+    assert_eq!(ask(&mut first, &format!("down {MEMBERS}")), certain(MEMBERS));
+    assert_eq!(descriptors_with_peers(&mut first, MEMBERS), alone, "the dead take none");
+    first.tell("leave");
+    first.finish();
+    meeting.assert_empty();
+}
+
+/// Well before a periodic look at the peers would show it.
+#[test]
+fn kill_is_seen_at_once() {
+    let mut delays: Vec<Duration> = (0..15)
+        .map(|_| {
+            let meeting = Meeting::new();
+            let mut node = meeting.join();
+            let mut member = start(&meeting, "member");
+            node.until("the member is up", |node| node.up.len() == 1);
+            let killed = Instant::now();
+            member.signal(Signal::KILL);
+            node.until("the member is down", |node| !node.down.is_empty());
+            let delay = killed.elapsed();
+            assert_eq!(node.down, [(Peer(0), Evidence::Certain)]);
+            member.kill();
+            delay
+        })
+        .collect();
+    delays.sort_unstable();
+    println!("from SIGKILL to the event: {delays:?}");
+    assert!(delays[7] < Duration::from_millis(100), "{delays:?}");
+}
+
+#[test]
+fn killed_parent_is_certainly_down_while_its_child_lives() {
+    let meeting = Meeting::new();
+    let mut node = meeting.join();
+    let mut parent = Parent::start(&meeting);
+    node.until("the parent is up", |node| node.up.len() == 1);
+    // Killed and not reaped: a zombie is as dead.
+    let killed = Instant::now();
+    parent.actor.signal(Signal::KILL);
+    node.until("the parent is down", |node| !node.down.is_empty());
+    let delay = killed.elapsed();
+    assert_eq!(node.down, [(Peer(0), Evidence::Certain)]);
+    println!("from SIGKILL to the event: {delay:?}");
+    assert!(delay < Duration::from_secs(5), "{delay:?}");
+    parent.actor.kill();
+    parent.end_child();
+    drop(node);
+    meeting.assert_empty();
+}
+
+#[test]
+fn newcomer_does_not_wait_for_a_dead_parent_whose_child_holds_its_socket() {
+    for is_reaped in [false, true] {
+        let meeting = Meeting::new();
+        let mut parent = Parent::start(&meeting);
+        parent.actor.signal(Signal::KILL);
+        if is_reaped {
+            parent.actor.kill();
+        }
+        let begin = Instant::now();
+        let node = meeting.join();
+        assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+        assert!(node.up.is_empty());
+        parent.actor.kill();
+        parent.end_child();
+        drop(node);
+        meeting.assert_empty();
+    }
+}
+
+#[test]
+fn peer_that_closed_its_connection_and_lives_is_uncertainly_down() {
+    let meeting = Meeting::new();
+    let mut config = meeting.config();
+    config.evidence_limit = Duration::from_millis(300);
+    let mut node = Node::join(config);
+    let mut deserter = start(&meeting, "deserter");
+    node.until("the deserter is up", |node| node.up.len() == 1);
+    let begin = Instant::now();
+    assert_eq!(ask(&mut deserter, "desert"), "deserted");
+    node.until("the deserter is down", |node| !node.down.is_empty());
+    assert_eq!(node.down, [(Peer(0), Evidence::Uncertain)]);
+    assert!(begin.elapsed() >= Duration::from_millis(300), "{:?}", begin.elapsed());
+    deserter.kill();
+}
+
+#[test]
+fn peer_that_dies_after_it_closed_its_connection_is_certainly_down() {
+    let meeting = Meeting::new();
+    let mut config = meeting.config();
+    config.evidence_limit = Duration::from_secs(60);
+    let mut node = Node::join(config);
+    let mut deserter = start(&meeting, "deserter");
+    node.until("the deserter is up", |node| node.up.len() == 1);
+    assert_eq!(ask(&mut deserter, "desert"), "deserted");
+    (0..20).for_each(|_| node.poll());
+    assert!(node.down.is_empty(), "nothing is known yet");
+    deserter.kill();
+    node.until("the deserter is down", |node| !node.down.is_empty());
+    assert_eq!(node.down, [(Peer(0), Evidence::Certain)]);
+}
+
+#[test]
+fn deaths_are_certain_to_a_process_without_descriptors() {
+    const VICTIMS: usize = 8;
+    let meeting = Meeting::new();
+    let mut witness = start(&meeting, "member");
+    let mut victims: Vec<Actor> = (0..VICTIMS).map(|_| start(&meeting, "member")).collect();
+    descriptors_with_peers(&mut witness, VICTIMS);
+    let mut parent = Parent::start(&meeting);
+    descriptors_with_peers(&mut witness, VICTIMS + 1);
+    assert_eq!(ask(&mut witness, "exhaust"), "exhausted");
+    // More at once than there are spare descriptors. Zombies keep their numbers.
+    victims.iter().for_each(|victim| victim.signal(Signal::KILL));
+    assert_eq!(ask(&mut witness, &format!("down {VICTIMS}")), certain(VICTIMS));
+    // The dead have freed descriptors. A death that only the periodic look shows comes next.
+    assert_eq!(ask(&mut witness, "exhaust"), "exhausted");
+    parent.actor.kill();
+    assert_eq!(ask(&mut witness, &format!("down {}", VICTIMS + 1)), certain(VICTIMS + 1));
+    victims.iter_mut().for_each(Actor::kill);
+    parent.end_child();
+    witness.tell("leave");
+    witness.finish();
+    meeting.assert_empty();
+}
