@@ -133,7 +133,7 @@ impl Group {
             let replica = self.0[other].lines[group].replica();
             events.push(LinkEvent::RegionUp { peer, region: lines_of(group), replica });
             if let Some(memory) = self.0[other].memories.get(group) {
-                let replica = memory.region().replica();
+                let replica = memory.replica();
                 events.push(LinkEvent::RegionUp { peer, region: stream_of(group), replica });
             }
             events.push(LinkEvent::RegionReady { peer, region: lines_of(group) });

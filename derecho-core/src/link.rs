@@ -251,7 +251,8 @@ pub trait Link {
     /// Who this node is.
     fn node(&self) -> NodeId;
 
-    /// Opens a zeroed region of `words` words and announces it to every peer, now or later.
+    /// Opens a zeroed region of `words` words and announces it to every peer, now or later. The link keeps no other handle that
+    /// stores to the region: a [`SenderMemory`](crate::multicast::claim::SenderMemory) takes only a region that has none.
     fn open(&mut self, region: RegionId, words: usize) -> Result<OwnRegion, LinkError>;
 
     /// Closes an own region. Its memory lives until the last handle on it is dropped.

@@ -1,7 +1,8 @@
 //! Regions and words: the memory that one-sided writes move.
 //!
 //! Owns: the words of a region as this process sees them, and the right to write them
-//! ([`OwnRegion`]) or only to read them ([`Replica`]).
+//! ([`OwnRegion`]) or only to read them ([`Replica`]). A room that lends bytes of a region as slices has the only
+//! handle that writes it (`ExclusiveRegion`).
 //! Never does: decide what a word means, move bytes to a peer (links do), or trust a peer.
 //!
 //! ```text
@@ -24,7 +25,7 @@ use core::fmt;
 use core::ops::Range;
 use core::ptr::NonNull;
 
-use crate::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a word, the unit of atomicity.
 pub const WORD: usize = 8;
@@ -194,8 +195,8 @@ fn heap(words: usize) -> Words {
 #[derive(Clone)]
 pub struct OwnRegion {
     words: Words,
-    /// The bytes were given to somebody, by any of the handles.
-    given: Arc<AtomicBool>,
+    /// Shared by all handles that store to these words, so that [`OwnRegion::into_exclusive`] can count them.
+    handles: Arc<()>,
 }
 
 impl OwnRegion {
@@ -203,8 +204,9 @@ impl OwnRegion {
     ///
     /// # Safety
     /// `base` points to `words` zeroed or otherwise initialised words, aligned to a cache line,
-    /// readable and writable by this process for as long as `backing` lives, and no other process
-    /// writes them.
+    /// readable and writable by this process for as long as `backing` lives. While this region, a clone or a
+    /// replica of it lives, nothing but these handles writes the words: no other process, and nothing else in
+    /// this one.
     #[cfg(not(loom))]
     pub unsafe fn from_raw(base: NonNull<Word>, words: usize, backing: Arc<dyn Backing>) -> Self {
         OwnRegion::of(Words { base, count: words, backing })
@@ -216,14 +218,15 @@ impl OwnRegion {
     }
 
     fn of(words: Words) -> Self {
-        OwnRegion { words, given: Arc::new(AtomicBool::new(false)) }
+        OwnRegion { words, handles: Arc::new(()) }
     }
 
-    /// Gives the bytes to the caller, for records that are built in place. `false` if somebody has got them before, from
-    /// this handle or another one: two who build in the same place would make references to one memory that exclude each other.
-    #[must_use]
-    pub(crate) fn give_bytes(&self) -> bool {
-        !self.given.swap(true, Ordering::AcqRel)
+    /// Turns the only handle that stores to the region into one that cannot be cloned; `None` if there is another handle.
+    /// [Replicas](Replica) do not count, because safe code only loads through them.
+    pub(crate) fn into_exclusive(self) -> Option<ExclusiveRegion> {
+        let OwnRegion { words, handles } = self;
+        // Acquire: what the other handles stored came before the last of them was dropped.
+        Arc::into_inner(handles).map(|()| ExclusiveRegion(words))
     }
 
     /// Words in the region.
@@ -252,7 +255,7 @@ impl OwnRegion {
     /// Copies words that a peer may be writing meanwhile: each of them is some value that it had. `false` if they do not
     /// all lie in the two.
     #[must_use]
-    pub fn copy_from(&self, to: usize, from: &Replica, first: usize, count: usize) -> bool {
+    pub(crate) fn copy_from(&self, to: usize, from: &Replica, first: usize, count: usize) -> bool {
         let (Some(theirs), Some(ours)) = (from.0.run(first, count), self.words.run(to, count))
         else {
             return false;
@@ -281,7 +284,45 @@ impl fmt::Debug for OwnRegion {
     }
 }
 
+/// The only handle that stores to a region of this node. Its holder may lend bytes out as slices that exclude other stores,
+/// because safe code has no other way to store to the region.
+pub(crate) struct ExclusiveRegion(Words);
+
+impl ExclusiveRegion {
+    /// The word at `index`.
+    ///
+    /// # Panics
+    /// If `index` is outside the region: a mistake of our own layout, never of a peer.
+    #[inline]
+    pub(crate) fn word(&self, index: usize) -> &Word {
+        self.0.get(index).expect("our own layout stays inside our own region")
+    }
+
+    /// Where the bytes `offset..offset + length` lie, or `None` if they are not all inside.
+    #[inline]
+    pub(crate) fn bytes(&self, offset: usize, length: usize) -> Option<NonNull<u8>> {
+        self.0.bytes(offset, length)
+    }
+
+    /// The region as its peers would see it over memory that is shared.
+    pub(crate) fn replica(&self) -> Replica {
+        Replica(self.0.clone())
+    }
+}
+
 /// What this node sees of a peer's region. Outlives the peer: its last bytes stay readable.
+///
+/// Safe code only loads through a replica:
+///
+/// ```compile_fail,E0133
+/// # use derecho_core::memory::OwnRegion;
+/// OwnRegion::heap(8).replica().word(0).put(1);
+/// ```
+///
+/// The owner builds records in place with plain stores, so a load of payload that no entry vouches for may race with such a store.
+/// If the owner is another process, the load gives some value. If the owner is a node of this process, the language does not define the
+/// outcome. The protocol loads words of payload in one place only, for readers that nobody waits for, and discards the
+/// copy if the owner may have been writing (I-220, I-221).
 #[derive(Clone)]
 pub struct Replica(Words);
 
@@ -317,10 +358,16 @@ impl Replica {
         self.0.count
     }
 
-    /// The word at `index`, or `None` outside the region.
+    /// Loads the word at `index`; `None` outside the region.
     #[inline]
-    pub fn get(&self, index: usize) -> Option<&Word> {
-        self.0.get(index)
+    pub fn get(&self, index: usize) -> Option<u64> {
+        self.0.get(index).map(Word::load)
+    }
+
+    /// Reads the word at `index` without ordering anything; `None` outside the region.
+    #[inline]
+    pub fn peek(&self, index: usize) -> Option<u64> {
+        self.0.get(index).map(Word::peek)
     }
 
     /// Loads the word at an index of our own layout, whose fit was checked when the replica came.
@@ -329,7 +376,19 @@ impl Replica {
     /// If `index` is outside the region: a mistake of ours.
     #[inline]
     pub fn load(&self, index: usize) -> u64 {
-        self.0.get(index).expect("the layout was checked against the replica").load()
+        self.get(index).expect("the layout was checked against the replica")
+    }
+
+    /// The word at `index`, to be stored to as well: for tests and models that play an owner who breaks the rules.
+    ///
+    /// # Panics
+    /// If `index` is outside the region.
+    ///
+    /// # Safety
+    /// This process may write the memory. Whenever a store is made, no slice of an open claim or of a record has the word in it,
+    /// neither here nor in another thread.
+    pub unsafe fn word(&self, index: usize) -> &Word {
+        self.0.get(index).expect("the word lies inside the replica")
     }
 
     /// Asks the processor for the first few lines of the bytes at `offset`, which will be read soon.

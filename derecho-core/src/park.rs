@@ -88,16 +88,16 @@ pub fn before_looking_without_fence() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Whether the sleeper has to be rung for news. Only meaningful after [`before_looking`] or
-/// [`before_looking_without_fence`].
+/// Whether a sleeper whose word was `parked` has to be rung for news. Only meaningful if the word was read after
+/// [`before_looking`] or [`before_looking_without_fence`].
 #[inline]
-pub fn asleep(parked: &Word) -> bool {
-    parked.peek() & ASLEEP != 0
+pub fn asleep(parked: u64) -> bool {
+    parked & ASLEEP != 0
 }
 
-/// Whether the sleeper has to be rung for a hint. Only meaningful after [`before_looking`] or
-/// [`before_looking_without_fence`].
+/// Whether a sleeper whose word was `parked` has to be rung for a hint. Only meaningful if the word was read after
+/// [`before_looking`] or [`before_looking_without_fence`].
 #[inline]
-pub fn asleep_for_hints(parked: &Word) -> bool {
-    parked.peek() & HINTS != 0
+pub fn asleep_for_hints(parked: u64) -> bool {
+    parked & HINTS != 0
 }

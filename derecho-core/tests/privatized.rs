@@ -19,7 +19,6 @@ const READER: usize = 1;
 /// A node that writes a stream and one that reads it, over memory that they share.
 struct Pair {
     nodes: [Node; 2],
-    region: OwnRegion,
     memory: SenderMemory,
     inbox: Option<Arc<Inbox>>,
 }
@@ -31,27 +30,23 @@ impl Pair {
             |index: usize| Node::new(NodeId(index as u128), acks[index].clone(), Arc::new(|| {}));
         let mut nodes = [node(WRITER), node(READER)];
         let geometry = Geometry::fitting(4096, 16, 64).unwrap();
-        let region = OwnRegion::heap(geometry.words());
-        let memory = SenderMemory::new(region.clone(), geometry);
+        let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
         let mut effects = Effects::new();
         let stream = nodes[WRITER].fresh_region();
         nodes[WRITER].add_stream(stream, memory.clone(), &mut effects);
         for (at, node) in nodes.iter_mut().enumerate() {
             let (peer, sharing) = (Peer(1 - at as u32), Sharing::Shared);
-            let up = |region, own: &OwnRegion| {
-                let replica = own.replica();
-                LinkEvent::RegionUp { peer, region, replica }
-            };
+            let up = |region, replica| LinkEvent::RegionUp { peer, region, replica };
             let ready = |region: RegionId| LinkEvent::RegionReady { peer, region };
             let there =
                 LinkEvent::PeerUp { peer, node: NodeId(1 - at as u128), sharing, place: None };
-            let shown = [there, up(ACKS, &acks[1 - at]), ready(ACKS)];
-            let of_stream = if at == READER { up(stream, &region) } else { ready(stream) };
+            let shown = [there, up(ACKS, acks[1 - at].replica()), ready(ACKS)];
+            let of_stream = if at == READER { up(stream, memory.replica()) } else { ready(stream) };
             let events = shown.into_iter().chain([of_stream]);
             events.for_each(|event| node.handle(event, &mut effects));
         }
         nodes[READER].subscribe(Origin::Peer(Peer(WRITER as u32)), stream).unwrap();
-        let mut pair = Pair { nodes, region, memory, inbox: None };
+        let mut pair = Pair { nodes, memory, inbox: None };
         pair.turn();
         assert!(pair.inbox.is_some(), "the reader reads");
         pair
@@ -98,7 +93,7 @@ impl Pair {
 
     /// Place of a record in the stream's region.
     fn place_of(&self, record: &Record) -> usize {
-        let base = self.region.bytes(0, 0).unwrap().as_ptr() as usize;
+        let base = self.memory.replica().bytes(0, 0).unwrap().as_ptr() as usize;
         record.bytes().as_ptr() as usize - base
     }
 
@@ -109,7 +104,7 @@ impl Pair {
         let private = effects.take_privatized();
         private
             .map(|(replica, bytes)| {
-                assert!(replica.is_same(&self.region.replica()));
+                assert!(replica.is_same(&self.memory.replica()));
                 bytes
             })
             .collect()

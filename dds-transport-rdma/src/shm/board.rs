@@ -194,7 +194,7 @@ impl Bells for Board {
         self.fence_for(asked);
         let mut sleepers = 0;
         for place in places(asked) {
-            sleepers |= u64::from(park::asleep(self.parked(place))) << place;
+            sleepers |= u64::from(park::asleep(self.parked(place).peek())) << place;
         }
         if sleepers != 0 {
             self.wake(sleepers);

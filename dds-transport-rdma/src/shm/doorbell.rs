@@ -129,7 +129,7 @@ impl Doorbell {
         } else {
             park::before_looking();
         }
-        if park::asleep(self.parked()) {
+        if park::asleep(self.parked().peek()) {
             self.own.ring();
         }
     }

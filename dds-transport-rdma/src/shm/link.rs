@@ -13,7 +13,7 @@ use derecho_core::link::{
     Arbiter, Barrier, Bells, Link, LinkCounters, LinkError, LinkEvent, NOTE_LIMIT, Parker, ReadId,
     Sharing, WordRange,
 };
-use derecho_core::memory::{Backing, OwnRegion, Replica, WORD, Word};
+use derecho_core::memory::{Backing, OwnRegion, Replica, WORD};
 use derecho_core::park;
 
 use super::arbiter::ShmArbiter;
@@ -162,9 +162,9 @@ impl ShmLink {
     }
 
     #[inline]
-    fn ring_if(&self, peer: Peer, asleep: fn(&Word) -> bool) {
+    fn ring_if(&self, peer: Peer, asleep: fn(u64) -> bool) {
         if let Some(Some(line)) = self.peers.get(peer.index())
-            && line.header.get(HEADER_PARKED).is_some_and(asleep)
+            && line.header.peek(HEADER_PARKED).is_some_and(asleep)
         {
             line.bell.ring();
             self.board.count_ring();

@@ -45,7 +45,7 @@ impl Stream {
 
     fn reader(&self) -> Reader {
         let waker = std::sync::Arc::new(|| {});
-        let incoming = Incoming::new(self.memory.region().replica(), self.memory.geometry(), waker);
+        let incoming = Incoming::new(self.memory.replica(), self.memory.geometry(), waker);
         Reader { view: self.view.clone(), incoming, rests: None }
     }
 }
@@ -168,7 +168,7 @@ fn member(stream: &Stream) -> (Subgroup, std::sync::Arc<AtomicU64>) {
         slot: usize::from(sends),
         sends: sends.then(|| Sends {
             stream: RegionId(18),
-            replica: stream.memory.region().replica(),
+            replica: stream.memory.replica(),
             geometry: stream.memory.geometry(),
             start: None,
         }),

@@ -24,7 +24,7 @@ fn slots_of(memory: &SenderMemory, entries: u64) -> (u64, u64) {
     let (mut messages, mut nulls) = (0, 0);
     for index in 0..entries {
         let word = geometry.entry_word(index);
-        let words = [memory.region().word(word).peek(), memory.region().word(word + 1).peek()];
+        let words = [word, word + 1].map(|word| memory.replica().peek(word).unwrap());
         match Entry::decode(words, index, geometry) {
             Found::Entry(Entry::Message(_)) => messages += 1,
             Found::Entry(Entry::Nulls(run)) => nulls += u64::from(run),
@@ -98,7 +98,7 @@ fn an_entry_is_received_whole_or_not_at_all_and_its_payload_with_it() {
         let lines = Arc::new(Lines::of(&memory));
         let mut sender = Sender::new(memory.clone(), STREAM);
         let waker = std::sync::Arc::new(|| {});
-        let mut incoming = Incoming::new(memory.region().replica(), memory.geometry(), waker);
+        let mut incoming = Incoming::new(memory.replica(), memory.geometry(), waker);
         let writer = thread::spawn({
             let (memory, lines) = (memory.clone(), lines.clone());
             move || commit(&memory, &lines, 5)
@@ -114,7 +114,7 @@ fn an_entry_is_received_whole_or_not_at_all_and_its_payload_with_it() {
                     Entry::End(_) => unreachable!("nothing ends here"),
                     Entry::Message(extent) => {
                         let first = extent.first_byte(memory.geometry());
-                        let room = memory.region().bytes(first, 1).unwrap();
+                        let room = memory.replica().bytes(first, 1).unwrap();
                         assert_eq!(lines.read_at(room.as_ptr() as usize), 5);
                     }
                 }
@@ -136,7 +136,7 @@ fn a_payload_that_is_written_after_its_entry_is_caught() {
         let memory = memory_with_nulls(smallest(4, 2));
         let lines = Arc::new(Lines::of(&memory));
         let waker = std::sync::Arc::new(|| {});
-        let mut incoming = Incoming::new(memory.region().replica(), memory.geometry(), waker);
+        let mut incoming = Incoming::new(memory.replica(), memory.geometry(), waker);
         let writer = thread::spawn({
             let (memory, lines) = (memory.clone(), lines.clone());
             move || {
@@ -150,7 +150,7 @@ fn a_payload_that_is_written_after_its_entry_is_caught() {
             && let Entry::Message(extent) = incoming.take().unwrap()
         {
             let first = extent.first_byte(memory.geometry());
-            let room = memory.region().bytes(first, 1).unwrap();
+            let room = memory.replica().bytes(first, 1).unwrap();
             assert_eq!(lines.read_at(room.as_ptr() as usize), 5);
         }
         writer.join().unwrap();

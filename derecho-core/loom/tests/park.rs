@@ -25,7 +25,7 @@ impl Node {
 fn tell(node: &Node, writer: usize) -> bool {
     node.news[writer].publish(1);
     before_looking();
-    asleep(&node.parked)
+    asleep(node.parked.peek())
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_sleeper_that_is_rung_goes_on_and_sleeps_again() {
                 for round in 1..=ROUNDS {
                     node.news[0].publish(round);
                     before_looking();
-                    if asleep(&node.parked) {
+                    if asleep(node.parked.peek()) {
                         *bell.0.lock().unwrap() = true;
                         bell.1.notify_one();
                     }
@@ -105,7 +105,7 @@ fn a_writer_without_its_fence_is_caught() {
             let node = node.clone();
             move || {
                 node.news[0].publish(1);
-                asleep(&node.parked)
+                asleep(node.parked.peek())
             }
         });
         announce(&node.parked, Interest::News);

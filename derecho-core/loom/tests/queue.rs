@@ -17,7 +17,7 @@ use loom::thread;
 /// An epoch in which this node alone reads, and sends from this memory.
 fn opening(epoch: u64, memory: &SenderMemory, lines: &OwnRegion) -> Opening {
     let stream = RegionId(20 + epoch);
-    let (replica, geometry) = (memory.region().replica(), memory.geometry());
+    let (replica, geometry) = (memory.replica(), memory.geometry());
     let own = Founder {
         target: None,
         place: None,

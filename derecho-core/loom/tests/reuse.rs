@@ -33,7 +33,7 @@ fn pair(entries: u64, chunks: u64) -> Pair {
     let mut stream = Stream::new(memory.clone(), STREAM);
     let line = AckLine::new(acks.clone(), ACKS, 0, READER);
     let waker = std::sync::Arc::new(|| {});
-    let replica = memory.region().replica();
+    let replica = memory.replica();
     let mut receiver = Receiver::new(replica, geometry, line, None, waker);
     let from = stream.add_member(None, None, READER, Some((acks.replica(), 0))).unwrap();
     receiver.start(from.entry, from.message, &mut Effects::new());

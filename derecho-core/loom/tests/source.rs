@@ -36,7 +36,7 @@ fn reader() -> Reader {
         let _ = &alive;
         loom::thread::yield_now();
     });
-    let replica = memory.region().replica();
+    let replica = memory.replica();
     let mut receiver = Receiver::new(replica, memory.geometry(), line, None, waker);
     receiver.start(0, 0, &mut Effects::new());
     let inbox = receiver.inbox().unwrap().clone();

@@ -23,7 +23,7 @@ use derecho_core::link::{
     Evidence, LinkCounters, LinkError, LinkEvent, ReadId, Sharing, WordRange,
 };
 use derecho_core::machine::Post;
-use derecho_core::memory::OwnRegion;
+use derecho_core::memory::{OwnRegion, Replica};
 
 use crate::cost::CostModel;
 use crate::host::SimHost;
@@ -110,7 +110,7 @@ struct Station {
     /// Peer handle of each node, once it is up here.
     handles: Vec<Option<Peer>>,
     /// `None` for a closed region: names are not reused.
-    regions: BTreeMap<RegionId, Option<OwnRegion>>,
+    regions: BTreeMap<RegionId, Option<Replica>>,
     inbox: VecDeque<LinkEvent>,
     counters: LinkCounters,
     reads: u64,
@@ -130,8 +130,9 @@ struct Reading {
 /// What one node sees of another's region.
 struct Copy {
     /// The owner's memory, which reads fetch from. Kept until the reader hears of the closing.
-    source: OwnRegion,
-    memory: OwnRegion,
+    source: Replica,
+    /// Where writes and reads land; `None` where the reader sees the owner's memory itself.
+    memory: Option<OwnRegion>,
 }
 
 /// Everything on the way from one node to another.
@@ -343,9 +344,10 @@ impl Network {
             return Err(LinkError::RegionExists(region));
         }
         let own = OwnRegion::heap(words);
-        station.regions.insert(region, Some(own.clone()));
+        // Only to be read: the owner may give its own handle to a sender's memory, which takes no other one beside it.
+        station.regions.insert(region, Some(own.replica()));
         for other in self.live_peers(node) {
-            self.send_control(node, other, Control::Region(region, own.clone()));
+            self.send_control(node, other, Control::Region(region, own.replica()));
         }
         Ok(own)
     }
@@ -379,13 +381,13 @@ impl Network {
             return Err(LinkError::NotReady(peer, region));
         }
         // Nothing is there if the peer has crashed, or has given up this node.
-        let target = channel.replicas.get(&region).map(|copy| copy.memory.clone());
+        let target = channel.replicas.get(&region).and_then(|copy| copy.memory.clone());
         let counters = &mut self.stations[node].counters;
         counters.writes += 1;
         counters.written_bytes += bytes_of(range);
         self.note_trace(&[1, node as u64, to as u64, region.0, range.first as u64]);
         // Where memory is shared the peer has seen the words already.
-        if let Some(target) = target.filter(|_| !self.shares_memory()) {
+        if let Some(target) = target {
             let transfer = Transfer::new(source, target, range, None);
             self.post_transfer(node, to, transfer);
         }
@@ -404,12 +406,10 @@ impl Network {
         let Some(Copy { source, memory }) = channel.replicas.get(&region) else {
             return Err(LinkError::NoRegion(region));
         };
-        let (source, mut target) = (source.clone(), memory.clone());
-        check_range(region, range, target.words())?;
-        if self.shares_memory() {
-            // The words are here already: what is fetched must not be put over what the owner stores meanwhile.
-            target = OwnRegion::heap(target.words());
-        }
+        let source = source.clone();
+        check_range(region, range, source.words())?;
+        // Where memory is shared the words are here already, and what is fetched goes nowhere.
+        let target = memory.clone().unwrap_or_else(|| OwnRegion::heap(source.words()));
         let station = &mut self.stations[node];
         let read = ReadId(station.reads);
         station.reads += 1;

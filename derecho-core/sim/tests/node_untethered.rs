@@ -67,8 +67,7 @@ impl Bus {
             })
             .collect();
         let stream = members[WRITER].node.fresh_region();
-        let region = OwnRegion::heap(tiny().words());
-        let memory = SenderMemory::new(region.clone(), tiny());
+        let memory = SenderMemory::new(OwnRegion::heap(tiny().words()), tiny());
         let Member { node, effects, .. } = &mut members[WRITER];
         node.add_stream(stream, memory.clone(), effects);
         for at in 0..NODES {
@@ -79,7 +78,7 @@ impl Bus {
                 inbox.push_back(LinkEvent::PeerUp { peer: id, node, sharing, place: None });
                 inbox.push_back(LinkEvent::RegionUp { peer: id, region: ACKS, replica: acks });
                 if about == WRITER {
-                    let replica = region.replica();
+                    let replica = memory.replica();
                     inbox.push_back(LinkEvent::RegionUp { peer: id, region: stream, replica });
                 }
                 inbox.push_back(LinkEvent::RegionReady { peer: id, region: ACKS });

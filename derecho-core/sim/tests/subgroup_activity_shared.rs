@@ -52,10 +52,10 @@ struct Bus {
     committed: Vec<u64>,
 }
 
-/// What each member opens: its counts, and for each subgroup lines and a stream.
+/// What each member opens: its counts, and for each subgroup lines, beside the stream of its part.
 struct Regions {
     changes: OwnRegion,
-    groups: Vec<(OwnRegion, OwnRegion)>,
+    lines: Vec<OwnRegion>,
 }
 
 fn lines_of(at: usize) -> RegionId {
@@ -73,11 +73,11 @@ impl Bus {
     fn new(members: usize, groups: usize, ablation: Ablation, names: Names) -> Bus {
         let geometry = Geometry::fitting(2048, 8, 64).unwrap();
         let awake = Arc::new(AtomicU64::new(u64::MAX));
-        let group = |_| (OwnRegion::heap(members * LINE_WORDS), OwnRegion::heap(geometry.words()));
+        let lines = |_| OwnRegion::heap(members * LINE_WORDS);
         let regions: Vec<Regions> = (0..members)
             .map(|_| Regions {
                 changes: OwnRegion::heap(CHANGES_WORDS),
-                groups: (0..groups).map(group).collect(),
+                lines: (0..groups).map(lines).collect(),
             })
             .collect();
         let mut bus = Bus {
@@ -94,11 +94,13 @@ impl Bus {
             });
             let node = Node::new(NodeId(me as u128), OwnRegion::heap(ACKS_WORDS), waker);
             let mut node = node.with_changes(own.changes.clone(), Some(Arc::new(Alone)));
-            let parts = own.groups.iter().enumerate().map(|(at, (_, stream))| {
-                let memory = SenderMemory::with_nulls(stream.clone(), geometry);
-                let memory = node.count_changes(memory);
+            let parts = (0..groups).map(|at| {
+                let stream = OwnRegion::heap(geometry.words());
+                let memory = node.count_changes(SenderMemory::with_nulls(stream, geometry));
+                let shown = memory.replica();
                 if let Some(word) = names(at) {
-                    stream.word(HEADER_MARK).publish(word);
+                    // SAFETY: the memory is on the heap, and nobody has a slice of it yet.
+                    unsafe { shown.word(HEADER_MARK) }.publish(word);
                 }
                 Part { memory, inbox: None, held: Vec::new(), taken: 0 }
             });
@@ -114,20 +116,21 @@ impl Bus {
 
     fn introduce(&mut self, me: usize, regions: &[Regions]) {
         let Bus { members, effects, .. } = self;
-        let node = &mut members[me].node;
         for (other, opened) in regions.iter().enumerate().filter(|(other, _)| *other != me) {
+            let parts = &members[other].parts;
+            let streams: Vec<_> = parts.iter().map(|part| part.memory.replica()).collect();
+            let node = &mut members[me].node;
             let peer = Peer(other as u32);
             let (id, sharing) = (NodeId(other as u128), Sharing::Shared);
             let place = Some(other as u32);
             node.handle(LinkEvent::PeerUp { peer, node: id, sharing, place }, effects);
-            let mut open = |region, own: &OwnRegion| {
-                let replica = own.replica();
+            let mut open = |region, replica| {
                 node.handle(LinkEvent::RegionUp { peer, region, replica }, effects);
                 node.handle(LinkEvent::RegionReady { peer, region }, effects);
             };
-            open(CHANGES, &opened.changes);
-            for (at, (lines, stream)) in opened.groups.iter().enumerate() {
-                open(lines_of(at), lines);
+            open(CHANGES, opened.changes.replica());
+            for (at, (lines, stream)) in opened.lines.iter().zip(streams).enumerate() {
+                open(lines_of(at), lines.replica());
                 open(stream_of(at), stream);
             }
         }
@@ -146,7 +149,7 @@ impl Bus {
             let terms = Terms { level: Level::Atomic, ablation };
             let charter = Charter { name: at as u64, terms, members: members.collect() };
             let memory = Some(part.memory.clone());
-            let share = Share { lines: own.groups[at].0.clone(), memory };
+            let share = Share { lines: own.lines[at].clone(), memory };
             node.found(charter, share, &mut self.effects).unwrap();
         }
     }

@@ -50,10 +50,9 @@ impl Bus {
     /// Senders with such a memory, of whom each has a goal.
     fn new(geometry: Geometry, goals: &[u64]) -> Bus {
         let awake = Arc::new(AtomicU64::new(u64::MAX));
-        let regions: Vec<_> = goals
-            .iter()
-            .map(|_| (OwnRegion::heap(8 * LINE_WORDS), OwnRegion::heap(geometry.words())))
-            .collect();
+        let memory = || SenderMemory::with_nulls(OwnRegion::heap(geometry.words()), geometry);
+        let regions: Vec<_> =
+            goals.iter().map(|_| (OwnRegion::heap(8 * LINE_WORDS), memory())).collect();
         let mut effects = Effects::new();
         let members = goals.iter().enumerate().map(|(me, &goal)| {
             let bell = Arc::clone(&awake);
@@ -62,7 +61,7 @@ impl Bus {
             });
             let acks = OwnRegion::heap(ACKS_WORDS);
             let mut node = Node::new(NodeId(me as u128), acks, waker);
-            let memory = SenderMemory::with_nulls(regions[me].1.clone(), geometry);
+            let memory = regions[me].1.clone();
             let mut members = Vec::new();
             for (other, (lines, stream)) in regions.iter().enumerate() {
                 let peer = Peer(other as u32);
@@ -77,8 +76,7 @@ impl Bus {
                 let (id, sharing) = (NodeId(other as u128), Sharing::Shared);
                 let place = Some(other as u32);
                 let mut events = vec![LinkEvent::PeerUp { peer, node: id, sharing, place }];
-                for (region, own) in [(LINES, lines), (STREAM, stream)] {
-                    let replica = own.replica();
+                for (region, replica) in [(LINES, lines.replica()), (STREAM, stream.replica())] {
                     events.push(LinkEvent::RegionUp { peer, region, replica });
                     events.push(LinkEvent::RegionReady { peer, region });
                 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
 use derecho_core::link::{Evidence, LinkEvent, Sharing};
 use derecho_core::machine::{Effects, Machine};
-use derecho_core::memory::{LINE_WORDS, OwnRegion};
+use derecho_core::memory::{LINE_WORDS, OwnRegion, Replica};
 use derecho_core::multicast::ablation::Ablation;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::entry::{Entry, Extent};
@@ -46,7 +46,6 @@ const TAKES: usize = 16;
 struct Part {
     id: Option<SubgroupId>,
     lines: OwnRegion,
-    stream: OwnRegion,
     memory: SenderMemory,
     written: u64,
     inbox: Option<Arc<Inbox>>,
@@ -101,8 +100,7 @@ impl Bus {
                     Part {
                         id: None,
                         lines: OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS),
-                        memory: SenderMemory::with_nulls(stream.clone(), tiny()),
-                        stream,
+                        memory: SenderMemory::with_nulls(stream, tiny()),
                         written: 0,
                         inbox: None,
                         next: [0; 3],
@@ -121,10 +119,11 @@ impl Bus {
                 let up = LinkEvent::PeerUp { peer, node, sharing, place: None };
                 let mut events = vec![up];
                 for (subgroup, part) in members[about].parts.iter().enumerate() {
-                    let regions =
-                        [(lines_of(subgroup), &part.lines), (stream_of(subgroup), &part.stream)];
-                    for (region, own) in regions {
-                        let replica = own.replica();
+                    let regions = [
+                        (lines_of(subgroup), part.lines.replica()),
+                        (stream_of(subgroup), part.memory.replica()),
+                    ];
+                    for (region, replica) in regions {
                         events.push(LinkEvent::RegionUp { peer, region, replica });
                         events.push(LinkEvent::RegionReady { peer, region });
                     }
@@ -220,16 +219,17 @@ impl Bus {
     }
 
     fn change(&mut self, step: &Step) {
-        let Part { lines, stream, .. } = &self.members[EVIL].parts[ALL];
+        let Part { lines, memory, .. } = &self.members[EVIL].parts[ALL];
+        let (lines, stream) = (lines.replica(), memory.replica());
         match *step {
-            Step::Line(word, how) => how.apply(lines, word as usize % lines.words()),
+            Step::Line(word, how) => how.apply(&lines, word as usize % lines.words()),
             // Nearly all that matters is at the start: the header and the ring.
-            Step::Stream(word, how) => how.apply(stream, word as usize % (LINE_WORDS * 6)),
+            Step::Stream(word, how) => how.apply(&stream, word as usize % (LINE_WORDS * 6)),
             Step::Entry(index, entry) => {
                 let words = entry.encode(index);
                 let first = tiny().entry_word(index);
-                stream.word(first).publish(words[0]);
-                stream.word(first + 1).publish(words[1]);
+                store(&stream, first, words[0]);
+                store(&stream, first + 1, words[1]);
             }
             _ => {}
         }
@@ -324,6 +324,12 @@ fn tag_of(from: usize, subgroup: usize) -> u64 {
     (from * 2 + subgroup) as u64
 }
 
+/// Stores to a word of the evil one's.
+fn store(region: &Replica, word: usize, value: u64) {
+    // SAFETY: the memory is on the heap, and this thread, the only one, has no slice of a claim or of a record here.
+    unsafe { region.word(word) }.publish(value);
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Value(u64),
@@ -332,13 +338,14 @@ enum Change {
 }
 
 impl Change {
-    fn apply(self, region: &OwnRegion, word: usize) {
-        let word = region.word(word);
-        match self {
-            Change::Value(value) => word.publish(value),
-            Change::Bit(bit) => word.publish(word.peek() ^ 1 << (bit % 64)),
-            Change::Add(more) => word.publish(word.peek().wrapping_add(u64::from(more))),
-        }
+    fn apply(self, region: &Replica, word: usize) {
+        let was = region.load(word);
+        let value = match self {
+            Change::Value(value) => value,
+            Change::Bit(bit) => was ^ 1 << (bit % 64),
+            Change::Add(more) => was.wrapping_add(u64::from(more)),
+        };
+        store(region, word, value);
     }
 }
 

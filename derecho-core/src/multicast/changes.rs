@@ -50,7 +50,7 @@ const _: () = assert!(HEADER_MARK < LINE_WORDS);
 /// The number that a stream's header names. A peer's word, checked; `None` also while the header
 /// has not arrived.
 pub fn named(stream: &Replica) -> Option<usize> {
-    let number = stream.get(HEADER_MARK)?.load().checked_sub(1)?;
+    let number = stream.get(HEADER_MARK)?.checked_sub(1)?;
     usize::try_from(number).ok().filter(|&number| number < MOST_STREAMS)
 }
 

@@ -30,7 +30,7 @@ use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use crate::fault::{Fault as Planted, planted};
 use crate::ids::Time;
 use crate::link::Barrier;
-use crate::memory::OwnRegion;
+use crate::memory::{ExclusiveRegion, OwnRegion, Replica};
 
 /// Why a claim was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,7 +106,7 @@ struct Chunk {
 const ENDED: u64 = 1 << 32;
 
 struct Inner {
-    region: OwnRegion,
+    region: ExclusiveRegion,
     geometry: Geometry,
     /// Places in the order ring that claims may have; the rest is for null runs.
     places: u32,
@@ -137,6 +137,23 @@ struct Inner {
 }
 
 /// A sender's memory. Clones are handles on the same one.
+///
+/// A claim lends bytes of the region as a slice that nothing else may store to. So the memory takes the only handle that
+/// stores to the region, and gives none out:
+///
+/// ```compile_fail,E0382
+/// use derecho_core::memory::OwnRegion;
+/// use derecho_core::multicast::claim::SenderMemory;
+/// use derecho_core::multicast::geometry::Geometry;
+///
+/// let geometry = Geometry::fitting(4096, 4, 64).unwrap();
+/// let region = OwnRegion::heap(geometry.words());
+/// let memory = SenderMemory::new(region, geometry);
+/// let mut claim = memory.claim(64).unwrap();
+/// let bytes = claim.bytes();
+/// region.word(geometry.first_byte() / 8).put(1); // The region was moved.
+/// bytes[0] = 2;
+/// ```
 #[derive(Clone)]
 pub struct SenderMemory(Arc<Inner>);
 
@@ -144,7 +161,8 @@ impl SenderMemory {
     /// Lays a region of at least [`Geometry::words`] out as a sender's memory, for messages only.
     ///
     /// # Panics
-    /// If the region, through whichever handle, was laid out before.
+    /// If there is another handle that stores to the region, a clone of this one: what is stored through that
+    /// would change bytes that a claim lends. [`SenderMemory::replica`] only loads.
     pub fn new(region: OwnRegion, geometry: Geometry) -> SenderMemory {
         SenderMemory::with_places(region, geometry, 0)
     }
@@ -152,6 +170,9 @@ impl SenderMemory {
     /// As [`SenderMemory::new`], with places in the order ring that only null runs may take, so
     /// that no claim can keep one from its place: for a sender whose messages are ordered among
     /// others.
+    ///
+    /// # Panics
+    /// As [`SenderMemory::new`].
     pub fn with_nulls(region: OwnRegion, geometry: Geometry) -> SenderMemory {
         SenderMemory::with_places(region, geometry, (geometry.entries() / 8).max(1))
     }
@@ -177,7 +198,9 @@ impl SenderMemory {
 
     fn with_places(region: OwnRegion, geometry: Geometry, null_places: u64) -> SenderMemory {
         assert!(region.words() >= geometry.words(), "the region was opened for this geometry");
-        assert!(region.give_bytes(), "a region is the memory of one sender, once");
+        let region = region.into_exclusive();
+        let region =
+            region.expect("a sender's memory has the only handle that stores to its region");
         for (index, word) in geometry.header().into_iter().enumerate() {
             region.word(index).publish(word);
         }
@@ -213,8 +236,14 @@ impl SenderMemory {
         }))
     }
 
-    /// The region that peers see.
-    pub fn region(&self) -> &OwnRegion {
+    /// The region as peers see it over memory that is shared.
+    pub fn replica(&self) -> Replica {
+        self.0.region.replica()
+    }
+
+    /// The region. Outside of this file nothing is stored to it: that is what the claims' slices rest on.
+    #[inline]
+    pub(super) fn region(&self) -> &ExclusiveRegion {
         &self.0.region
     }
 
@@ -557,7 +586,11 @@ impl Claim<'_> {
         let start = self.memory.region.bytes(offset, length).expect("claims lie in the region");
         // SAFETY: the range lies in the region, which `memory` keeps alive. It belongs to this
         // claim alone: the cursor gave these grains to nobody else, and the chunk is not given
-        // back while the claim is open. Peers do not read it before an entry names it.
+        // back while the claim is open. No store but through this slice reaches it: `memory` has the only
+        // handle that stores to the region, this file stores to words of the header, of the ring and
+        // of the openings alone, and replicas store only under a contract that excludes it. Slices of
+        // records do not cover it before an entry names it. A reader that nobody waits for may load
+        // words of it meanwhile and discards them; `Replica` says what that rests on.
         unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), length) }
     }
 
@@ -628,12 +661,23 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    #[should_panic = "the memory of one sender, once"]
-    fn region_is_laid_out_once_whichever_handle_is_used() {
+    #[should_panic = "the only handle that stores"]
+    fn region_with_another_handle_is_refused() {
         let geometry = Geometry::fitting(4096, 4, 64).expect("a small shape");
         let region = OwnRegion::heap(geometry.words());
-        drop(SenderMemory::new(region.clone(), geometry));
+        let _other = region.clone();
         SenderMemory::new(region, geometry);
+    }
+
+    #[test]
+    fn region_whose_other_handles_are_gone_or_only_load_is_taken() {
+        let geometry = Geometry::fitting(4096, 4, 64).expect("a small shape");
+        let region = OwnRegion::heap(geometry.words());
+        drop(region.clone());
+        let seen = region.replica();
+        let memory = SenderMemory::new(region, geometry);
+        assert_eq!(Geometry::read(&seen), Ok(Some(geometry)));
+        assert!(seen.is_same(&memory.replica()));
     }
 
     #[test]

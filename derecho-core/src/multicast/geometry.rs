@@ -148,7 +148,7 @@ impl Geometry {
 
     /// Reads a peer's header: `Ok(None)` while it has not arrived. Each word is read once.
     pub fn read(replica: &Replica) -> Result<Option<Geometry>, Fault> {
-        let word = |index| replica.get(index).map(|word| word.load()).ok_or(Fault::Geometry);
+        let word = |index| replica.get(index).ok_or(Fault::Geometry);
         let header = [word(0)?, word(1)?, word(2)?, word(3)?];
         if header.contains(&0) {
             // A write of several words may be seen in part, and none of these is ever zero.

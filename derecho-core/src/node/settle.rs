@@ -89,9 +89,7 @@ impl Node {
     pub(super) fn attach(&mut self, index: usize, effects: &mut Effects) -> usize {
         let Subscription { id, origin, stream, line, tethered, .. } = self.subscriptions[index];
         let (replica, target) = match origin {
-            Origin::Own => {
-                (self.stream(stream).map(|s| s.sender().memory().region().replica()), None)
-            }
+            Origin::Own => (self.stream(stream).map(|s| s.sender().memory().replica()), None),
             Origin::Peer(peer) => match self.peers.get(&peer) {
                 Some(state) => match state.replicas.get(&stream) {
                     Some(replica) => {

@@ -357,7 +357,7 @@ impl Node {
                     reads: member.reads,
                     sends: memory.and_then(|memory| {
                         let (stream, geometry) = (member.sends?, memory.geometry());
-                        let replica = memory.region().replica();
+                        let replica = memory.replica();
                         Some(Sends { stream, replica, geometry, start: *start })
                     }),
                     ready: true,

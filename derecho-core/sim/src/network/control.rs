@@ -5,7 +5,7 @@
 
 use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Evidence, LinkError, LinkEvent, NOTE_LIMIT};
-use derecho_core::memory::{OwnRegion, WORD};
+use derecho_core::memory::{OwnRegion, Replica, WORD};
 
 use super::{Copy, Event, Network, Step};
 use crate::link::Mode;
@@ -19,7 +19,7 @@ pub(super) enum Control {
     /// The sender is there.
     Up,
     /// The sender has opened a region.
-    Region(RegionId, OwnRegion),
+    Region(RegionId, Replica),
     /// The sender can receive a region of the receiver's.
     Ready(RegionId),
     /// The sender has closed a region.
@@ -173,7 +173,7 @@ impl Network {
         let peer = Peer(u32::try_from(station.peers.len()).expect("fewer than 2^32 nodes"));
         station.peers.push(from);
         station.handles[from] = Some(peer);
-        let open: Vec<(RegionId, OwnRegion)> = station
+        let open: Vec<(RegionId, Replica)> = station
             .regions
             .iter()
             .filter_map(|(&region, own)| own.clone().map(|own| (region, own)))
@@ -185,17 +185,19 @@ impl Network {
         }
     }
 
-    fn region_up(&mut self, from: usize, to: usize, region: RegionId, own: OwnRegion) {
-        let shares = self.shares_memory();
-        let memory = if shares { own.clone() } else { OwnRegion::heap(own.words()) };
+    fn region_up(&mut self, from: usize, to: usize, region: RegionId, source: Replica) {
+        let memory = (!self.shares_memory()).then(|| OwnRegion::heap(source.words()));
         // The contract leaves open whether a replica appears zeroed or with the words as they are.
-        if !shares && matches!(self.mode, Mode::Adversarial(_)) && self.random.one_in(2) {
-            for index in 0..own.words() {
-                memory.word(index).put(own.word(index).load());
+        if let Some(memory) = &memory
+            && matches!(self.mode, Mode::Adversarial(_))
+            && self.random.one_in(2)
+        {
+            for index in 0..source.words() {
+                memory.word(index).put(source.load(index));
             }
         }
-        let replica = memory.replica();
-        self.channels[from][to].replicas.insert(region, Copy { source: own, memory });
+        let replica = memory.as_ref().map_or_else(|| source.clone(), OwnRegion::replica);
+        self.channels[from][to].replicas.insert(region, Copy { source, memory });
         let peer = self.handle(to, from);
         self.tell(to, LinkEvent::RegionUp { peer, region, replica });
         self.send_control(to, from, Control::Ready(region));

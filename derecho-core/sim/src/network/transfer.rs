@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use derecho_core::link::{INLINE_WORDS, LinkEvent, ReadId, WordRange};
-use derecho_core::memory::OwnRegion;
+use derecho_core::memory::{OwnRegion, Replica};
 
 use super::{Event, Network, Reading, Step, bytes_of};
 use crate::link::Mode;
@@ -57,7 +57,7 @@ struct Piece {
 
 /// A posted write or read.
 pub(super) struct Transfer {
-    source: OwnRegion,
+    source: Replica,
     target: OwnRegion,
     range: WordRange,
     /// The words as they were read.
@@ -73,7 +73,7 @@ pub(super) struct Transfer {
 
 impl Transfer {
     pub(super) fn new(
-        source: OwnRegion,
+        source: Replica,
         target: OwnRegion,
         range: WordRange,
         read: Option<ReadId>,
@@ -99,7 +99,7 @@ impl Transfer {
     fn read_piece(&mut self, piece: usize) {
         for place in self.pieces[piece].words.clone() {
             let word = self.word_at(place);
-            self.values[word] = self.source.word(self.range.first + word).load();
+            self.values[word] = self.source.load(self.range.first + word);
         }
         self.pieces[piece].stage = Stage::Read;
     }

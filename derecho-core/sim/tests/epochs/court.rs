@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use derecho_core::ids::{NodeId, RegionId};
-use derecho_core::memory::OwnRegion;
+use derecho_core::memory::Replica;
 use derecho_core::multicast::inbox::Record;
 use derecho_core::multicast::stream::Beginning;
 use derecho_core::multicast::subgroup::Level;
@@ -115,7 +115,7 @@ pub(crate) struct Court {
     /// The first number that a reader got of a writer, and in which epoch.
     firsts: Vec<(u64, usize, u64, usize)>,
     /// Where memory is shared: the regions themselves.
-    pub(crate) regions: BTreeMap<(usize, RegionId), OwnRegion>,
+    pub(crate) regions: BTreeMap<(usize, RegionId), Replica>,
     /// Nothing is written for a while.
     pub(crate) lull: bool,
     /// Nothing more is written.

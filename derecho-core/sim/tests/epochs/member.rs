@@ -119,7 +119,7 @@ impl Member {
         let mut node = Node::new(link.node(), acks, Arc::new(|| {}));
         let changes = shape.many.then(|| link.open(CHANGES, CHANGES_WORDS).unwrap());
         if let Some(changes) = &changes {
-            court.borrow_mut().regions.insert((me, CHANGES), changes.clone());
+            court.borrow_mut().regions.insert((me, CHANGES), changes.replica());
             node = node.with_changes(changes.clone(), Some(Arc::new(Alone)));
         }
         Member {
@@ -149,7 +149,7 @@ impl Member {
     fn open_region(&mut self, words: usize) -> (RegionId, OwnRegion) {
         let id = self.node.fresh_region();
         let region = self.link.open(id, words).unwrap();
-        self.court.borrow_mut().regions.insert((self.me, id), region.clone());
+        self.court.borrow_mut().regions.insert((self.me, id), region.replica());
         (id, region)
     }
 
@@ -526,7 +526,7 @@ impl Member {
                 PostKind::Write(region, range) => {
                     if region == sending.region && ring.contains(&range.first) {
                         // The number of the entry, shortened, is in its stamp.
-                        let word = sending.memory.region().word(range.first).peek();
+                        let word = sending.memory.replica().load(range.first);
                         let first = word >> 32 & ((1 << 21) - 1);
                         let count = (range.count / ENTRY_WORDS) as u64;
                         let posted = self.posted.entry((post.peer, region)).or_default();
@@ -559,7 +559,7 @@ impl Machine for Member {
                 let node = self.node_of(Origin::Peer(peer)).unwrap();
                 let court = self.court.borrow();
                 let own = court.regions.get(&(node, region)).filter(|_| self.shares_with(node));
-                let replica = own.map_or(replica, |own| own.replica());
+                let replica = own.cloned().unwrap_or(replica);
                 self.replicas.insert((node, region), replica.clone());
                 LinkEvent::RegionUp { peer, region, replica }
             }

@@ -99,7 +99,7 @@ impl Member {
         let rank = memory.map(|_| scenario.senders().take_while(|&sender| sender < me).count());
         let mut arrived = vec![Arrived::default(); scenario.senders().count()];
         if let (Some(rank), Some(memory)) = (rank, memory) {
-            arrived[rank].replica = Some(memory.region().replica());
+            arrived[rank].replica = Some(memory.replica());
         }
         Member {
             me,
