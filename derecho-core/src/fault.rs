@@ -107,6 +107,8 @@ pub enum Fault {
     DurableAnywhere,
     /// A beginning waits for none of the logs that marks name (I-106).
     NamedNotAwaited,
+    /// Lines are used again without waiting for those that have left the epoch before (I-33).
+    LinesReused,
 }
 
 #[cfg(any(model, loom))]

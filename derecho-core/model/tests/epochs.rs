@@ -11,24 +11,36 @@ use derecho_model::{Fault, plant};
 use epochs::{Checker, Shape, World};
 
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 200;
+
+/// A run, and what is wrong with it.
+type Run = fn(&mut World) -> Vec<(Checker, String)>;
 
 /// Checkers that complain about a run of this seed, where memory is shared and readers leave late.
-fn complaints(seed: u64) -> Vec<Checker> {
+fn complaints(seed: u64, run: Run) -> Vec<Checker> {
     let shape = Shape { late_leavers: true, ..Shape::random(seed, Level::Atomic, true) };
-    World::new(seed, shape).run().into_iter().map(|(checker, _)| checker).collect()
+    run(&mut World::new(seed, shape)).into_iter().map(|(checker, _)| checker).collect()
 }
 
 #[test]
 fn planted_errors_are_found() {
-    for from in RANGES {
-        let found = (from..from + SEEDS).find(|seed| {
-            plant(Some(Fault::LeaverForgotten));
-            let with = complaints(*seed);
-            plant(None);
-            with.first() == Some(&Checker::Content) && complaints(*seed).is_empty()
-        });
-        println!("LeaverForgotten from {from}: {found:?}");
-        assert!(found.is_some(), "not found from {from}");
+    let slow_leaver: Run = |world| world.run_with_a_slow_leaver().1;
+    let cases = [
+        (Fault::LeaverForgotten, World::run as Run, Checker::Content),
+        (Fault::LinesReused, slow_leaver, Checker::Blame),
+    ];
+    let mut missed = Vec::new();
+    for (fault, run, checker) in cases {
+        for from in RANGES {
+            let found = (from..from + SEEDS).find(|seed| {
+                plant(Some(fault));
+                let with = complaints(*seed, run);
+                plant(None);
+                with.first() == Some(&checker) && complaints(*seed, run).is_empty()
+            });
+            println!("{fault:?} from {from}: {found:?}");
+            missed.extend(found.is_none().then_some((fault, from)));
+        }
     }
+    assert!(missed.is_empty(), "not found: {missed:?}");
 }

@@ -55,6 +55,21 @@ fn epochs_without_an_order_follow_each_other() {
     check_all(150, Level::Unordered, true);
 }
 
+/// A leaver that stands still has not seen that an epoch is complete, while a newcomer waits for its line slot (I-33). Copies of lines
+/// are posted to the members of an epoch alone, so only shared lines can be used too early.
+#[test]
+fn lines_are_not_used_again_while_a_leaver_looks_at_them() {
+    let mut late = 0;
+    for seed in 0..60 {
+        let shape = Shape { late_leavers: true, ..Shape::random(seed, Level::Atomic, true) };
+        let (is_late, complaints) = World::new(seed, shape).run_with_a_slow_leaver();
+        assert!(complaints.is_empty(), "seed {seed}: {complaints:#?}");
+        late += usize::from(is_late);
+    }
+    println!("{late} of 60 leavers were late");
+    assert!(late > 20, "{late}");
+}
+
 /// An end of an epoch that was cut off was passed by one member, and counted as delivered above the trim.
 #[test]
 fn what_ends_another_epoch_is_passed_and_not_delivered() {

@@ -4,6 +4,7 @@
 //! ```text
 //!   member.rs   a node, a writer and two readers
 //!   oracle.rs   decides: who joins, leaves, fails, reads, sends; trims and starts
+//!   leaver.rs   a leaver that stands still through two changes of layout
 //!   rest.rs     times in which nobody writes, and what is sent after them
 //!   court.rs    sees all members at once; one checker for each rule
 //! ```
@@ -12,6 +13,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod court;
+mod leaver;
 pub(crate) mod member;
 pub(crate) mod oracle;
 pub(crate) mod rest;

@@ -29,7 +29,7 @@ pub(crate) enum Plant {
 }
 
 pub(crate) struct Oracle {
-    anchor: usize,
+    pub(super) anchor: usize,
     /// What was decided last.
     pub(crate) plan: Plan,
     numbers: u64,
@@ -94,7 +94,7 @@ impl World {
     }
 
     /// A new stream of this node.
-    fn new_writer(&mut self, node: usize) -> usize {
+    pub(super) fn new_writer(&mut self, node: usize) -> usize {
         let writer = self.court.borrow().writers.len();
         let region = self.member_mut(node).open_stream(writer);
         self.court.borrow_mut().writers.push(Writer { node, region, committed: 0 });
@@ -159,7 +159,7 @@ impl World {
         Plan { number: self.oracle.numbers, places, starts: BTreeMap::new() }
     }
 
-    fn decide(&mut self, plan: Plan) -> Rc<Plan> {
+    pub(super) fn decide(&mut self, plan: Plan) -> Rc<Plan> {
         self.log(&format!("{plan:?}"));
         self.court.borrow_mut().plans.insert(plan.number, plan.clone());
         self.oracle.plan = plan.clone();
@@ -196,14 +196,14 @@ impl World {
         }
     }
 
-    fn join(&mut self, node: usize, plan: &Rc<Plan>) {
+    pub(super) fn join(&mut self, node: usize, plan: &Rc<Plan>) {
         self.log(&format!("{node} joins in {}", plan.number));
         let (terms, plan) = (self.shape.terms, Rc::clone(plan));
         self.act(node, move |member, effects| member.join(terms, &plan, effects));
     }
 
     /// Waits until all members of an epoch that run have begun it.
-    fn wait_for(&mut self, plan: &Rc<Plan>) -> bool {
+    pub(super) fn wait_for(&mut self, plan: &Rc<Plan>) -> bool {
         let plan = Rc::clone(plan);
         self.wait("an epoch", move |cluster| {
             plan.places.iter().all(|place| {
@@ -294,7 +294,7 @@ impl World {
     }
 
     /// Waits until somebody knows the epoch to be complete, and so where the next one begins.
-    fn wait_for_starts(&mut self, plan: &Rc<Plan>, next: &Plan, early: bool) -> bool {
+    pub(super) fn wait_for_starts(&mut self, plan: &Rc<Plan>, next: &Plan, early: bool) -> bool {
         let (number, court) = (plan.number, Rc::clone(&self.court));
         let goes_on = |writer: &usize| next.writers().any(|other| other == *writer);
         let writers: Vec<usize> = plan.writers().filter(goes_on).collect();
@@ -314,7 +314,7 @@ impl World {
     }
 
     /// The plan of a change of layout, with the starts as far as they are known by now.
-    fn with_cuts(&mut self, before: &Plan, plan: &Plan) -> Rc<Plan> {
+    pub(super) fn with_cuts(&mut self, before: &Plan, plan: &Plan) -> Rc<Plan> {
         let mut plan = plan.clone();
         for writer in plan.places.iter().filter_map(|place| place.writer) {
             let new = Beginning { entry: 0, message: 0 };

@@ -14,6 +14,7 @@ use super::Subgroup;
 use super::epoch::Phase;
 use super::member::{FINISHED, Member};
 use super::parting::Successor;
+use crate::fault::{Fault as Planted, planted};
 use crate::ids::{Peer, RegionId};
 use crate::machine::Effects;
 use crate::multicast::Fault;
@@ -68,7 +69,8 @@ impl Subgroup {
         let members = self.members.iter_mut().filter(asked).map(|member| (member, length));
         // Who has left the epoch before still looks at lines that the next one is going to use.
         let former = self.former.iter_mut().filter_map(|former| {
-            former.unfinished.map(|length| (&mut former.member, length.saturating_add(1)))
+            let unfinished = former.unfinished.filter(|_| !planted(Planted::LinesReused));
+            unfinished.map(|length| (&mut former.member, length.saturating_add(1)))
         });
         for (member, count) in members.chain(former) {
             match member.has_received(count) {
