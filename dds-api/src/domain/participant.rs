@@ -336,7 +336,7 @@ impl DomainParticipant {
         timeout: impl Into<Timeout>,
         ready: impl FnMut() -> bool,
     ) -> DdsResult<bool> {
-        match self.inner.engine.wait_for(timeout.into().deadline(), ready) {
+        match self.inner.engine.wait(timeout.into().deadline(), ready) {
             Waited::Ready => Ok(true),
             Waited::TimedOut => Ok(false),
             Waited::Stopped => Err(DdsError::AlreadyDeleted("the participant has left".to_owned())),

@@ -274,7 +274,9 @@ impl Changes {
 
     /// Somebody is to be woken for what this writer has written when the publisher is resumed; `false` if that is now.
     pub(super) fn wakes_later(&self, id: u64, writer: impl FnOnce() -> Weak<dyn HeldBack>) -> bool {
-        let mut state = self.lock();
+        // Taken while a set is published, by this thread or another one: then readers are woken at once, for a
+        // suspension is a hint.
+        let Ok(mut state) = self.state.try_lock() else { return false };
         let is_suspended = state.suspended > 0;
         if is_suspended && state.quiet.iter().all(|(known, _)| *known != id) {
             state.quiet.push((id, writer()));

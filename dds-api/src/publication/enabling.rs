@@ -189,7 +189,8 @@ impl<T: TopicData> WriterCore<T> {
             self.say_end();
             let id = self.enabling.id();
             self.participant.profiles.forget(id);
-            self.participant.engine.act(|machine, _, effects| machine.remove_writer(id, effects));
+            let engine = &self.participant.engine;
+            engine.act_soon(move |machine, _, effects| machine.remove_writer(id, effects));
         }
     }
 }

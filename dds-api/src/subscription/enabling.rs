@@ -194,7 +194,8 @@ impl<T: TopicData> ReaderLife<T> {
         self.empty();
         let id = core.enabling.id();
         core.participant.profiles.forget(id);
-        core.participant.engine.act(|machine, _, effects| machine.remove_reader(id, effects));
+        let engine = &core.participant.engine;
+        engine.act_soon(move |machine, _, effects| machine.remove_reader(id, effects));
         // It may have been matched with another one meanwhile.
         self.empty();
     }

@@ -172,7 +172,8 @@ impl TopicEntity {
         if self.lifecycle.delete() == Some(true)
             && let Some(participant) = self.participant.upgrade()
         {
-            participant.engine.act(|machine, _, _| machine.retract_topic(self.id));
+            let id = self.id;
+            participant.engine.act_soon(move |machine, _, _| machine.retract_topic(id));
         }
     }
 }

@@ -518,3 +518,24 @@ fn suspended_publications_come_with_the_resumption() {
     }
     assert_eq!(got, route(1, 5)[1..]);
 }
+
+/// A set that ends while its publisher is suspended is written.
+#[test]
+fn set_that_ends_while_its_publisher_is_suspended_arrives() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let publisher = publisher(&here);
+    let writer = writer(&publisher, &topic::<Leg>(&here, "unordered"));
+    let reader = subscriber(&there).reader(&topic::<Leg>(&there, "unordered")).create().unwrap();
+    writer.wait_for_readers(1, SOON).unwrap();
+    publisher.suspend_publications().unwrap();
+    publisher.begin_coherent_changes().unwrap();
+    write(&writer, &route(1, 5));
+    publisher.end_coherent_changes().unwrap();
+    publisher.resume_publications().unwrap();
+    let mut got = Vec::new();
+    while got.len() < 5 {
+        got.extend(next(&reader));
+    }
+    assert_eq!(got, route(1, 5));
+}

@@ -191,6 +191,34 @@ impl<M, L> Drop for Role<'_, M, L> {
         // Sequentially consistent: pairs with the driver thread's look before it waits to be
         // recalled, see `driver::tick_while_others_drive`.
         self.shared.holder.store(holder::NOBODY, Ordering::SeqCst);
+        if std::thread::panicking() {
+            // Whoever unwinds does not come to `Shared::leave`.
+            self.shared.recall_driver();
+        }
+    }
+}
+
+impl<M, L> Shared<M, L> {
+    pub(crate) fn bench(&self) -> MutexGuard<'_, u64> {
+        self.bench.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the driver thread if it waits without a tick.
+    fn recall_driver(&self) {
+        if self.away.load(Ordering::SeqCst) {
+            let _bench = self.bench();
+            self.away.store(false, Ordering::SeqCst);
+            self.recall.notify_one();
+        }
+    }
+}
+
+/// Takes back that a thread sleeps, or waits, also when what it asks panics.
+struct Undo<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for Undo<F> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }
 
@@ -267,10 +295,6 @@ impl<M: Machine, L: Link> Shared<M, L> {
         self.news.notify_all();
     }
 
-    pub(crate) fn bench(&self) -> MutexGuard<'_, u64> {
-        self.bench.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sleeps with the role until a bell rings, `until` has come or the machine wants a turn.
     /// Looks once more between saying so and doing it, also at what its caller waits for: a turn
     /// that does nothing may have read what makes it `ready`. Returns whether it really slept.
@@ -282,6 +306,7 @@ impl<M: Machine, L: Link> Shared<M, L> {
         ready: impl FnOnce() -> bool,
     ) -> bool {
         self.parker.arm(interest);
+        let _armed = Undo(|| self.parker.disarm());
         let now = clock::now();
         let news = self.turn(role, now) > 0
             || ready()
@@ -289,13 +314,11 @@ impl<M: Machine, L: Link> Shared<M, L> {
             || self.knocks.load(Ordering::SeqCst) > 0
             || self.stopped.load(Ordering::SeqCst);
         if news {
-            self.parker.disarm();
             return false;
         }
         let wanted = role.duty.machine.wants_turn_at();
         self.counters.parks.up();
         self.parker.sleep(until.into_iter().chain(wanted).min().map(|at| at.since(now)));
-        self.parker.disarm();
         true
     }
 
@@ -317,11 +340,7 @@ impl<M: Machine, L: Link> Shared<M, L> {
             self.turn(&mut role, now);
         }
         self.tell_waiters();
-        if self.away.load(Ordering::SeqCst) {
-            let _bench = self.bench();
-            self.away.store(false, Ordering::SeqCst);
-            self.recall.notify_one();
-        }
+        self.recall_driver();
     }
 }
 
@@ -392,7 +411,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     /// Acts on the machine and its link, between two turns. For control, not for the hot path.
     ///
     /// # Panics
-    /// If this thread is within the `ready` of an [`Engine::wait_for`] of this engine, for which all holds still.
+    /// If this thread is within the `ready` of an [`Engine::wait`] of this engine, for which all holds still.
     pub fn act<T>(&self, f: impl FnOnce(&mut M, &mut L, &mut Effects) -> T) -> T {
         assert!(
             !inside::is_in(self.place()),
@@ -453,10 +472,18 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         shared.tell_waiters();
     }
 
-    /// [`Engine::wait`] for what an application asks, which may not know that nothing goes on while it is asked: a wait within it is
-    /// over at once, and what would wait for a turn ([`Engine::act`]) panics instead.
-    pub fn wait_for(&self, deadline: Option<Time>, mut ready: impl FnMut() -> bool) -> Waited {
-        self.wait(deadline, || inside::within(self.place(), &mut ready))
+    /// Acts as [`Engine::act`] does, and returns before that is done if this thread is within the `ready` of an [`Engine::wait`]: for
+    /// what ends with its last handle, which may be dropped there.
+    pub fn act_soon(&self, f: impl FnOnce(&mut M, &mut L, &mut Effects) + Send + 'static) {
+        if !inside::is_in(self.place()) {
+            return self.act(f);
+        }
+        let engine = self.clone();
+        // Seldom: a handle was dropped at the moment at which somebody looked at what it is a handle of.
+        let thread = std::thread::Builder::new().name("squall-apart".into());
+        if let Err(error) = thread.spawn(move || engine.act(f)) {
+            tracing::error!(%error, "no thread can be started: an end is not told to the domain");
+        }
     }
 
     /// Which engine this is.
@@ -466,9 +493,11 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
 
     /// Waits until `ready` answers true or the deadline (none: for ever) has passed, driving the
     /// machine meanwhile if nobody else does. `ready` is called often and must be cheap. It may take a lock whose owner pokes or
-    /// nudges, but none whose owner [acts](Engine::act): it is asked with the driver's role.
+    /// nudges, but none whose owner [acts](Engine::act): it is asked with the driver's role. Nothing goes on meanwhile, so a wait
+    /// within it is over at once, and what would wait for a turn ([`Engine::act`]) panics.
     pub fn wait(&self, deadline: Option<Time>, mut ready: impl FnMut() -> bool) -> Waited {
         let shared = &*self.shared;
+        let mut ready = || inside::within(self.place(), &mut ready);
         if ready() {
             return Waited::Ready;
         }
@@ -551,6 +580,9 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     fn sit_and_wait(&self, deadline: Option<Time>, ready: &mut impl FnMut() -> bool) -> bool {
         let shared = &*self.shared;
         shared.waiters.fetch_add(1, Ordering::SeqCst);
+        let _waiting = Undo(|| {
+            shared.waiters.fetch_sub(1, Ordering::SeqCst);
+        });
         let rung = *shared.bench();
         let is_ready = ready();
         if !is_ready && shared.holder.load(Ordering::SeqCst) == holder::APPLICATION {
@@ -564,7 +596,6 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
                 drop(shared.news.wait_timeout(bench, limit));
             }
         }
-        shared.waiters.fetch_sub(1, Ordering::SeqCst);
         is_ready
     }
 

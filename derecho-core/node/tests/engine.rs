@@ -387,3 +387,45 @@ fn who_waits_looks_at_what_somebody_has_locked_who_does_a_turn() {
     watch("all threads end", || threads.iter().all(std::thread::JoinHandle::is_finished));
     engine.stop();
 }
+
+/// A handle may be dropped while somebody looks at what it is a handle of.
+#[test]
+fn what_is_to_be_done_soon_is_done_after_a_look_that_asks_for_it() {
+    let (engine, desk) = start(true);
+    let mut asked = false;
+    let ready = || {
+        if !std::mem::replace(&mut asked, true) {
+            engine.act_soon(|machine, _, _| _ = machine.given.fetch_add(1, Ordering::SeqCst));
+        }
+        desk.taken.load(Ordering::SeqCst) > 0
+    };
+    assert_eq!(engine.wait(soon(), ready), Waited::Ready);
+    engine.act_soon(|machine, _, _| _ = machine.given.fetch_add(1, Ordering::SeqCst));
+    assert_eq!(desk.given.load(Ordering::SeqCst), 2, "done at once where nobody looks");
+    engine.stop();
+}
+
+/// A thread drives for long, so the thread of the engine waits to be called back; then that thread panics.
+#[test]
+fn the_engine_goes_on_after_a_panic_in_what_a_thread_waits_for() {
+    let (engine, desk) = start(true);
+    let panics = Arc::new(AtomicBool::new(false));
+    let waiting = std::thread::spawn({
+        let (engine, panics) = (engine.clone(), Arc::clone(&panics));
+        move || {
+            engine.wait(soon(), || {
+                if panics.load(Ordering::SeqCst) { panic!("as planned") } else { false }
+            })
+        }
+    });
+    watch("the thread sleeps with the role", || engine.counters().parks() > 2);
+    std::thread::sleep(Duration::from_millis(50));
+    panics.store(true, Ordering::SeqCst);
+    engine.nudge();
+    assert!(waiting.join().is_err());
+    // No application thread drives any more.
+    desk.given.fetch_add(1, Ordering::SeqCst);
+    desk.due.store(clock::now().0 + 1_000_000, Ordering::SeqCst);
+    watch("a turn", || desk.taken.load(Ordering::SeqCst) == 1);
+    engine.stop();
+}
