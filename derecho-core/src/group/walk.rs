@@ -339,6 +339,7 @@ impl<S: State> Group<S> {
             });
             let reached = reached.collect();
             let begun = walk.last_begun.as_ref().filter(|(begun, _)| *begun == epoch);
+            let begun = begun.filter(|_| !planted(Fault::PastReadersUnnamed));
             let readers = match begun {
                 Some((_, readers)) => readers.clone(),
                 None => {

@@ -1,0 +1,74 @@
+//! A report that names no readers of an epoch of its member's past (I-242) is found in random runs of one scene, in each of
+//! three ranges of seeds.
+//!
+//! ```text
+//!   epoch 1   a reader, a sender, and a helper, which the sender meets late: the reader begins, and delivers what the sender has
+//!             committed beyond its end of epoch 0; the sender does not begin
+//!   view      the helper has crashed: the reader ends epoch 1, and is told epoch 2 with another helper, which it meets late
+//!   view      the second helper has crashed: the reader reports epoch 1, of which the registry knows nothing any more
+//! ```
+#![cfg(model)]
+
+use derecho_lives::{Kind, World};
+use derecho_model::{Fault, plant};
+use derecho_sim::{Config, NodeIndex, Random};
+
+/// Where the ranges begin, and how many seeds each has at most.
+const RANGES: [u64; 3] = [0, 10_000, 20_000];
+const SEEDS: u64 = 60;
+
+const TOPIC: u64 = 7;
+/// A helper's regions are announced to one node up to so much later than to the others (nanoseconds).
+const LATE: u64 = 3_000_000;
+
+/// The rules that one run breaks.
+fn broken(seed: u64) -> Vec<String> {
+    let mut random = Random::new(seed ^ 0x0242);
+    let mut world = World::new(Config::adversarial(seed), Kind::Shared, 4);
+    let [reader, sender, first, second] = [0, 1, 2, 3].map(NodeIndex);
+    world.settle();
+    world.act(reader, |member| member.enter(TOPIC, true, false));
+    world.act(sender, |member| member.enter(TOPIC, false, true));
+    world.settle();
+    world.write_for(3);
+    world.cluster.network().hamper(first, sender, 1, LATE);
+    world.cluster.network().hamper(second, reader, 1, LATE);
+    world.act(first, |member| member.enter(TOPIC, false, true));
+    write(&mut world, &mut random, 100_000);
+    world.act(second, |member| member.enter(TOPIC, false, true));
+    write(&mut world, &mut random, 100_000);
+    world.crash(first);
+    write(&mut world, &mut random, 300_000);
+    world.crash(second);
+    world.write_for(5);
+    world.run(LATE);
+    world.write_for(5);
+    if !world.is_guilty() {
+        world.check();
+    }
+    world.account().violations
+}
+
+/// The members write a few times, and then some time passes.
+fn write(world: &mut World, random: &mut Random, most: u64) {
+    world.write_for(random.between(1, 3) as usize);
+    world.run(random.between(1_000, most));
+}
+
+#[test]
+fn readers_of_a_past_epoch_that_nobody_names_are_found() {
+    for from in RANGES {
+        let found: Vec<u64> = (from..from + SEEDS)
+            .filter(|seed| {
+                plant(Some(Fault::PastReadersUnnamed));
+                let with = broken(*seed);
+                plant(None);
+                let without = broken(*seed);
+                assert!(without.is_empty(), "seed {seed}: {without:#?}");
+                with.first().is_some_and(|rule| rule.starts_with("honesty:"))
+            })
+            .collect();
+        println!("PastReadersUnnamed from {from}: {found:?}");
+        assert!(!found.is_empty(), "not found from {from}");
+    }
+}
