@@ -11,7 +11,7 @@ use derecho_model::{Fault, plant};
 use epochs::{Checker, Shape, World};
 
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 60;
 
 /// A run, and what is wrong with it.
 type Run = fn(&mut World) -> Vec<(Checker, String)>;
