@@ -12,6 +12,7 @@ use stored::World;
 use stored::apart::{Apart, retention};
 use stored::court::Court;
 use stored::member::{KEY, LOG};
+use stored::partition::Networked;
 use stored::root::Root;
 
 fn first(seed: u64, nodes: usize) -> (World, Root) {
@@ -175,6 +176,20 @@ fn hosts_that_reach_no_log_but_their_own_wait_for_each_other() {
     let [durable, lives, waited, early] = sums;
     println!("{durable} durable in {lives} lives; {waited} waited, {early} did not wait for all");
     assert!(waited > 20 && early > 20, "{waited} waited, {early} did not wait for all");
+}
+
+/// A networked group is cut apart at random, also in the midst of view changes, crashes and slow disks, and may be lost as a
+/// whole. What was said to be durable everywhere is there after each restart, also after one in the midst of a partition.
+#[test]
+fn networks_that_are_cut_apart_lose_nothing_durable() {
+    let mut sums = Networked::default();
+    let range = seeds();
+    let count = (range.end - range.start) as usize;
+    range.for_each(|seed| sums.live(seed));
+    println!("{sums:?}");
+    let Networked { durable, partitions, survived, evicted, cut_short, .. } = sums;
+    assert!(durable > 100 * count && partitions > 3 * count, "{durable} durable");
+    assert!(survived > count && evicted > count && cut_short > count / 2);
 }
 
 /// A log counts only when those that would come back without it know of it for good (I-113): not while the disk of

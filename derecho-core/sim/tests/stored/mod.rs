@@ -4,6 +4,7 @@
 pub(crate) mod apart;
 pub(crate) mod court;
 pub(crate) mod member;
+pub(crate) mod partition;
 pub(crate) mod root;
 
 use std::cell::RefCell;
@@ -19,6 +20,7 @@ use derecho_sim::{Cluster, Config, NodeIndex, Random};
 
 use court::Court;
 use member::{KEY, Member};
+use partition::Partitions;
 use root::Root;
 
 pub(crate) struct World {
@@ -29,6 +31,7 @@ pub(crate) struct World {
     retention: Retention,
     /// Where logs are kept, if they are.
     root: Option<Root>,
+    pub(crate) partitions: Partitions,
 }
 
 impl World {
@@ -54,6 +57,7 @@ impl World {
             random: Random::new(seed ^ 0x57_04ed),
             founders: if local { 0 } else { nodes },
             retention,
+            partitions: Partitions::default(),
         };
         // Some keep no logs, but the first does.
         let apart = !local && world.root.is_some();

@@ -1,0 +1,217 @@
+//! Partitions of a networked group whose members keep logs.
+//!
+//! Owns: which links are cut and for how long, what becomes of members that are out because of it, and the lives of such
+//! groups. Never does: judge what is durable; the court does.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use derecho_core::link::Evidence;
+use derecho_core::membership::Standing;
+use derecho_sim::{Config, NodeIndex};
+
+use super::World;
+use super::apart::retention;
+use super::court::Court;
+use super::member::LOG;
+use super::root::Root;
+
+type Pair = (NodeIndex, NodeIndex);
+
+/// Partitions of one world, and what came of them.
+#[derive(Default)]
+pub(crate) struct Partitions {
+    /// The directed links that are cut at the moment.
+    cut: Vec<Pair>,
+    /// Members that ran when [`World::end_evicted`] looked last, with their folders, if they have any.
+    members: Vec<(NodeIndex, Option<(Root, usize)>)>,
+    /// Partitions so far.
+    pub(crate) count: usize,
+    /// Members that were put out alive so far.
+    pub(crate) evicted: usize,
+    /// Partitions that ended before anybody was out.
+    pub(crate) survived: usize,
+    evicted_before: usize,
+}
+
+/// Nodes that a world adds at most, the first ones included.
+const MOST_NODES: usize = 14;
+
+impl World {
+    /// Whether a partition is under way.
+    pub(crate) fn is_partitioned(&self) -> bool {
+        !self.partitions.cut.is_empty()
+    }
+
+    /// Cuts links between two sides of the group: all of them, or some, in both directions or in one. Messages that were posted
+    /// are held back until the partition ends.
+    pub(crate) fn cut_at_random(&mut self) {
+        let mut nodes = self.living();
+        if self.is_partitioned() || nodes.len() < 2 {
+            return;
+        }
+        for last in (1..nodes.len()).rev() {
+            nodes.swap(last, self.random.below(last as u64 + 1) as usize);
+        }
+        let side = self.random.between(1, nodes.len() as u64 / 2) as usize;
+        let (some, others) = nodes.split_at(side);
+        let (partial, one_way) = (self.random.one_in(3), self.random.one_in(4));
+        let mut pairs: Vec<Pair> = Vec::new();
+        for (from, to) in some.iter().flat_map(|from| others.iter().map(|to| (*from, *to))) {
+            if partial && self.random.one_in(2) {
+                continue;
+            }
+            let outward = self.random.one_in(2);
+            pairs.extend((!one_way || outward).then_some((from, to)));
+            pairs.extend((!one_way || !outward).then_some((to, from)));
+        }
+        pairs.iter().for_each(|(from, to)| self.cluster.network().cut(*from, *to));
+        self.partitions.count += usize::from(!pairs.is_empty());
+        self.partitions.evicted_before = self.partitions.evicted;
+        self.partitions.cut = pairs;
+    }
+
+    /// Ends the partition, if there is one.
+    pub(crate) fn heal(&mut self) {
+        let pairs = std::mem::take(&mut self.partitions.cut);
+        let before = self.partitions.evicted_before;
+        self.partitions.survived +=
+            usize::from(!pairs.is_empty() && self.partitions.evicted == before);
+        pairs.iter().for_each(|(from, to)| self.cluster.network().heal(*from, *to));
+    }
+
+    /// A partition begins, lasts for a while, or ends. Members write meanwhile where they can.
+    pub(crate) fn random_partition(&mut self) {
+        match (self.is_partitioned(), self.random.below(3)) {
+            (false, 0..2) => self.cut_at_random(),
+            (true, 0) => self.heal(),
+            _ => {}
+        }
+        let rounds = self.random.between(1, 8) as usize;
+        self.flow(rounds);
+        if self.random.one_in(2) {
+            let most = [200_000, 2_000_000, 6_000_000][self.random.below(3) as usize];
+            let time = self.random.between(1, most);
+            self.run(time);
+        }
+        self.end_evicted();
+    }
+
+    /// Ends the processes of members that are out, as participants do, and lets some of them come back as new nodes.
+    pub(crate) fn end_evicted(&mut self) {
+        let before = std::mem::take(&mut self.partitions.members);
+        for (node, root) in before {
+            let is_out = self.member(node).group().standing() != Standing::Member;
+            if !self.cluster.is_running(node) || !is_out || self.member(node).leaves {
+                continue;
+            }
+            self.partitions.evicted += 1;
+            if let Some((root, at)) = root.filter(|_| !self.has_another_log(node)) {
+                root.leave_behind(at);
+            }
+            self.cluster.crash(node);
+            if self.random.one_in(2) && self.cluster.nodes() < MOST_NODES {
+                self.add_one(true);
+            }
+        }
+        self.notice_loss();
+        let members = self.living().into_iter().map(|node| (node, self.member(node).root()));
+        self.partitions.members = members.collect();
+    }
+}
+
+/// What happened in lives of networked groups.
+#[derive(Default, Debug)]
+pub(crate) struct Networked {
+    pub(crate) lives: usize,
+    /// Messages that were durable everywhere when their life ended.
+    pub(crate) durable: usize,
+    pub(crate) partitions: usize,
+    /// Partitions that ended before they had put anybody out.
+    pub(crate) survived: usize,
+    /// Members that were put out alive.
+    pub(crate) evicted: usize,
+    /// Lives that ended in the midst of a partition.
+    pub(crate) cut_short: usize,
+    /// Lives that ended with nobody left: no side was a primary partition.
+    pub(crate) lost: usize,
+    /// Restarts that began before all logs were back.
+    pub(crate) early: usize,
+}
+
+impl Networked {
+    /// Several lives of one networked group that is cut apart at random. Every member's log is on a disk of its own.
+    pub(crate) fn live(&mut self, seed: u64) {
+        println!("seed {seed}");
+        let (court, root) = (Rc::new(RefCell::new(Court::default())), Root::apart());
+        (court.borrow_mut().retention, court.borrow_mut().logged) = (retention(seed), true);
+        let over = (Rc::clone(&court), Some(root.clone()));
+        let mut world = World::over(config(seed, 0), 3 + seed as usize % 3, false, over);
+        // Founders wait for each other without an end.
+        world.settle();
+        for life in 1..4 {
+            world.flow(5);
+            for _ in 0..12 {
+                world.random_partition();
+                match seed % 2 {
+                    0 => world.random_fault(),
+                    _ => world.random_delay(),
+                }
+                world.end_evicted();
+            }
+            self.count(&world);
+            if court.borrow().lost && !world.living().is_empty() {
+                break;
+            }
+            world = self.restart(world, &root, (seed, life));
+        }
+        world.heal();
+        world.run(20_000_000);
+        world.end_evicted();
+        if world.living().is_empty() {
+            world = self.restart(world, &root, (seed, 4));
+        }
+        while world.bring_back() {}
+        world.settle();
+        world.flow(3);
+        world.check();
+        court.borrow().compare(&root.logs(LOG));
+    }
+
+    fn count(&mut self, world: &World) {
+        self.lives += 1;
+        self.cut_short += usize::from(world.is_partitioned());
+        self.lost += usize::from(world.living().is_empty());
+        self.durable += world.court.borrow().durable;
+        self.partitions += world.partitions.count;
+        self.survived += world.partitions.survived;
+        self.evicted += world.partitions.evicted;
+    }
+
+    /// All crash. Some come back, and then the others one by one until the group begins.
+    fn restart(&mut self, mut world: World, root: &Root, (seed, life): (u64, u64)) -> World {
+        world.crash_all();
+        let court = Rc::clone(&world.court);
+        court.borrow_mut().restart_somewhere();
+        let back = 1 + world.random.below(root.count().0 as u64) as usize;
+        let over = (court, Some(root.clone()));
+        let mut world = World::over(config(seed, life), back, false, over);
+        world.run(3_000_000);
+        while !world.has_begun() {
+            let is_back = world.bring_back();
+            world.run(if is_back { 3_000_000 } else { 300_000_000 });
+            assert!(is_back || world.has_begun(), "all are back");
+        }
+        self.early += usize::from(root.count().1 > 0);
+        world
+    }
+}
+
+fn config(seed: u64, life: u64) -> Config {
+    let mut config = Config::adversarial(seed + 1_000_000 * life);
+    if (seed + life).is_multiple_of(2) {
+        // No node is certain that another one is dead, and a crash is heard of late.
+        config.evidence.crash = Some((Evidence::Uncertain, (50_000, 1_500_000)));
+    }
+    config
+}
