@@ -586,7 +586,8 @@ impl Claim<'_> {
         let start = self.memory.region.bytes(offset, length).expect("claims lie in the region");
         // SAFETY: the range lies in the region, which `memory` keeps alive. It belongs to this
         // claim alone: the cursor gave these grains to nobody else, and the chunk is not given
-        // back while the claim is open. No store but through this slice reaches it: `memory` has the only
+        // back while the claim is open: the sender of this memory, of which there is one at a time, counts
+        // the claims that are closed. No store but through this slice reaches it: `memory` has the only
         // handle that stores to the region, this file stores to words of the header, of the ring and
         // of the openings alone, and replicas store only under a contract that excludes it. Slices of
         // records do not cover it before an entry names it. A reader that nobody waits for may load

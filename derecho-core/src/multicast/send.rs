@@ -63,7 +63,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The sender of a memory that lies in `region`.
+    /// The sender of a memory that lies in `region`. A memory has one sender at a time: two would count each other's
+    /// claims, and give a chunk back in which one is open.
     pub fn new(memory: SenderMemory, region: RegionId) -> Sender {
         let (geometry, null_places) = (memory.geometry(), memory.null_places());
         Sender {
