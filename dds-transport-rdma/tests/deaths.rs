@@ -4,14 +4,13 @@
 mod support;
 
 use std::fs::File;
-use std::io::BufRead;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use dds_transport_rdma::shm::ShmConfig;
 use derecho_core::ids::Peer;
 use derecho_core::link::Evidence;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
-use support::{Actor, Meeting, Node, config, role, say};
+use support::{Actor, Meeting, Node, config, descriptors, orders, role, say};
 
 /// Descriptors that a participant has open for each peer: the connection, and the socket that rings the peer.
 const DESCRIPTORS_PER_PEER: usize = 2;
@@ -23,7 +22,7 @@ unsafe extern "C" {
     fn _exit(status: i32) -> !;
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// The role of a child process; nothing when the test program is run as such.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -34,22 +33,6 @@ fn act() {
         "deserter" => act_deserter(Node::join(config)),
         other => panic!("no such role: {other}"),
     }
-}
-
-fn orders() -> Receiver<String> {
-    let (lines, told) = channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            if lines.send(line.unwrap()).is_err() {
-                return;
-            }
-        }
-    });
-    told
-}
-
-fn open_descriptors() -> usize {
-    std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
 /// Answers how many descriptors the process has, opens files until there is no descriptor left, and tells which peers are down.
@@ -72,7 +55,7 @@ fn act_member(mut node: Node) {
                 let count: usize = count.parse().unwrap();
                 if what == "descriptors" {
                     node.until("the peers are up", |node| node.up.len() == count);
-                    say(&open_descriptors().to_string());
+                    say(&descriptors().to_string());
                 } else {
                     node.until("the peers are down", |node| node.down.len() == count);
                     say(&format!("{:?}", node.down.iter().map(|it| it.1).collect::<Vec<_>>()));
@@ -124,7 +107,7 @@ fn descriptors_with_peers(actor: &mut Actor, peers: usize) -> usize {
     ask(actor, &format!("descriptors {peers}")).parse().unwrap()
 }
 
-/// What a member says of so many peers that are dead for certain.
+/// The answer of a member of whose peers so many are dead for certain.
 fn certain(count: usize) -> String {
     format!("{:?}", vec![Evidence::Certain; count])
 }
@@ -233,14 +216,18 @@ fn newcomer_does_not_wait_for_a_dead_parent_whose_child_holds_its_socket() {
     }
 }
 
+/// A node that waits so long for the end of a process that has closed its connection, and its peer.
+fn with_a_deserter(meeting: &Meeting, evidence_limit: Duration) -> (Node, Actor) {
+    let mut node = Node::join(ShmConfig { evidence_limit, ..meeting.config() });
+    let deserter = start(meeting, "deserter");
+    node.until("the deserter is up", |node| node.up.len() == 1);
+    (node, deserter)
+}
+
 #[test]
 fn peer_that_closed_its_connection_and_lives_is_uncertainly_down() {
     let meeting = Meeting::new();
-    let mut config = meeting.config();
-    config.evidence_limit = Duration::from_millis(300);
-    let mut node = Node::join(config);
-    let mut deserter = start(&meeting, "deserter");
-    node.until("the deserter is up", |node| node.up.len() == 1);
+    let (mut node, mut deserter) = with_a_deserter(&meeting, Duration::from_millis(300));
     let begin = Instant::now();
     assert_eq!(ask(&mut deserter, "desert"), "deserted");
     node.until("the deserter is down", |node| !node.down.is_empty());
@@ -252,11 +239,7 @@ fn peer_that_closed_its_connection_and_lives_is_uncertainly_down() {
 #[test]
 fn peer_that_dies_after_it_closed_its_connection_is_certainly_down() {
     let meeting = Meeting::new();
-    let mut config = meeting.config();
-    config.evidence_limit = Duration::from_secs(60);
-    let mut node = Node::join(config);
-    let mut deserter = start(&meeting, "deserter");
-    node.until("the deserter is up", |node| node.up.len() == 1);
+    let (mut node, mut deserter) = with_a_deserter(&meeting, Duration::from_secs(60));
     assert_eq!(ask(&mut deserter, "desert"), "deserted");
     (0..20).for_each(|_| node.poll());
     assert!(node.down.is_empty(), "nothing is known yet");

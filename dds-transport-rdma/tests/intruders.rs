@@ -20,7 +20,7 @@ use rustix::fs::{SealFlags, fcntl_add_seals, fstat, ftruncate};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::raw::{ARENA, HEADER_PARKED, NODE, Raw, honest_memory, memory, memory_of};
-use support::{Meeting, Node, PATIENCE};
+use support::{Meeting, Node, PATIENCE, descriptors};
 
 /// Runs `act` in a thread of its own; fails if it does not come back.
 fn in_time<T: Send + 'static>(what: &str, act: impl FnOnce() -> T + Send + 'static) -> T {
@@ -273,10 +273,6 @@ fn connections_that_said_goodbye_and_stay_keep_nobody_out() {
     newcomer.until("it meets the node", |newcomer| newcomer.up.len() == 1);
     drop(staying);
     drop((newcomer, node));
-}
-
-fn descriptors() -> usize {
-    fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
 #[test]

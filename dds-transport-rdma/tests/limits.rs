@@ -9,17 +9,13 @@ use dds_transport_rdma::shm::{JoinError, ShmLink};
 use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Interest, Link, LinkError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use support::{Actor, Meeting, Node, role, say};
+use support::{Actor, Meeting, Node, descriptors, role, say};
 
 /// The tests here count what the whole process has, so they run one after the other.
 static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn alone() -> std::sync::MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn descriptors() -> usize {
-    std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
 fn refusal(result: Result<derecho_core::memory::OwnRegion, LinkError>) -> String {

@@ -4,7 +4,6 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::io::BufRead;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,7 +13,7 @@ use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Evidence, Interest, Link, Parker, WordRange};
 use derecho_core::memory::{OwnRegion, Replica};
 use rustix::process::Signal;
-use support::{Actor, Meeting, Node, config, let_others_in, role, say, until};
+use support::{Actor, Meeting, Node, config, let_others_in, orders, role, say, until};
 
 const NEWS: RegionId = RegionId(1);
 const HEARD: RegionId = RegionId(2);
@@ -47,14 +46,7 @@ fn act_member(folder: &Path, group: Option<String>) {
     let own = node.link.open(HEARD, 8).unwrap();
     own.word(0).publish(4711);
     say(&format!("joined {}", node.link.node()));
-    let (lines, told) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            if lines.send(line.unwrap()).is_err() {
-                return;
-            }
-        }
-    });
+    let told = orders();
     loop {
         node.poll();
         if told.try_recv().is_ok_and(|line| line == "leave") {

@@ -23,7 +23,7 @@ use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, test_kill_process};
 
 use super::socket;
 
-/// What a look at a process shows.
+/// Outcome of a look at a process.
 #[derive(Debug)]
 pub(crate) enum Life {
     /// The process is dead.
@@ -146,7 +146,7 @@ impl Processes {
     }
 }
 
-/// What `/proc` shows of a process.
+/// State and start of a process, from `/proc`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Status {
     /// The letter that stands for what the process is doing.

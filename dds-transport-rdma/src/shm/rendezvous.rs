@@ -366,14 +366,17 @@ impl Rendezvous {
     /// Looks at the process at the other end of a connection. If no descriptor is free, a spare one is lent.
     fn look(&mut self, connection: &Connection) -> Life {
         match connection.look() {
-            Life::Unknown(Errno::MFILE | Errno::NFILE) => {
-                self.spares.lend_one();
-                let life = connection.look();
-                self.spares.make_up(&self.epoll);
-                life
-            }
+            Life::Unknown(Errno::MFILE | Errno::NFILE) => self.with_spare(|_| connection.look()),
             life => life,
         }
+    }
+
+    /// Lends a spare descriptor for as long as something is done.
+    fn with_spare<T>(&mut self, act: impl FnOnce(&mut Rendezvous) -> T) -> T {
+        self.spares.lend_one();
+        let done = act(self);
+        self.spares.make_up(&self.epoll);
+        done
     }
 
     /// How sure it is that a peer is gone to whom this node has just stopped talking.

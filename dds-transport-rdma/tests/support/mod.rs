@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use dds_transport_rdma::shm::{ShmConfig, ShmLink};
@@ -166,6 +167,24 @@ pub(crate) fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "@{text}").unwrap();
     out.flush().unwrap();
+}
+
+/// Lines that the director says, read by a thread of their own.
+pub(crate) fn orders() -> Receiver<String> {
+    let (lines, told) = channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            if lines.send(line.unwrap()).is_err() {
+                return;
+            }
+        }
+    });
+    told
+}
+
+/// Descriptors that this process has open, with the one that looks.
+pub(crate) fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
 impl Actor {

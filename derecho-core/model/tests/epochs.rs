@@ -7,7 +7,7 @@
 mod epochs;
 
 use derecho_core::multicast::subgroup::Level;
-use derecho_model::{Fault, plant};
+use derecho_model::{Fault, missed};
 use epochs::{Checker, Shape, World};
 
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
@@ -29,18 +29,11 @@ fn planted_errors_are_found() {
         (Fault::LeaverForgotten, World::run as Run, Checker::Content),
         (Fault::LinesReused, slow_leaver, Checker::Blame),
     ];
-    let mut missed = Vec::new();
+    let mut unfound = Vec::new();
     for (fault, run, checker) in cases {
-        for from in RANGES {
-            let found = (from..from + SEEDS).find(|seed| {
-                plant(Some(fault));
-                let with = complaints(*seed, run);
-                plant(None);
-                with.first() == Some(&checker) && complaints(*seed, run).is_empty()
-            });
-            println!("{fault:?} from {from}: {found:?}");
-            missed.extend(found.is_none().then_some((fault, from)));
-        }
+        let run_of = |seed| complaints(seed, run);
+        let is_meant = |with: &Vec<Checker>| with.first() == Some(&checker);
+        unfound.extend(missed(fault, (RANGES, SEEDS), run_of, is_meant, Vec::is_empty));
     }
-    assert!(missed.is_empty(), "not found: {missed:?}");
+    assert!(unfound.is_empty(), "not found: {unfound:?}");
 }

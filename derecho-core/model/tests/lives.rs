@@ -4,7 +4,7 @@
 #![cfg(model)]
 
 use derecho_lives::{Account, Fault as Happens, Faults, Kind, Plan, live};
-use derecho_model::{Fault, plant};
+use derecho_model::{Fault, found_in, plant};
 
 /// Where the ranges begin, and how many seeds each has at most.
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
@@ -20,13 +20,9 @@ const HONESTY: &str = "honesty";
 
 /// The first seed of the range whose life breaks this rule before all others, and no rule without the error.
 fn found(from: u64, kind: Kind, faults: Faults, (fault, rule): (Fault, &str)) -> Option<u64> {
-    (from..from + SEEDS).find(|seed| {
-        let plan = Plan { faults, wild: true, ..Plan::new(*seed, kind) };
-        plant(Some(fault));
-        let with = live(plan, false);
-        plant(None);
-        broke(&with, rule) && live(plan, false).violations.is_empty()
-    })
+    let life = |seed| live(Plan { faults, wild: true, ..Plan::new(seed, kind) }, false);
+    let is_meant = |with: &Account| broke(with, rule);
+    found_in(fault, from..from + SEEDS, life, is_meant, |without| without.violations.is_empty())
 }
 
 fn broke(account: &Account, rule: &str) -> bool {
@@ -70,12 +66,8 @@ fn planted_errors_are_found() {
             live(plan, false)
         };
         let found = |from: u64| {
-            (from..from + SEEDS).find(|seed| {
-                plant(Some(fault));
-                let with = life(*seed);
-                plant(None);
-                broke(&with, LIVENESS) && life(*seed).violations.is_empty()
-            })
+            let is_meant = |with: &Account| broke(with, LIVENESS);
+            found_in(fault, from..from + SEEDS, life, is_meant, |it| it.violations.is_empty())
         };
         let seeds = RANGES.map(found);
         println!("{fault:?}: {LIVENESS} in lives with toggles {seeds:?}");

@@ -9,7 +9,7 @@ mod objects;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::rc::Rc;
 
-use derecho_model::{Fault, plant};
+use derecho_model::{Fault, missed};
 use derecho_sim::{Config, NodeIndex};
 use objects::World;
 use objects::root::Root;
@@ -56,18 +56,11 @@ fn planted_errors_are_found() {
         (Fault::AppendedTwice, "I-110"),
         (Fault::RecallUncut, "I-110"),
     ];
-    let mut missed = Vec::new();
+    let mut unfound = Vec::new();
     for (fault, rule) in cases {
-        for from in RANGES {
-            let found = (from..from + SEEDS).find(|seed| {
-                plant(Some(fault));
-                let with = broken(*seed);
-                plant(None);
-                with.is_some_and(|text| text.contains(rule)) && broken(*seed).is_none()
-            });
-            println!("{fault:?} from {from}: {found:?}");
-            missed.extend(found.is_none().then_some((fault, from)));
-        }
+        let is_meant =
+            |with: &Option<String>| with.as_ref().is_some_and(|text| text.contains(rule));
+        unfound.extend(missed(fault, (RANGES, SEEDS), broken, is_meant, Option::is_none));
     }
-    assert!(missed.is_empty(), "not found: {missed:?}");
+    assert!(unfound.is_empty(), "not found: {unfound:?}");
 }

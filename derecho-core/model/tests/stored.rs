@@ -9,7 +9,7 @@ mod stored;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 
 use derecho_core::storage::store::Retention;
-use derecho_model::{Fault, plant};
+use derecho_model::{Fault, missed};
 use derecho_sim::Config;
 use stored::World;
 
@@ -47,18 +47,12 @@ fn planted_errors_are_found() {
         (Fault::HistoryCutLate, few, "exactly what was kept"),
         (Fault::HistoryUnripe, few, "exactly what was kept"),
     ];
-    let mut missed = Vec::new();
+    let mut unfound = Vec::new();
     for (fault, retention, rule) in cases {
-        for from in RANGES {
-            let found = (from..from + SEEDS).find(|seed| {
-                plant(Some(fault));
-                let with = broken(*seed, retention);
-                plant(None);
-                with.is_some_and(|text| text.contains(rule)) && broken(*seed, retention).is_none()
-            });
-            println!("{fault:?} from {from}: {found:?}");
-            missed.extend(found.is_none().then_some((fault, from)));
-        }
+        let run_of = |seed| broken(seed, retention);
+        let is_meant =
+            |with: &Option<String>| with.as_ref().is_some_and(|text| text.contains(rule));
+        unfound.extend(missed(fault, (RANGES, SEEDS), run_of, is_meant, Option::is_none));
     }
-    assert!(missed.is_empty(), "not found: {missed:?}");
+    assert!(unfound.is_empty(), "not found: {unfound:?}");
 }

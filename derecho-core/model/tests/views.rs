@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::rc::Rc;
 
-use derecho_model::{Fault, plant};
+use derecho_model::{Fault, missed};
 use derecho_sim::Config;
 use stored::World;
 use stored::apart::Apart;
@@ -134,18 +134,12 @@ fn planted_errors_are_found() {
         (Fault::DurableAnywhere, slow_disk, "I-105"),
         (Fault::NamedNotAwaited, named, "durable, and"),
     ];
-    let mut missed = Vec::new();
+    let mut unfound = Vec::new();
     for (fault, run, rule) in cases {
-        for from in RANGES {
-            let found = (from..from + SEEDS).find(|seed| {
-                plant(Some(fault));
-                let with = broken(*seed, run);
-                plant(None);
-                with.is_some_and(|text| text.contains(rule)) && broken(*seed, run).is_none()
-            });
-            println!("{fault:?} from {from}: {found:?}");
-            missed.extend(found.is_none().then_some((fault, from)));
-        }
+        let run_of = |seed| broken(seed, run);
+        let is_meant =
+            |with: &Option<String>| with.as_ref().is_some_and(|text| text.contains(rule));
+        unfound.extend(missed(fault, (RANGES, SEEDS), run_of, is_meant, Option::is_none));
     }
-    assert!(missed.is_empty(), "not found: {missed:?}");
+    assert!(unfound.is_empty(), "not found: {unfound:?}");
 }

@@ -352,7 +352,7 @@ fn a_nudge_makes_who_waits_look_again() {
     }
 }
 
-/// What a thread waits for may be under a lock with which another thread does a turn.
+/// A condition that a thread waits for may be under a lock with which another thread does a turn.
 #[test]
 fn who_waits_looks_at_what_somebody_has_locked_who_does_a_turn() {
     let (engine, desk) = start(true);

@@ -52,8 +52,6 @@ pub(crate) struct Cycle<'a> {
     /// Closing sample of each writer that exists at the end.
     closings: Vec<Closing>,
     frozen: BTreeSet<u32>,
-    /// Processes that have said what they wait for.
-    described: BTreeSet<u32>,
     folder: TempDir,
 }
 
@@ -89,7 +87,6 @@ impl<'a> Cycle<'a> {
             evidence: Evidence::new(folder.path().join("journals"), settings, schedule.anchor),
             closings: Vec::new(),
             frozen: BTreeSet::new(),
-            described: BTreeSet::new(),
             folder,
         };
         let outcome = match cycle.go_through(schedule)? {
@@ -278,7 +275,7 @@ impl<'a> Cycle<'a> {
                 }
             }
             "DESCRIBED" => {
-                self.described.insert(number);
+                process.is_described = true;
                 eprintln!("squall: process {number}: {}", rest.replace(" | ", "\n  "));
             }
             _ => self.violation(format!("process {number}: {line}")),
@@ -465,16 +462,12 @@ impl<'a> Cycle<'a> {
         for index in &asked {
             self.processes[*index].tell("DESCRIBE");
         }
-        let silent = |cycle: &Cycle<'_>, index: &usize| {
-            !cycle.described.contains(&cycle.processes[*index].number)
-        };
         let end = Instant::now() + Duration::from_secs(3);
-        while Instant::now() < end && asked.iter().any(|index| silent(self, index)) {
+        while Instant::now() < end && asked.iter().any(|at| !self.processes[*at].is_described) {
             self.hear(LOOK);
         }
-        for index in asked.into_iter().filter(|index| silent(self, index)) {
-            self.processes[index].show_threads();
-        }
+        let asked = asked.iter().map(|at| &self.processes[*at]);
+        asked.filter(|process| !process.is_described).for_each(Process::show_threads);
     }
 
     /// Reads what members have recorded.

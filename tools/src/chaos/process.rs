@@ -53,6 +53,8 @@ pub(crate) struct Process {
     pub(crate) fate: Fate,
     /// Levels that are read here, once the process has settled.
     pub(crate) settled: Option<BTreeSet<Level>>,
+    /// Whether the process has said what it waits for.
+    pub(crate) is_described: bool,
     status: Option<ExitStatus>,
 }
 
@@ -97,7 +99,7 @@ impl Process {
         }
         let input = child.stdin.take();
         let fate = Fate::default();
-        Ok(Process { number, child, input, fate, settled: None, status: None })
+        Ok(Process { number, child, input, fate, settled: None, is_described: false, status: None })
     }
 
     /// Whether the process takes part: it has not ended, and nothing has told it to end.

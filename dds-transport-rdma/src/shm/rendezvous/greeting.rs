@@ -137,10 +137,7 @@ impl Rendezvous {
         deadline: Option<Instant>,
     ) -> Result<(), Errno> {
         let credentials = socket::credentials(&socket)?;
-        self.spares.lend_one();
-        let process = Process::at(&socket, credentials.pid);
-        self.spares.make_up(&self.epoll);
-        let process = process?;
+        let process = self.with_spare(|_| Process::at(&socket, credentials.pid))?;
         let key = self.next_key;
         self.next_key = self.next_key.wrapping_add(1);
         let populates = self.checked.config.lock_memory;
@@ -244,10 +241,7 @@ impl Rendezvous {
         match (step, message) {
             (Step::Hello, Message::Hello { versions, rest }) => {
                 // For its doorbell.
-                self.spares.lend_one();
-                let introduced = self.introduce(connection, versions, rest);
-                self.spares.make_up(&self.epoll);
-                match introduced {
+                match self.with_spare(|this| this.introduce(connection, versions, rest)) {
                     Ok(Introduced { node, version }) => {
                         connection.node = Some(node);
                         connection.say(&Message::Accept { version });

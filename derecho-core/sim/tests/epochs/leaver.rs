@@ -94,9 +94,4 @@ impl World {
         self.cluster.pause(NodeIndex(leaver));
         closes(self.member(leaver))
     }
-
-    fn let_pass(&mut self, time: u64) {
-        let later = self.cluster.now().after(time);
-        self.cluster.run_until(later);
-    }
 }

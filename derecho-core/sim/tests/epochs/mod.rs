@@ -157,6 +157,11 @@ impl World {
     /// Lets some time pass, up to this.
     pub(crate) fn pass(&mut self, most: u64) {
         let time = self.random.between(0, most);
+        self.let_pass(time);
+    }
+
+    /// Exactly so much time passes.
+    fn let_pass(&mut self, time: u64) {
         let later = self.cluster.now().after(time);
         self.cluster.run_until(later);
     }

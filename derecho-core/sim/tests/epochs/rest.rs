@@ -54,8 +54,8 @@ impl World {
     /// Lets so much time pass without a message that streams are quiet.
     fn rest(&mut self, rests: &mut Rests) {
         self.court.borrow_mut().lull = true;
-        let later = self.cluster.now().after(self.random.between(1_000_000, 6_000_000));
-        self.cluster.run_until(later);
+        let time = self.random.between(1_000_000, 6_000_000);
+        self.let_pass(time);
         rests.resting += self.resting();
     }
 

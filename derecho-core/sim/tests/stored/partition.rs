@@ -120,7 +120,7 @@ impl World {
     }
 }
 
-/// What happened in lives of networked groups.
+/// Counts of the events in lives of networked groups.
 #[derive(Default, Debug)]
 pub(crate) struct Networked {
     pub(crate) lives: usize,
