@@ -184,13 +184,14 @@ impl<T: Trail> Scribe<T> {
         matches!(self.stage, Stage::Follows)
     }
 
-    /// Whether an answer is awaited, or something durable.
+    /// Whether an answer is awaited, or something durable, or something is still to be asked.
     pub(crate) fn is_busy(&self) -> bool {
         match self.stage {
             Stage::Follows => {
                 let unnamed = !self.naming.is_empty() || !self.marks.is_empty();
                 let lacking = self.bytes < self.wanted || self.journal.durable().0 < self.put();
-                lacking || unnamed || self.asked || self.errand.is_some()
+                let pending = self.checkpoint.is_some() || self.errand.is_some();
+                lacking || unnamed || pending || self.asked
             }
             Stage::Over | Stage::Away => self.asked,
             Stage::Claimed(_) => false,

@@ -132,6 +132,8 @@ impl<O: Object> Keeper<O> {
             self.look_at_logs(around);
             self.tell_holding(around);
         }
+        // The log may have been busy above, and nothing else may happen until the next update.
+        self.checkpoint(checkpointing);
         done + self.spread(around)
     }
 
