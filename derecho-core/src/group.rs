@@ -360,6 +360,7 @@ impl<S: State> Group<S> {
                 "\n awaits {node:?} since {since:?}, subgroup {key:?}: it {condition}"
             );
         }
+        let _ = write!(text, "\n {}", self.node.describe());
         text
     }
 

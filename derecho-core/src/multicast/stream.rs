@@ -4,6 +4,7 @@
 //! others send; that is a [subgroup](super::subgroup)'s.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use super::Fault;
 use super::acknowledgement::AckView;
@@ -35,6 +36,14 @@ struct Tether {
     ack: AckView,
     /// What it had received when it was last asked who lags.
     looked: u64,
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut all = f.debug_struct("Member");
+        all.field("peer", &self.peer()).field("reader", &self.reader).field("until", &self.until);
+        all.field("seen", &self.tether.as_ref().map(|tether| tether.ack.seen())).finish()
+    }
 }
 
 impl Member {

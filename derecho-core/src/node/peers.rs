@@ -3,11 +3,12 @@
 //! Owns: the answer to each note, and what is left out when a peer is faulty or gone. Never does:
 //! move a subscription on by itself; [`settle`](super::settle) does, in the turn.
 
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::reception::Reception;
-use super::{ACK_LINES, Attach, MOST_TOLD, Node, NodeEvent, Origin, Stage, Subscription};
+use super::{ACK_LINES, Attach, MOST_TOLD, Node, NodeEvent, Origin, PeerState, Stage, Subscription};
 use crate::ids::{Peer, RegionId};
 use crate::link::Sharing;
 use crate::machine::{Effects, Target};
@@ -148,6 +149,25 @@ impl Node {
         self.forget(peer);
         self.leave_out(peer);
         true
+    }
+
+    /// Readers of this node's unordered streams, readers that are not counted yet, and what this node reads itself.
+    pub fn describe(&self) -> String {
+        use core::fmt::Write;
+        let mut text = String::from("streams");
+        for stream in &self.streams {
+            let _ = write!(text, " {:?}: {:?}", stream.region(), stream.members());
+        }
+        for (peer, state) in &self.peers {
+            let PeerState { node, attaching, faulty, shut_out, .. } = state;
+            let waiting: Vec<_> = attaching.iter().map(|it| (it.reader, it.stream)).collect();
+            let _ = write!(text, "; {node} ({peer:?}): waiting {waiting:?}");
+            let _ = write!(text, ", faulty {faulty}, shut out {shut_out}");
+        }
+        for Subscription { id, origin, stream, stage, .. } in &self.subscriptions {
+            let _ = write!(text, "; {id:?} of {stream:?} at {origin:?}: {stage:?}");
+        }
+        text
     }
 
     /// Peers for which this node's streams wait, and that have received nothing since this was asked last.
