@@ -6,7 +6,6 @@ mod support;
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use dds_transport_rdma::shm::ShmConfig;
 use derecho_core::ids::Peer;
 use derecho_core::link::Evidence;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
@@ -218,7 +217,9 @@ fn newcomer_does_not_wait_for_a_dead_parent_whose_child_holds_its_socket() {
 
 /// A node that waits so long for the end of a process that has closed its connection, and its peer.
 fn with_a_deserter(meeting: &Meeting, evidence_limit: Duration) -> (Node, Actor) {
-    let mut node = Node::join(ShmConfig { evidence_limit, ..meeting.config() });
+    let mut config = meeting.config();
+    config.evidence_limit = evidence_limit;
+    let mut node = Node::join(config);
     let deserter = start(meeting, "deserter");
     node.until("the deserter is up", |node| node.up.len() == 1);
     (node, deserter)
