@@ -28,6 +28,7 @@ pub mod report;
 mod share;
 mod walk;
 pub mod watch;
+mod watchdog;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -45,13 +46,14 @@ use self::report::{Progress, StreamId};
 use self::share::{StreamMemory, stream_memory};
 use self::walk::Walk;
 use self::watch::Patience;
+use self::watchdog::Watchdog;
 use crate::bytes::Wire;
 use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Peer, RegionId, Time};
 use crate::link::{Evidence, Interest, LinkEvent};
 use crate::log::LogId;
 use crate::machine::{Effects, Machine};
-use crate::membership::{Fate, Membership, Standing, View};
+use crate::membership::{Answer, Fate, Membership, Standing, View};
 use crate::multicast::ablation::Ablation;
 use crate::multicast::stream::Beginning;
 use crate::node::{Node, NodeEvent, SubgroupId};
@@ -156,6 +158,14 @@ pub enum GroupEvent {
         /// What.
         bytes: Vec<u8>,
     },
+    /// A member lives and makes no progress, by its answer to this node: it is suspected; or, if others see what it has
+    /// done, this node falls out (I-336).
+    Stuck {
+        /// The wait.
+        wait: Wait,
+        /// The answer.
+        answer: Answer,
+    },
     /// Something of the node itself, which is not the group's business.
     Node(NodeEvent),
 }
@@ -211,6 +221,7 @@ pub struct Group<S: State> {
     /// When it looks next although nothing has happened.
     next_look: Time,
     awaited: Awaited,
+    watchdog: Watchdog,
     /// Who tells this node the state, if it has none.
     sponsor: Option<NodeId>,
     now: Time,
@@ -256,6 +267,7 @@ impl<S: State> Group<S> {
             owing: BTreeSet::new(),
             next_look: Time(0),
             awaited: Awaited::new(&patience),
+            watchdog: Watchdog::new(patience.member_timeout),
             sponsor: None,
             now: Time(0),
             node,
@@ -477,6 +489,8 @@ impl<S: State> Group<S> {
             Word::Starts(starts) => return self.hear_starts(node, starts),
             Word::Asks { view } => self.asked_for(node, view),
             Word::Entered { view } => self.has_entered(node, view),
+            Word::Why(question) => self.explain(node, question),
+            Word::Because(question, answer) => self.hear_answer(node, question, answer),
         }
         true
     }
@@ -623,6 +637,7 @@ impl<S: State> Group<S> {
             done += deeds.len();
             deeds.into_iter().for_each(|deed| self.act(deed, effects));
         }
+        self.ask_why(now);
         if !self.untold.is_empty() {
             self.tell_late(effects);
         }

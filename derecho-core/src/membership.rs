@@ -24,7 +24,7 @@ mod wire;
 
 pub use arbitration::{Arbitration, Verdict};
 pub use change::{Action, Decision, Fate, Membership, Stage, Standing};
-pub use condition::Condition;
+pub use condition::{Answer, Condition};
 pub use message::Message;
 pub use set::RankSet;
 pub use view::{Member, View};

@@ -452,6 +452,7 @@ impl ParticipantMachine {
                 self.atomic.gathered(&self.group, key, readers)
             }
             GroupEvent::Left { key } => self.atomic.left(&mut self.group, key, effects),
+            GroupEvent::Stuck { wait, answer } => self.tell_stuck(wait, answer),
             GroupEvent::Direct { from, bytes, .. } => match Word::from_bytes(&bytes) {
                 Some(word) => self.told_of_past(from, word, effects),
                 None => self.atomic.direct(&mut self.group, from, &bytes),

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   word   life: 56 | state: 8        IN of the first life is zero
-//!   IN ──others go on──> EXCLUDED, MINORITY, OVERTAKEN ──rejoin──> JOINING of the next life ──a view──> IN
+//!   IN ──others go on──> EXCLUDED, MINORITY, OVERTAKEN, BLIND ──rejoin──> JOINING of the next life ──a view──> IN
 //!    '──it wants to──> LEFT                                          ^'──out again──> FAILED ──'
 //! ```
 //! Of each life it is a member once. All that belongs to a life (a writer's memory, a reader's queue) bears its number. So one look at one word says
@@ -29,6 +29,7 @@ const EXCLUDED: u64 = 3;
 const MINORITY: u64 = 4;
 const OVERTAKEN: u64 = 5;
 const FAILED: u64 = 6;
+const BLIND: u64 = 7;
 
 const STATE_BITS: u32 = 8;
 const STATE: u64 = (1 << STATE_BITS) - 1;
@@ -217,6 +218,7 @@ impl Standing {
             Fate::Excluded => EXCLUDED,
             Fate::Minority => MINORITY,
             Fate::Overtaken => OVERTAKEN,
+            Fate::Blind => BLIND,
         };
         let was_in = self.change(life.in_state(IN), life.in_state(state));
         if !was_in && state == LEFT {
@@ -335,6 +337,9 @@ impl Standing {
                  member_timeout, stopped perhaps, or broke the protocol"
             }
             MINORITY => "it has lost so many of the others that it may decide nothing any more",
+            BLIND => {
+                "it does not see what another participant has written and others have received"
+            }
             IN => {
                 return DdsError::Isolated(
                     "this participant has fallen out of its domain meanwhile, and has rejoined: what \

@@ -87,6 +87,7 @@ impl fmt::Display for GroupError {
             GroupError::Isolated(fate) => {
                 let why = match fate {
                     Fate::Excluded => "the others went on without it, for it was silent too long",
+                    Fate::Blind => "it does not see what the others have received",
                     Fate::Minority => "it has lost so many others that it may decide nothing",
                     _ => "the group has decided something that nobody who is left could tell it",
                 };

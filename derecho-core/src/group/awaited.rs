@@ -78,6 +78,11 @@ impl<S: State> Group<S> {
         self.awaited.since.iter().map(|(wait, (since, _))| (*wait, *since))
     }
 
+    /// How far the member has come that is awaited so.
+    pub(super) fn progress_of(&self, wait: &Wait) -> Option<u64> {
+        self.awaited.since.get(wait).map(|(_, progress)| *progress)
+    }
+
     /// Looks whom this node awaits.
     pub(super) fn look_for_awaited(&mut self, now: Time) -> Vec<NodeId> {
         if now >= self.awaited.next_scan {

@@ -9,9 +9,11 @@ use alloc::vec::Vec;
 
 use super::book::{self, Book};
 use super::registry::Registry;
+use super::watchdog::Question;
 use super::{CONTROL, Group, GroupEvent, Share, State};
 use crate::bytes::{Reader, Wire};
 use crate::ids::{NodeId, RegionId};
+use crate::membership::Answer;
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::geometry::Geometry;
 use crate::multicast::inbox::Inbox;
@@ -44,6 +46,10 @@ pub(super) enum Word {
     Asks { view: u64 },
     /// The sender has installed this view.
     Entered { view: u64 },
+    /// Why does the receiver not make a condition true for which the sender waits (I-336)?
+    Why(Question),
+    /// The answer.
+    Because(Question, Answer),
 }
 
 /// See [`Word::Starts`].
@@ -74,6 +80,8 @@ impl Wire for Word {
             }
             Word::Asks { view } => (4_u8, *view).encode(out),
             Word::Entered { view } => (5_u8, *view).encode(out),
+            Word::Why(question) => (6_u8, *question).encode(out),
+            Word::Because(question, answer) => (7_u8, (*question, *answer as u8)).encode(out),
         }
     }
 
@@ -95,6 +103,8 @@ impl Wire for Word {
             3 => Word::Direct { view: u64::decode(from)?, bytes: Vec::decode(from)? },
             4 => Word::Asks { view: u64::decode(from)? },
             5 => Word::Entered { view: u64::decode(from)? },
+            6 => Word::Why(Question::decode(from)?),
+            7 => Word::Because(Question::decode(from)?, Answer::of(from.byte()?)?),
             _ => return None,
         })
     }

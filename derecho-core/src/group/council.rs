@@ -199,6 +199,12 @@ where
         self.watch.doubts(node, now);
     }
 
+    /// This node does not see what others have received, and is a member no more.
+    pub fn fall_blind(&mut self) {
+        self.membership.fall_blind();
+        self.act();
+    }
+
     /// A node says something. `false` if it is nothing that a correct node would say.
     pub fn hear(&mut self, node: NodeId, bytes: &[u8], now: Time) -> bool {
         let Some(word) = Word::<R>::from_bytes(bytes) else { return false };

@@ -136,7 +136,7 @@ impl<S: State> Group<S> {
     }
 
     /// The epoch that this node is to be told next, whether it can be by now or not.
-    fn next_of(&self, key: u64) -> Option<&Epoch> {
+    pub(super) fn next_of(&self, key: u64) -> Option<&Epoch> {
         let me = self.node.id();
         let mut epochs = self.registry.epochs(key);
         match self.walks.get(&key) {

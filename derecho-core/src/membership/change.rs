@@ -45,6 +45,8 @@ pub enum Fate {
     Minority,
     /// The group has decided something that nobody who is left could tell it.
     Overtaken,
+    /// It does not see what a member has sent and others have received (I-336).
+    Blind,
 }
 
 /// How far a member has come in the change to the next view.
@@ -412,6 +414,13 @@ impl<R: Report> Membership<R> {
             self.out(Fate::Overtaken);
         } else if self.is_cut_off() {
             self.out(Fate::Minority);
+        }
+    }
+
+    /// This member does not see what others have received.
+    pub fn fall_blind(&mut self) {
+        if self.standing == Standing::Member {
+            self.out(Fate::Blind);
         }
     }
 

@@ -58,6 +58,39 @@ impl Condition {
     ];
 }
 
+/// What a member that is awaited answers when it is asked why a condition does not come true (I-336).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Answer {
+    /// It waits itself: for another member, for room, or for a view.
+    Excused = 0,
+    /// It has made the condition true, as far as it knows.
+    True = 1,
+    /// The condition is to be made true by it, and it waits for nobody.
+    Due = 2,
+    /// It has seen nothing that it could receive.
+    Unseen = 3,
+}
+
+impl Answer {
+    /// The answer with this number.
+    pub fn of(number: u8) -> Option<Answer> {
+        let all = [Answer::Excused, Answer::True, Answer::Due, Answer::Unseen];
+        all.get(usize::from(number)).copied()
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Answer::Excused => "waits itself",
+            Answer::True => "says that it has",
+            Answer::Due => "says that this is due, and waits for nobody",
+            Answer::Unseen => "sees nothing to receive, which others have received",
+        })
+    }
+}
+
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -14,7 +14,7 @@ use super::subgroups::Founded;
 use super::{Membership, Node, NodeEvent, Origin, Peers, SubgroupId};
 use crate::ids::{Peer, RegionId};
 use crate::machine::{Effects, Target};
-use crate::membership::Condition;
+use crate::membership::{Answer, Condition};
 use crate::memory::{LINE_WORDS, OwnRegion};
 use crate::multicast::Fault;
 use crate::multicast::claim::SenderMemory;
@@ -311,6 +311,23 @@ impl Node {
             });
         }
         waits
+    }
+
+    /// What this node answers to a member that awaits it in its epoch of a subgroup (I-336).
+    pub fn answer(&self, id: SubgroupId, condition: Condition, progress: u64) -> Answer {
+        self.subgroup(id).map_or(Answer::Excused, |it| it.answer(condition, progress))
+    }
+
+    /// What this node sees of a peer that another member awaits in this node's epoch of a subgroup (I-336).
+    pub fn testify(
+        &mut self,
+        id: SubgroupId,
+        peer: Peer,
+        condition: Condition,
+        progress: u64,
+    ) -> Answer {
+        let subgroup = self.subgroup_mut(id);
+        subgroup.map_or(Answer::Excused, |it| it.testify(peer, condition, progress))
     }
 
     /// Whether some subgroup awaits a member, although no news of that member wakes this node.

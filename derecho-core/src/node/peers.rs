@@ -8,7 +8,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::reception::Reception;
-use super::{ACK_LINES, Attach, MOST_TOLD, Node, NodeEvent, Origin, PeerState, Stage, Subscription};
+use super::{
+    ACK_LINES, Attach, MOST_TOLD, Node, NodeEvent, Origin, PeerState, Stage, Subscription,
+};
 use crate::ids::{Peer, RegionId};
 use crate::link::Sharing;
 use crate::machine::{Effects, Target};

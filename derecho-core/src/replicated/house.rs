@@ -377,6 +377,8 @@ impl House {
                 self.opened.remove(&key);
                 self.items.push_back(Item::Left { key });
             }
+            // Who is suspected is said by the view that follows.
+            GroupEvent::Stuck { .. } => {}
             GroupEvent::Direct { from, bytes, .. } => match Parcel::from_bytes(&bytes) {
                 Some(Parcel::Taken(bytes)) => self.courier.taken(from, bytes),
                 Some(Parcel::Want { key, .. }) if !self.is_shard(key) => {}

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use derecho_core::group::Wait;
 use derecho_core::ids::Time;
+use derecho_core::membership::Answer;
 
 use super::ParticipantMachine;
 use crate::infrastructure::{InstanceHandle, Standstill};
@@ -72,6 +73,15 @@ impl ParticipantMachine {
                 }
             }
         }
+    }
+
+    /// A participant that answers makes no progress: it is suspected, or does what this participant does not see.
+    pub(super) fn tell_stuck(&self, wait: Wait, answer: Answer) {
+        let topic = self.name_of(wait.key).unwrap_or_default();
+        let participant = InstanceHandle { node: wait.node, entity: 0 };
+        tracing::error!(
+            %topic, %participant, "a participant {}: it answers, and {answer}", wait.condition
+        );
     }
 
     /// What has stood still for a tenth of a second or longer.

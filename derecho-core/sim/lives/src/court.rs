@@ -15,13 +15,15 @@
 //! | views | of a number there is one view, and one layout of an epoch; members install them in order |
 //! | partition | a networked view is decided by a primary partition of the one before |
 //! | isolation | who is out delivers nothing, and of what it writes then nobody delivers anything |
+//! | progress | nobody finds that a member lives and makes no progress |
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use derecho_core::group::Wait;
 use derecho_core::group::registry::Layout;
 use derecho_core::ids::{NodeId, RegionId, Time};
 use derecho_core::link::Generation;
-use derecho_core::membership::{Fate, View};
+use derecho_core::membership::{Answer, Fate, View};
 use derecho_core::multicast::subgroup::Level;
 
 use crate::journal::Journal;
@@ -80,6 +82,8 @@ pub(crate) struct Court {
     pub(crate) layouts_met: u64,
     pub(crate) journal: Journal,
     pub(crate) violations: Vec<String>,
+    /// Who has found which member to make no progress, and by which answer.
+    pub(crate) stuck: Vec<(NodeId, Wait, Answer)>,
     digest: u64,
 }
 

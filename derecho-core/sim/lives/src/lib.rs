@@ -24,6 +24,7 @@ mod member;
 mod storm;
 mod topics;
 mod verdict;
+mod withheld;
 mod world;
 
 pub use account::{Account, Coverage, Step};

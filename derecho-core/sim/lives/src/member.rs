@@ -31,6 +31,7 @@ use crate::account::Step;
 use crate::court::{Court, Delivered, Epoch};
 use crate::late::LateReader;
 use crate::topics::{Part, Topics};
+use crate::withheld::Withheld;
 
 /// Members are suspected after this silence: much more than any delay that is not a fault.
 pub(crate) const TIMEOUT: u64 = 2_000_000;
@@ -91,6 +92,7 @@ pub struct Member {
     is_new_view: bool,
     walking: bool,
     suspects: usize,
+    withheld: Withheld,
 }
 
 /// The bytes of a message: who wrote it, where, which one it is, and bytes that follow from that.
@@ -142,6 +144,7 @@ impl Member {
             is_new_view: false,
             walking: false,
             suspects: 0,
+            withheld: Withheld::default(),
         }
     }
 
@@ -179,6 +182,29 @@ impl Member {
     /// The members of the view that it has installed.
     pub fn members(&self) -> Vec<NodeId> {
         self.group().view().members.iter().map(|member| member.node).collect()
+    }
+
+    /// Why it is no member any more, if it is none.
+    pub fn fate(&self) -> Option<Fate> {
+        self.out
+    }
+
+    /// From now on this node posts nothing of its stream in a topic to that node, or to any: an error.
+    pub fn withhold_stream(&mut self, topic: u64, to: Option<NodeId>) {
+        let part = self.parts.get(&topic).and_then(|part| part.stream.as_ref());
+        let region = part.map(|(region, _)| *region);
+        region.into_iter().for_each(|region| self.withhold(region, to));
+    }
+
+    /// From now on this node posts nothing of its acknowledgements in a topic to that node, or to any: an error.
+    pub fn withhold_lines(&mut self, topic: u64, to: Option<NodeId>) {
+        let region = self.parts.get(&topic).map(|part| part.lines.0);
+        region.into_iter().for_each(|region| self.withhold(region, to));
+    }
+
+    fn withhold(&mut self, region: RegionId, to: Option<NodeId>) {
+        let peer = to.map(|to| self.group().peer_of(to).expect("a node that it has met"));
+        self.withheld.add(region, peer);
     }
 
     /// Messages that it has written to its stream in a topic.
@@ -501,6 +527,14 @@ impl Member {
                 court.charge("honesty", &format!("{name} finds {peer:?} faulty: {fault}"));
             }
             GroupEvent::Direct { .. } => {}
+            GroupEvent::Stuck { wait, answer } => {
+                let mut court = self.court.borrow_mut();
+                let (name, about) =
+                    (court.journal.name_of(self.me), court.journal.name_of(wait.node));
+                let what = format!("{name} finds that {about} {}: {answer:?}", wait.condition);
+                court.stuck.push((self.me, wait, answer));
+                court.charge("progress", &what);
+            }
             GroupEvent::Changed if self.out.is_some() => {
                 let mut court = self.court.borrow_mut();
                 let name = court.journal.name_of(self.me);
@@ -529,6 +563,7 @@ impl Machine for Member {
         self.court.borrow_mut().journal.now = self.link.network().now();
         self.turned = Turned::default();
         let done = self.group_mut().turn(now, effects);
+        self.withheld.leave_out(effects);
         self.note_stage();
         // Deliveries of this turn are of the epoch before any that begins in it.
         let mut events = Vec::new();

@@ -5,10 +5,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use derecho_core::group::Wait;
 use derecho_core::group::council::Entrance;
 use derecho_core::ids::{NodeId, Time};
 use derecho_core::link::Sharing;
-use derecho_core::membership::{Standing, View};
+use derecho_core::membership::{Answer, Standing, View};
 use derecho_sim::{Cluster, Config, NodeIndex, Random};
 
 use crate::account::Account;
@@ -178,6 +179,11 @@ impl World {
         account.hash = self.cluster.trace_hash() ^ court.digest();
         account.journal = court.journal.take();
         account
+    }
+
+    /// Who has found which member to make no progress, and by which answer.
+    pub fn stuck(&self) -> Vec<(NodeId, Wait, Answer)> {
+        self.court.borrow().stuck.clone()
     }
 
     /// Whether a rule was broken.

@@ -384,6 +384,7 @@ impl Member {
                     }
                 }
             }
+            GroupEvent::Stuck { wait, answer } => panic!("a correct member: {wait:?}, {answer:?}"),
             GroupEvent::Direct { from, .. } if self.deaf_to == Some(from) => {}
             GroupEvent::Direct { from, bytes, .. } => {
                 assert!(depot.direct(group, from, &bytes));

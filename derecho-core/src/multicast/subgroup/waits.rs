@@ -18,7 +18,7 @@ use super::epoch::Phase;
 use super::member::Member;
 use super::{Level, Subgroup};
 use crate::ids::Peer;
-use crate::membership::Condition;
+use crate::membership::{Answer, Condition};
 use crate::multicast::acknowledgement::Acknowledged;
 use crate::multicast::order::owed;
 
@@ -118,6 +118,59 @@ impl Subgroup {
                     name(Condition::Room, peer, seen.taken ^ seen.held);
                 }
             }
+        }
+    }
+
+    /// What this member answers to one that awaits it in this epoch for the condition, and has seen it come so far (I-336).
+    pub fn answer(&self, condition: Condition, progress: u64) -> Answer {
+        let own = self.own.as_ref();
+        let has_ended = own.is_none_or(|own| own.closed.is_some());
+        let lacks_room = own.is_some_and(|own| own.sender.wants_place());
+        let known = |is_true: bool| if is_true { Answer::True } else { Answer::Excused };
+        match condition {
+            _ if !self.phase.is_at_work() => Answer::Excused,
+            Condition::Receipt if self.received > progress => Answer::True,
+            Condition::Receipt => Answer::Unseen,
+            Condition::Slot => match own {
+                None => Answer::Excused,
+                Some(own) if has_ended || own.sender.slots() > progress => Answer::True,
+                Some(_) if lacks_room => Answer::Excused,
+                Some(own) if self.wanted_of(own.rank) > own.sender.slots() => Answer::Due,
+                Some(_) => Answer::Unseen,
+            },
+            Condition::End if self.phase == Phase::Closing && !has_ended && !lacks_room => {
+                Answer::Due
+            }
+            Condition::End => known(self.phase == Phase::Complete),
+            _ => Answer::Excused,
+        }
+    }
+
+    /// What this member sees of another one that a third one awaits: it bears witness. `Unseen`: it needs the same, and does
+    /// not see it either.
+    pub fn testify(&mut self, peer: Peer, condition: Condition, progress: u64) -> Answer {
+        let member = self.members.iter().position(|member| member.peer() == Some(peer));
+        let member = member.filter(|member| !self.members[*member].gone);
+        let Some(member) = member.filter(|_| self.phase.is_at_work()) else {
+            return Answer::Excused;
+        };
+        let rank = self.members[member].source;
+        let (is_true, needs) = match (condition, rank) {
+            (Condition::Receipt, _) => {
+                let has_received = self.members[member].has_received(progress.saturating_add(1));
+                (has_received.unwrap_or(false), self.received > progress)
+            }
+            (Condition::Slot, Some(rank)) => {
+                let incoming = &self.sources[rank].incoming;
+                let is_true = incoming.is_ended() || incoming.slots() > progress;
+                (is_true, self.wanted_of(rank) > progress)
+            }
+            _ => (false, false),
+        };
+        match (is_true, needs) {
+            (true, _) => Answer::True,
+            (false, true) => Answer::Unseen,
+            (false, false) => Answer::Excused,
         }
     }
 }

@@ -1,0 +1,130 @@
+//! A member that lives, answers, and makes no progress (I-336): the others go on without it, or the one that does not see
+//! what the others see falls out.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use derecho_core::group::Wait;
+use derecho_core::ids::NodeId;
+use derecho_core::membership::{Answer, Condition, Fate};
+use derecho_lives::{Member, World};
+use derecho_sim::{Config, NodeIndex};
+
+const TOPIC: u64 = 5;
+const SEEDS: u64 = 10;
+/// Limit of the silence of a member in these groups.
+const TIMEOUT: u64 = 2_000_000;
+/// Somebody is found to make no progress within this time: five limits, and a reserve.
+const FOUND_WITHIN: u64 = 8 * TIMEOUT;
+
+/// A group of so many nodes that all read and write one topic, the first of which has written.
+fn world(seed: u64, nodes: usize) -> (World, Vec<NodeIndex>) {
+    let mut world = World::local(Config::adversarial(seed), nodes);
+    assert!(world.settle(), "seed {seed}");
+    let all = world.all();
+    for &node in &all {
+        world.act(node, |member| member.enter(TOPIC, true, true));
+    }
+    assert!(world.settle(), "seed {seed}");
+    write(&mut world, all[0], TIMEOUT);
+    (world, all)
+}
+
+/// Lets a node write for so long.
+fn write(world: &mut World, node: NodeIndex, time: u64) {
+    let end = world.now().after(time);
+    while world.now() < end {
+        world.act(node, |member| member.write(TOPIC));
+        world.run(100_000);
+    }
+}
+
+/// Asserts that these members are left, and deliver what the first of them writes.
+fn assert_left(world: &mut World, left: &[NodeIndex], what: &str) {
+    let before = world.account().deliveries;
+    write(world, left[0], TIMEOUT);
+    world.run(2 * TIMEOUT);
+    let delivered = world.account().deliveries - before;
+    assert!(delivered >= 15 * left.len() as u64, "{what}: {delivered} deliveries");
+    for node in left {
+        let member = world.member(*node);
+        assert_eq!(member.members().len(), left.len(), "{what}");
+        assert!(member.is_settled() && member.waits().next().is_none(), "{what}");
+    }
+}
+
+/// An error of one member, which is told the name of the first one.
+type Error = fn(&mut Member, NodeId);
+
+/// The conditions and answers by which a member was found to make no progress, the second of three being in error.
+fn found(world: &World, nodes: &[NodeIndex]) -> Vec<(Condition, Answer)> {
+    let name = world.member(nodes[1]).id();
+    let stuck = world.stuck().into_iter();
+    let stuck = stuck.map(|(by, Wait { node, condition, .. }, answer)| {
+        assert_eq!(node, name, "{by:?} accuses a correct member: {condition:?}, {answer:?}");
+        (condition, answer)
+    });
+    stuck.collect()
+}
+
+/// After this error of the second of three members, or of the first one, the others go on without the second one.
+fn assert_left_out(errs: usize, error: Error, condition: Condition, answer: Answer) {
+    for seed in 0..SEEDS {
+        let (mut world, nodes) = world(seed, 3);
+        let other = world.member(nodes[1 - errs]).id();
+        world.act(nodes[errs], move |member| error(member, other));
+        write(&mut world, nodes[0], FOUND_WITHIN);
+        let found = found(&world, &nodes);
+        let what = format!("seed {seed}: {found:?}");
+        assert!(found.contains(&(condition, answer)), "{what}");
+        assert_eq!(world.member(nodes[1]).fate(), Some(Fate::Excluded), "{what}");
+        assert_left(&mut world, &[nodes[0], nodes[2]], &what);
+    }
+}
+
+#[test]
+fn sender_whose_slots_nobody_sees_is_left_out() {
+    let error = |member: &mut Member, _| member.withhold_stream(TOPIC, None);
+    assert_left_out(1, error, Condition::Slot, Answer::True);
+}
+
+#[test]
+fn reader_whose_acknowledgements_nobody_sees_is_left_out() {
+    let error = |member: &mut Member, _| member.withhold_lines(TOPIC, None);
+    assert_left_out(1, error, Condition::Receipt, Answer::True);
+}
+
+#[test]
+fn reader_that_does_not_see_what_others_have_received_is_left_out() {
+    let error = |member: &mut Member, second| member.withhold_stream(TOPIC, Some(second));
+    assert_left_out(0, error, Condition::Slot, Answer::Unseen);
+}
+
+/// The first member alone does not see the acknowledgements of the second one: it is the first that falls out.
+#[test]
+fn member_that_alone_does_not_see_what_another_one_has_done_falls_out() {
+    for seed in 0..SEEDS {
+        let (mut world, nodes) = world(seed, 3);
+        let first = world.member(nodes[0]).id();
+        world.act(nodes[1], move |member| member.withhold_lines(TOPIC, Some(first)));
+        write(&mut world, nodes[0], FOUND_WITHIN);
+        let found = found(&world, &nodes);
+        let what = format!("seed {seed}: {found:?}");
+        assert_eq!(found, [(Condition::Receipt, Answer::True)], "{what}");
+        assert_eq!(world.member(nodes[0]).fate(), Some(Fate::Blind), "{what}");
+        assert_left(&mut world, &[nodes[1], nodes[2]], &what);
+    }
+}
+
+/// Of two members each says that the other one errs: the status alone names who is awaited.
+#[test]
+fn nobody_is_left_out_where_nobody_bears_witness() {
+    for seed in 0..SEEDS {
+        let (mut world, nodes) = world(seed, 2);
+        world.act(nodes[1], |member| member.withhold_lines(TOPIC, None));
+        write(&mut world, nodes[0], 2 * FOUND_WITHIN);
+        assert_eq!(world.stuck(), [], "seed {seed}");
+        let second = world.member(nodes[1]).id();
+        let named = |wait: Wait| wait.node == second && wait.condition == Condition::Receipt;
+        assert!(world.member(nodes[0]).waits().any(named), "seed {seed}");
+        assert_eq!(world.member(nodes[0]).members().len(), 2, "seed {seed}");
+    }
+}

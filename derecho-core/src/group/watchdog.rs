@@ -1,0 +1,284 @@
+//! A member that lives, answers, and makes no progress (I-336).
+//!
+//! Owns: the question why a condition of a subgroup does not come true, the answers, and what follows from an answer that
+//! stays the same. Never does: judge a silent member, which the [watch](super::watch) does.
+//!
+//! ```text
+//!   a wait lasts for the limit ──> Why ──> the member that is awaited looks at its own part ──> Because
+//!   the same answer for PATIENCE limits:
+//!     Excused   it waits itself                       nothing: whoever awaits whom it awaits asks that one
+//!     Due       it owes this, and waits for nobody    it is suspected
+//!     True      it has done this                      the other members are asked what they see of it:
+//!     Unseen    it sees nothing that asks for this      one sees that it is true        this node is blind, and falls out
+//!                                                       one needs the same, and lacks it, none sees it    it is suspected
+//! ```
+//! Where two members contradict each other and no third one bears witness, nobody is suspected; the status names who is awaited.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::control::Word;
+use super::{Group, GroupEvent, State, Wait};
+use crate::bytes::{Reader, Wire};
+use crate::ids::{NodeId, Time};
+use crate::membership::{Answer, Condition, Standing};
+
+/// An answer counts that has stayed the same for so many limits.
+const PATIENCE: u64 = 4;
+/// So many times within the limit a member is asked.
+const ASKS: u64 = 4;
+
+/// A question of a member about one for which it waits: to that one, or to a witness.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Question {
+    /// The view of the one who asks.
+    view: u64,
+    /// Who is awaited.
+    about: NodeId,
+    /// The subgroup.
+    key: u64,
+    /// The epoch of it in which the condition is to come true, or which is to begin.
+    epoch: u64,
+    condition: Condition,
+    /// How far the member that is awaited has come, as the one who asks sees it.
+    progress: u64,
+}
+
+impl Wire for Question {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let Question { view, about, key, epoch, condition, progress } = *self;
+        ((view, about), ((key, epoch), (condition as u8, progress))).encode(out);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let ((view, about), ((key, epoch), (condition, progress))) = Wire::decode(from)?;
+        let condition: u8 = condition;
+        let condition = *Condition::ALL.get(usize::from(condition))?;
+        Some(Question { view, about, key, epoch, condition, progress })
+    }
+}
+
+/// A wait that has lasted for the limit.
+struct Case {
+    /// Since when the wait lasts: a later one is another case.
+    since: Time,
+    question: Question,
+    asked: Time,
+    /// The last answer of the member that is awaited, since when it is the same, and when it came last.
+    answer: Option<(Answer, Time, Time)>,
+    /// What the other members have seen of it, and when they said so.
+    witnesses: BTreeMap<NodeId, (Answer, Time)>,
+}
+
+/// The cases of this node.
+pub(super) struct Watchdog {
+    /// Limit of the silence of a member; `None`: nobody is ever suspected.
+    limit: Option<u64>,
+    cases: BTreeMap<Wait, Case>,
+}
+
+impl Watchdog {
+    pub(super) fn new(limit: Option<u64>) -> Watchdog {
+        Watchdog { limit, cases: BTreeMap::new() }
+    }
+}
+
+/// What follows from an answer that has stayed the same.
+enum Verdict {
+    Wait,
+    Suspect,
+    /// This node does not see what others see.
+    Blind,
+}
+
+/// Conditions that no application keeps from coming true.
+fn is_of_protocol(condition: Condition) -> bool {
+    use Condition::{End, Opening, Receipt, Slot, Start};
+    matches!(condition, Start | Opening | Receipt | Slot | End)
+}
+
+impl<S: State> Group<S> {
+    /// Asks the members for which this node has waited for long why that is.
+    pub(super) fn ask_why(&mut self, now: Time) {
+        let Some(limit) = self.watchdog.limit else { return };
+        let lasting = self.waits().filter(|(wait, since)| {
+            wait.key.is_some() && is_of_protocol(wait.condition) && now.since(*since) >= limit
+        });
+        let lasting: BTreeMap<Wait, Time> = lasting.collect();
+        self.watchdog.cases.retain(|wait, case| lasting.get(wait) == Some(&case.since));
+        for (wait, since) in lasting {
+            let Some(question) = self.question(wait) else { continue };
+            let known = self.watchdog.cases.get_mut(&wait).filter(|it| it.question == question);
+            let needs_witnesses = match known {
+                Some(case) if now.since(case.asked) < limit / ASKS => continue,
+                Some(case) => {
+                    case.asked = now;
+                    let is_disputed = |answer| matches!(answer, Answer::True | Answer::Unseen);
+                    let answer = case.answer.filter(|(answer, ..)| is_disputed(*answer));
+                    answer.is_some_and(|(_, since, _)| now.since(since) >= (PATIENCE - 1) * limit)
+                }
+                None => {
+                    let (answer, witnesses) = (None, BTreeMap::new());
+                    let case = Case { since, question, asked: now, answer, witnesses };
+                    self.watchdog.cases.insert(wait, case);
+                    false
+                }
+            };
+            self.tell_soon(wait.node, &Word::Why(question));
+            if needs_witnesses {
+                let members = self.installed.members.iter().map(|member| member.node);
+                let others = members.filter(|node| *node != wait.node && *node != self.node.id());
+                let others: Vec<NodeId> = others.collect();
+                others.into_iter().for_each(|node| self.tell_soon(node, &Word::Why(question)));
+            }
+        }
+    }
+
+    fn question(&self, wait: Wait) -> Option<Question> {
+        let Wait { key, condition, node: about } = wait;
+        let key = key?;
+        let walk = self.walks.get(&key);
+        let epoch = match condition {
+            Condition::Start => self.expected.get(&key).or_else(|| self.next_of(key))?.number,
+            Condition::Opening => walk?.told().number,
+            _ => self.node.epoch(walk?.id()?)?,
+        };
+        let (view, progress) = (self.installed.number, self.progress_of(&wait)?);
+        Some(Question { view, about, key, epoch, condition, progress })
+    }
+
+    /// A member asks why a condition does not come true that this node can make true, or another one.
+    pub(super) fn explain(&mut self, node: NodeId, question: Question) {
+        if self.installed.rank_of(node).is_some() {
+            let answer = match question.about == self.node.id() {
+                true => self.answer(question),
+                false => self.testify(question),
+            };
+            self.tell_soon(node, &Word::Because(question, answer));
+        }
+    }
+
+    /// Whether this node is a member of the view in which somebody asks, and on its way to no other one.
+    fn is_at_work_in(&self, view: u64) -> bool {
+        let agreement = self.council.membership();
+        let is_member = agreement.standing() == Standing::Member && !agreement.is_wedged();
+        is_member && agreement.view().number == view && self.installed.number == view
+    }
+
+    fn answer(&self, question: Question) -> Answer {
+        let Question { view, key, epoch, condition, progress, .. } = question;
+        let is_linked = self.council.unlinked().next().is_none();
+        if !self.is_at_work_in(view) || !self.informed || !is_linked {
+            return Answer::Excused;
+        }
+        let walk = self.walks.get(&key);
+        let told = walk.map_or(0, |walk| walk.told().number);
+        let is_expected = self.expected.get(&key).is_some_and(|it| it.number == epoch);
+        // Whoever waits for a beginning of others cannot be told an epoch.
+        let waits = self.unheard().iter().any(|(awaited, _)| *awaited == key);
+        match condition {
+            Condition::Start => {
+                let me = self.node.id();
+                let heard = self.heard.get(&(key, epoch));
+                let has_told = heard.is_some_and(|it| it.keys().any(|stream| stream.node == me));
+                match told >= epoch || has_told {
+                    true => Answer::True,
+                    // Where its stream goes on after a view change it knows by itself.
+                    false if is_expected => Answer::Due,
+                    false => Answer::Excused,
+                }
+            }
+            Condition::Opening if told >= epoch => Answer::True,
+            Condition::Opening => {
+                let is_known =
+                    is_expected || self.registry.epochs(key).any(|it| it.number == epoch);
+                let is_on_its_way = walk.is_some_and(|walk| !walk.is_settled());
+                match is_known && !waits && !is_on_its_way {
+                    true => Answer::Due,
+                    false => Answer::Excused,
+                }
+            }
+            _ => match self.begun_in(key) {
+                Some((_, begun)) if begun > epoch => Answer::True,
+                Some((id, begun)) if begun == epoch => self.node.answer(id, condition, progress),
+                _ => Answer::Excused,
+            },
+        }
+    }
+
+    /// What this node sees of the member that somebody awaits.
+    fn testify(&mut self, question: Question) -> Answer {
+        let Question { view, about, key, epoch, condition, progress } = question;
+        let peer = self.peers.get(&about).copied().filter(|_| self.is_at_work_in(view));
+        match self.begun_in(key).zip(peer) {
+            Some(((_, begun), _)) if begun > epoch => Answer::True,
+            Some(((id, begun), peer)) if begun == epoch => {
+                self.node.testify(id, peer, condition, progress)
+            }
+            _ => Answer::Excused,
+        }
+    }
+
+    fn begun_in(&self, key: u64) -> Option<(crate::node::SubgroupId, u64)> {
+        let id = self.subgroup(key)?;
+        Some((id, self.node.epoch(id)?))
+    }
+
+    /// A member answers why a condition does not come true, or bears witness.
+    pub(super) fn hear_answer(&mut self, from: NodeId, question: Question, answer: Answer) {
+        let Some(limit) = self.watchdog.limit else { return };
+        let Question { about, key, condition, .. } = question;
+        let (now, wait) = (self.now, Wait { key: Some(key), node: about, condition });
+        let Some(case) = self.watchdog.cases.get_mut(&wait) else { return };
+        if case.question != question {
+            return;
+        }
+        if from != about {
+            case.witnesses.insert(from, (answer, now));
+            return;
+        }
+        let since = match case.answer {
+            Some((before, since, last)) if before == answer && now.since(last) <= limit => since,
+            _ => now,
+        };
+        case.answer = Some((answer, since, now));
+        if now.since(since) < PATIENCE * limit {
+            return;
+        }
+        match self.verdict(wait, limit) {
+            Verdict::Wait => {}
+            Verdict::Suspect => {
+                self.watchdog.cases.remove(&wait);
+                self.events.push_back(GroupEvent::Stuck { wait, answer });
+                self.council.faulty(about, now);
+            }
+            Verdict::Blind => {
+                self.events.push_back(GroupEvent::Stuck { wait, answer });
+                self.council.fall_blind();
+            }
+        }
+    }
+
+    fn verdict(&self, wait: Wait, limit: u64) -> Verdict {
+        let Some(Case { answer, witnesses, .. }) = self.watchdog.cases.get(&wait) else {
+            return Verdict::Wait;
+        };
+        match answer {
+            None | Some((Answer::Excused, ..)) => Verdict::Wait,
+            Some((Answer::Due, ..)) => Verdict::Suspect,
+            Some((disputed, ..)) => {
+                let fresh = witnesses.values().filter(|(_, said)| self.now.since(*said) <= limit);
+                let seen: Vec<Answer> = fresh.map(|(answer, _)| *answer).collect();
+                match (seen.contains(&Answer::True), seen.contains(&Answer::Unseen)) {
+                    (true, _) if *disputed == Answer::True => Verdict::Blind,
+                    (false, true) => Verdict::Suspect,
+                    _ => Verdict::Wait,
+                }
+            }
+        }
+    }
+
+    fn tell_soon(&mut self, node: NodeId, word: &Word) {
+        self.untold.entry(node).or_default().push(word.to_bytes());
+    }
+}
