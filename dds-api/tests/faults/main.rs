@@ -18,4 +18,5 @@ mod coherent_killed;
 mod descriptors;
 mod group_killed;
 mod hoarding;
+mod numb;
 mod scribble;

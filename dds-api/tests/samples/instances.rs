@@ -94,7 +94,7 @@ fn an_instance_is_disposed_and_lives_again() {
 
         // These are two changes: a sample that is taken between them is of a live instance.
         writer.write_dispose(&track(2, 21.0)).unwrap();
-        until("both changes came", || reader.read(.., Timeout::millis(20)).unwrap().count() == 2);
+        until("both changes came", || reader.read(.., Timeout::millis(20)).unwrap().len() == 2);
         let last = take(&reader, 2);
         assert_eq!(
             last.iter().map(told).collect::<Vec<_>>(),
