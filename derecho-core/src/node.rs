@@ -268,6 +268,11 @@ impl Node {
         self.peers.get(&peer).map(|state| state.node)
     }
 
+    /// Whether a peer's memory is seen as it is, or copied.
+    pub fn sharing(&self, peer: Peer) -> Option<Sharing> {
+        self.peers.get(&peer).map(|state| state.sharing)
+    }
+
     /// A region name that was never used.
     pub fn fresh_region(&mut self) -> RegionId {
         self.next_region += 1;

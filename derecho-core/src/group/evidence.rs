@@ -7,12 +7,12 @@ use crate::multicast::Fault;
 
 impl<S: State> Group<S> {
     /// Whether a fault that was found is the peer's. A node without which the group has gone on is counted by no sender any
-    /// more: the memory and the lines that it reads may be in use again. The host is asked after the read, so an
+    /// more, nor is one that is out: the memory and the lines that it reads may be in use again. The host is asked after the read, so an
     /// answer by no means that the sender still counted this node then.
     pub(super) fn is_proven(&self, fault: Fault) -> bool {
         match fault {
             Fault::Entry { .. } | Fault::Overrun | Fault::Acknowledgement { .. } => {
-                !self.is_overtaken()
+                !self.is_out() && !self.is_overtaken()
             }
             Fault::Geometry | Fault::Note => true,
         }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   a wait lasts for the limit ──> Why ──> the member that is awaited looks at its own part ──> Because
-//!   the same answer for PATIENCE limits:
+//!   the same answer for four limits, or for sixteen where memory is copied over a link that may be slow:
 //!     Excused   it waits itself                       nothing: whoever awaits whom it awaits asks that one
 //!     Due       it owes this, and waits for nobody    it is suspected
 //!     True      it has done this                      the other members are asked what they see of it:
@@ -21,10 +21,18 @@ use super::control::Word;
 use super::{Group, GroupEvent, State, Wait};
 use crate::bytes::{Reader, Wire};
 use crate::ids::{NodeId, Time};
+use crate::link::Sharing;
 use crate::membership::{Answer, Condition, Standing};
 
 /// An answer counts that has stayed the same for so many limits.
-const PATIENCE: u64 = 4;
+fn patience(sharing: Sharing) -> u64 {
+    match sharing {
+        Sharing::Shared => 4,
+        // What was sent may wait behind a full memory of what was sent before.
+        Sharing::Copied => 16,
+    }
+}
+
 /// So many times within the limit a member is asked.
 const ASKS: u64 = 4;
 
@@ -108,6 +116,7 @@ impl<S: State> Group<S> {
         self.watchdog.cases.retain(|wait, case| lasting.get(wait) == Some(&case.since));
         for (wait, since) in lasting {
             let Some(question) = self.question(wait) else { continue };
+            let patience = self.patience_with(wait.node);
             let known = self.watchdog.cases.get_mut(&wait).filter(|it| it.question == question);
             let needs_witnesses = match known {
                 Some(case) if now.since(case.asked) < limit / ASKS => continue,
@@ -115,7 +124,7 @@ impl<S: State> Group<S> {
                     case.asked = now;
                     let is_disputed = |answer| matches!(answer, Answer::True | Answer::Unseen);
                     let answer = case.answer.filter(|(answer, ..)| is_disputed(*answer));
-                    answer.is_some_and(|(_, since, _)| now.since(since) >= (PATIENCE - 1) * limit)
+                    answer.is_some_and(|(_, since, _)| now.since(since) >= (patience - 1) * limit)
                 }
                 None => {
                     let (answer, witnesses) = (None, BTreeMap::new());
@@ -242,7 +251,7 @@ impl<S: State> Group<S> {
             _ => now,
         };
         case.answer = Some((answer, since, now));
-        if now.since(since) < PATIENCE * limit {
+        if now.since(since) < self.patience_with(about) * limit {
             return;
         }
         match self.verdict(wait, limit) {
@@ -276,6 +285,12 @@ impl<S: State> Group<S> {
                 }
             }
         }
+    }
+
+    /// So many limits an answer of that member has to stay the same.
+    fn patience_with(&self, node: NodeId) -> u64 {
+        let peer = self.peers.get(&node);
+        patience(peer.and_then(|peer| self.node.sharing(*peer)).unwrap_or(Sharing::Copied))
     }
 
     fn tell_soon(&mut self, node: NodeId, word: &Word) {

@@ -93,6 +93,8 @@ pub struct Member {
     walking: bool,
     suspects: usize,
     withheld: Withheld,
+    /// It has delivered nothing more since it found that the others had gone on without it.
+    is_overtaken: bool,
 }
 
 /// The bytes of a message: who wrote it, where, which one it is, and bytes that follow from that.
@@ -145,6 +147,7 @@ impl Member {
             walking: false,
             suspects: 0,
             withheld: Withheld::default(),
+            is_overtaken: false,
         }
     }
 
@@ -445,8 +448,9 @@ impl Member {
         let epoch = part.epoch;
         while let Some(record) = inbox.take() {
             let bytes = record.bytes().to_vec();
-            // What a member finds that the others have gone on without is not delivered.
-            if self.demands && self.group().is_overtaken() {
+            // What a member finds that the others have gone on without is not delivered, nor is anything after that.
+            self.is_overtaken |= self.demands && self.group().is_overtaken();
+            if self.is_overtaken {
                 return;
             }
             let mut court = self.court.borrow_mut();

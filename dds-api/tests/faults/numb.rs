@@ -1,0 +1,125 @@
+//! A participant that hears and answers, and of whose stores nobody sees any: the others go on without it (I-336).
+
+use std::cell::Cell;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use dds_api::prelude::*;
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+
+use crate::support::{Actor, Mark, Meeting, SOON, listen, role, say, until};
+
+const MEMBER_TIMEOUT: Duration = Duration::from_millis(500);
+/// Five member timeouts, and what a busy machine adds.
+const FOUND_WITHIN: Duration = Duration::from_secs(20);
+
+/// A participant, and its reader and its writer of the topic.
+struct Member {
+    participant: DomainParticipant,
+    reader: DataReader<Mark>,
+    writer: DataWriter<Mark>,
+}
+
+impl Member {
+    fn join(folder: &Path) -> Member {
+        let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(MEMBER_TIMEOUT);
+        let participant = DomainParticipant::with_config(0, config).unwrap();
+        let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
+        let reader = participant.reader(&topic).create().unwrap();
+        let writer = participant.writer(&topic).max_blocking_time(Timeout::millis(20));
+        let writer = writer.create().unwrap();
+        Member { participant, reader, writer }
+    }
+
+    /// The number of the last sample that has come.
+    fn last(&self) -> Option<u64> {
+        let samples = self.reader.take(.., Timeout::millis(2)).unwrap();
+        samples.map(|sample| sample.number).last()
+    }
+}
+
+/// The role of the child process; nothing when the test program is run as such.
+#[test]
+fn act() {
+    let Some((_, folder)) = role() else { return };
+    let member = Member::join(&folder);
+    member.writer.wait_for_readers(3, SOON).unwrap();
+    say("ready");
+    assert_eq!(listen().as_deref(), Some("numb"));
+    keep_stores_private();
+    say("numb");
+    until("it is isolated", || member.participant.is_isolated());
+    say("isolated");
+}
+
+/// Replaces the mappings of this process's shared memory by private ones of the same content: its stores go nowhere.
+fn keep_stores_private() {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let mut count = 0;
+    for line in maps.lines().filter(|line| line.contains("memfd:squall-arena")) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [range, "rw-s", offset, _, inode, ..] = words[..] else { continue };
+        let (start, end) = range.split_once('-').unwrap();
+        let number = |word: &str| usize::from_str_radix(word, 16).unwrap();
+        let (start, end, offset) = (number(start), number(end), number(offset));
+        let is_it = |path: &Path| {
+            std::fs::metadata(path).is_ok_and(|it| it.ino() == inode.parse::<u64>().unwrap())
+        };
+        let descriptors = std::fs::read_dir("/proc/self/fd").unwrap();
+        let path = descriptors.map(|it| it.unwrap().path()).find(|path| is_it(path)).unwrap();
+        let memory = std::fs::File::open(path).unwrap();
+        // SAFETY: the pages stay mapped, with the same content and the same rights.
+        let mapped = unsafe {
+            let flags = MapFlags::PRIVATE | MapFlags::FIXED;
+            let rights = ProtFlags::READ | ProtFlags::WRITE;
+            mmap(start as *mut _, end - start, rights, flags, memory.as_fd(), offset as u64)
+        };
+        assert_eq!(mapped.unwrap() as usize, start);
+        count += 1;
+    }
+    assert!(count > 0, "the process has memory of its own:\n{maps}");
+}
+
+#[test]
+fn participant_whose_stores_nobody_sees_is_left_out() {
+    let meeting = Meeting::new();
+    let folder = meeting.runtime_dir();
+    let (here, there) = (Member::join(&folder), Member::join(&folder));
+    let mut child = Actor::start(module_path!(), "numb", &meeting, 0);
+    assert_eq!(child.hear(), "ready");
+    here.writer.wait_for_readers(3, SOON).unwrap();
+    let number = Cell::new(0);
+    let write = || match here.writer.write(&Mark::new(number.get())) {
+        Ok(()) => number.set(number.get() + 1),
+        Err(DdsError::Timeout(_)) => {}
+        Err(error) => panic!("{error}"),
+    };
+    let last = || {
+        here.last();
+        there.last()
+    };
+    until("samples come", || {
+        write();
+        last().is_some_and(|number| number > 10)
+    });
+    child.tell("numb");
+    assert_eq!(child.hear(), "numb");
+    let begin = Instant::now();
+    while here.participant.view().1 == 3 {
+        write();
+        last();
+        assert!(begin.elapsed() < FOUND_WITHIN, "{}", here.participant.describe());
+    }
+    println!("left out after {:?}", begin.elapsed());
+    assert!(begin.elapsed() >= 4 * MEMBER_TIMEOUT, "it was asked why: {:?}", begin.elapsed());
+    assert_eq!(child.hear(), "isolated");
+    let first = number.get();
+    until("samples come again", || {
+        write();
+        last().is_some_and(|number| number > first)
+    });
+    assert_eq!((here.participant.view().1, there.participant.view().1), (2, 2));
+    child.kill();
+}
