@@ -412,16 +412,22 @@ impl Node {
         AckLine::new(self.acks.clone(), ACKS, line, id.0)
     }
 
-    /// Wants no more of a stream. Records that the application still has stay readable: the
-    /// sender waits for this node until the last of them is dropped.
+    /// Wants no more of a stream, and is not counted among its readers any more. Records that the application still has stay
+    /// readable: the sender uses their memory for nothing else until the last of them is dropped (I-225).
     pub fn unsubscribe(&mut self, id: SubscriptionId) {
-        if let Some(subscription) = self.subscriptions.iter_mut().find(|s| s.id == id) {
-            if let Some(receiver) = &mut subscription.receiver {
-                receiver.close();
-            }
-            subscription.stage = Stage::Draining;
-            self.unsettled = true;
+        let leaves = |s: &&mut Subscription| matches!(s.stage, Stage::Draining | Stage::Detaching);
+        let subscription = self.subscriptions.iter_mut().find(|s| s.id == id);
+        let Some(subscription) = subscription.filter(|s| !leaves(s)) else { return };
+        if let Some(receiver) = &mut subscription.receiver {
+            receiver.close();
         }
+        subscription.stage = Stage::Draining;
+        let Subscription { origin, stream, .. } = *subscription;
+        let own = self.streams.iter_mut().filter(|_| origin == Origin::Own);
+        own.filter(|it| it.region() == stream).for_each(|stream| {
+            stream.dismiss(None, id.0);
+        });
+        self.unsettled = true;
     }
 
     /// Receives nothing more, and makes the memory of peers private where records may refer to it (I-335): the peers are about to go

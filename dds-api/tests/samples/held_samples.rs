@@ -347,3 +347,27 @@ fn samples_of_an_excluded_process_stay_as_they_are_once_it_knows() {
     writer.finish();
     meeting.assert_empty();
 }
+
+/// A reader that is deleted while samples of it are in hand is matched no more, here and elsewhere, and nobody waits for it.
+#[test]
+fn deleted_reader_is_not_matched_whatever_of_it_is_in_hand() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    for readers in [[&here, &here], [&there, &there], [&here, &there]] {
+        let writer = writer_of(&here, "Plain");
+        let [first, second] = readers.map(unordered_reader);
+        writer.wait_for_readers(2, SOON).unwrap();
+        writer.write(&Mark::new(7)).unwrap();
+        let held = [&first, &second].map(|reader| reader.take_next(SOON).unwrap().unwrap());
+        first.delete();
+        until("one reader is matched", || writer.matched_readers() == 1);
+        second.delete();
+        until("no reader is matched", || writer.matched_readers() == 0);
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        // Several times as much as the writer's memory has room for.
+        for number in 0..MANY as u64 {
+            writer.write(&Mark::new(number)).unwrap();
+        }
+        assert!(held.iter().all(|sample| **sample == Mark::new(7)));
+    }
+}

@@ -162,15 +162,15 @@ impl Stream {
         self.sender.tell_audience(staying.map(|member| (member.target, member.place)));
     }
 
-    /// Sends a reader nothing more. It has left when it shows that everything which was posted to
-    /// it has arrived: then no write from this memory to it is under way any more, and the memory
-    /// may be closed, or read by the same node anew.
+    /// Sends a reader nothing more, and counts it no more. It has left when it shows that everything which was posted to
+    /// it has arrived and that it refers to nothing: then no write from this memory to it is under way any more, and the
+    /// memory may be closed, or read by the same node anew.
     ///
     /// `false` if there is no such reader.
-    pub fn dismiss(&mut self, peer: Peer, reader: u64) -> bool {
+    pub fn dismiss(&mut self, peer: Option<Peer>, reader: u64) -> bool {
         let until = self.sender.entries();
         let mut known = false;
-        for member in self.members.iter_mut().filter(|member| member.is(Some(peer), reader)) {
+        for member in self.members.iter_mut().filter(|member| member.is(peer, reader)) {
             member.until.get_or_insert(until);
             known = true;
         }
@@ -285,6 +285,11 @@ impl Stream {
             let known = tether.ack.seen().received;
             match tether.ack.look(|| self.sender.committed(), geometry) {
                 Ok(seen) if self.members[index].until.is_some_and(|entry| seen.taken >= entry) => {
+                    if seen.held != 0 {
+                        held |= seen.held;
+                        index += 1;
+                        continue;
+                    }
                     let member = self.members.swap_remove(index);
                     self.departed.extend(member.peer().map(|peer| (peer, member.reader)));
                     self.changed();

@@ -44,7 +44,7 @@ impl Node {
                     state.attaching.retain(|attach| attach.reader != reader);
                 }
                 let known = self.streams.iter_mut().find(|s| s.region() == stream);
-                if !known.is_some_and(|stream| stream.dismiss(peer, reader)) {
+                if !known.is_some_and(|stream| stream.dismiss(Some(peer), reader)) {
                     effects.note(peer, Note::Detached { reader }.encode());
                 }
                 self.unsettled = true;

@@ -172,8 +172,8 @@ impl Node {
         1
     }
 
-    /// Nothing of the stream is referred to any more: tells the sender. The line is used for
-    /// another stream only when the sender has answered, for until then it may still look at it.
+    /// Nothing of the stream is wanted any more: tells the sender. The line is used for another stream only when the sender
+    /// has answered, for until then it looks at it: for what has arrived, and for what records refer to (I-225).
     pub(super) fn detach(&mut self, index: usize, effects: &mut Effects) {
         let Subscription { id, origin, stream, ref receiver, .. } = self.subscriptions[index];
         let reader = id.0;
@@ -184,7 +184,7 @@ impl Node {
             }
             Origin::Peer(peer) => {
                 effects.note(peer, Note::Detach { reader, stream }.encode());
-                // It still receives, and drops, what the sender has posted to it.
+                // It still receives, and drops, what the sender has posted to it, and gives back what records refer to.
                 self.subscriptions[index].stage = Stage::Detaching;
             }
             Origin::Own => {

@@ -21,9 +21,11 @@ pub(super) enum Stage {
     Receiving,
     /// The stream ends at this entry.
     Ending(u64),
-    /// Nothing is wanted any more; the sender still waits for what this node refers to.
+    /// Nothing is wanted any more. The sender is told as soon as it has answered; one that is this node itself waits for
+    /// what records refer to.
     Draining,
-    /// The sender was told, and has not yet said that it looks at this node's line no more.
+    /// The sender was told. It waits for what records of this node refer to, and has not yet said that it looks at this
+    /// node's line no more.
     Detaching,
 }
 
@@ -80,8 +82,9 @@ impl Subscription {
         0
     }
 
-    /// Whether the sender may still have something to wait for, or this node something to hear.
+    /// Whether the sender is still to answer, or is this node itself and waits for what records refer to.
     pub(super) fn is_occupied(&self) -> bool {
-        self.is_unanswered() || self.receiver.as_ref().is_some_and(Reception::is_held)
+        let is_held = || self.receiver.as_ref().is_some_and(Reception::is_held);
+        self.is_unanswered() || self.origin == Origin::Own && is_held()
     }
 }
