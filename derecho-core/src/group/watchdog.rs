@@ -8,14 +8,15 @@
 //!   the same answer for four limits, or for sixteen where memory is copied over a link that may be slow:
 //!     Excused   it waits itself                       nothing: whoever awaits whom it awaits asks that one
 //!     Due       it owes this, and waits for nobody    it is suspected
-//!     True      it has done this                      the other members are asked what they see of it:
-//!     Unseen    it sees nothing that asks for this      one sees that it is true        this node is blind, and falls out
-//!                                                       one needs the same, and lacks it, none sees it    it is suspected
+//!     True      it has done this                      the other members are asked what they see of it: if more of them
+//!     Unseen    it sees nothing that asks for this    need the same and lack it than see it, it is suspected. If more see
+//!                                                     it, and it says True, this node is blind, and falls out
 //! ```
-//! Where two members contradict each other and no third one bears witness, nobody is suspected; the status names who is awaited.
+//! Where two members contradict each other and no other one bears witness, nobody is suspected; the status names who is awaited.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use super::control::Word;
 use super::{Group, GroupEvent, State, Wait};
@@ -74,8 +75,8 @@ struct Case {
     asked: Time,
     /// The last answer of the member that is awaited, since when it is the same, and when it came last.
     answer: Option<(Answer, Time, Time)>,
-    /// What the other members have seen of it, and when they said so.
-    witnesses: BTreeMap<NodeId, (Answer, Time)>,
+    /// What the other members have seen of it, and when they said so; `None`: they have not been asked.
+    witnesses: Option<BTreeMap<NodeId, (Answer, Time)>>,
 }
 
 /// The cases of this node.
@@ -99,7 +100,7 @@ enum Verdict {
     Blind,
 }
 
-/// Conditions that no application keeps from coming true.
+/// Conditions that the protocol makes true by itself. What applications have to give back (Room) is none of them.
 fn is_of_protocol(condition: Condition) -> bool {
     use Condition::{End, Opening, Receipt, Slot, Start};
     matches!(condition, Start | Opening | Receipt | Slot | End)
@@ -127,14 +128,16 @@ impl<S: State> Group<S> {
                     answer.is_some_and(|(_, since, _)| now.since(since) >= (patience - 1) * limit)
                 }
                 None => {
-                    let (answer, witnesses) = (None, BTreeMap::new());
-                    let case = Case { since, question, asked: now, answer, witnesses };
+                    let case = Case { since, question, asked: now, answer: None, witnesses: None };
                     self.watchdog.cases.insert(wait, case);
                     false
                 }
             };
             self.tell_soon(wait.node, &Word::Why(question));
             if needs_witnesses {
+                if let Some(case) = self.watchdog.cases.get_mut(&wait) {
+                    case.witnesses.get_or_insert_default();
+                }
                 let members = self.installed.members.iter().map(|member| member.node);
                 let others = members.filter(|node| *node != wait.node && *node != self.node.id());
                 let others: Vec<NodeId> = others.collect();
@@ -236,6 +239,9 @@ impl<S: State> Group<S> {
     /// A member answers why a condition does not come true, or bears witness.
     pub(super) fn hear_answer(&mut self, from: NodeId, question: Question, answer: Answer) {
         let Some(limit) = self.watchdog.limit else { return };
+        if self.standing() != Standing::Member || self.installed.rank_of(from).is_none() {
+            return;
+        }
         let Question { about, key, condition, .. } = question;
         let (now, wait) = (self.now, Wait { key: Some(key), node: about, condition });
         let Some(case) = self.watchdog.cases.get_mut(&wait) else { return };
@@ -243,7 +249,9 @@ impl<S: State> Group<S> {
             return;
         }
         if from != about {
-            case.witnesses.insert(from, (answer, now));
+            case.witnesses.iter_mut().for_each(|seen| {
+                seen.insert(from, (answer, now));
+            });
             return;
         }
         let since = match case.answer {
@@ -254,17 +262,15 @@ impl<S: State> Group<S> {
         if now.since(since) < self.patience_with(about) * limit {
             return;
         }
-        match self.verdict(wait, limit) {
-            Verdict::Wait => {}
-            Verdict::Suspect => {
-                self.watchdog.cases.remove(&wait);
-                self.events.push_back(GroupEvent::Stuck { wait, answer });
-                self.council.faulty(about, now);
-            }
-            Verdict::Blind => {
-                self.events.push_back(GroupEvent::Stuck { wait, answer });
-                self.council.fall_blind();
-            }
+        let verdict = self.verdict(wait, limit);
+        if matches!(verdict, Verdict::Wait) {
+            return;
+        }
+        self.watchdog.cases.remove(&wait);
+        self.events.push_back(GroupEvent::Stuck { wait, answer });
+        match verdict {
+            Verdict::Blind => self.council.fall_blind(),
+            _ => self.council.faulty(about, now),
         }
     }
 
@@ -276,11 +282,14 @@ impl<S: State> Group<S> {
             None | Some((Answer::Excused, ..)) => Verdict::Wait,
             Some((Answer::Due, ..)) => Verdict::Suspect,
             Some((disputed, ..)) => {
-                let fresh = witnesses.values().filter(|(_, said)| self.now.since(*said) <= limit);
-                let seen: Vec<Answer> = fresh.map(|(answer, _)| *answer).collect();
-                match (seen.contains(&Answer::True), seen.contains(&Answer::Unseen)) {
-                    (true, _) if *disputed == Answer::True => Verdict::Blind,
-                    (false, true) => Verdict::Suspect,
+                let witnesses = witnesses.iter().flat_map(BTreeMap::values);
+                let fresh = witnesses.filter(|(_, said)| self.now.since(*said) <= limit);
+                let fresh: Vec<Answer> = fresh.map(|(answer, _)| *answer).collect();
+                let count = |what| fresh.iter().filter(|answer| **answer == what).count();
+                let (see, lack) = (count(Answer::True), count(Answer::Unseen));
+                match see.cmp(&lack) {
+                    Ordering::Less => Verdict::Suspect,
+                    Ordering::Greater if *disputed == Answer::True => Verdict::Blind,
                     _ => Verdict::Wait,
                 }
             }

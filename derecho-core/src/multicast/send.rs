@@ -255,6 +255,14 @@ impl Sender {
         self.wants_place
     }
 
+    /// Whether a null or an end cannot be committed, or would not be seen, before others have done something: readers that give
+    /// places back, or a thread of this node that is in the midst of a commit.
+    pub fn is_hindered(&self) -> bool {
+        self.wants_place
+            || self.runs.len() + self.new_runs >= self.memory.null_places()
+            || !self.is_taken_in()
+    }
+
     /// Commits a null run of so many slots, if there is a place for it.
     pub fn fill_up_with(&mut self, slots: u64) -> bool {
         // Whoever asks is told; what the null predicate wanted it still wants.

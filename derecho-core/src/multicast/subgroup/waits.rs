@@ -125,7 +125,7 @@ impl Subgroup {
     pub fn answer(&self, condition: Condition, progress: u64) -> Answer {
         let own = self.own.as_ref();
         let has_ended = own.is_none_or(|own| own.closed.is_some());
-        let lacks_room = own.is_some_and(|own| own.sender.wants_place());
+        let is_hindered = own.is_some_and(|own| own.sender.is_hindered());
         let known = |is_true: bool| if is_true { Answer::True } else { Answer::Excused };
         match condition {
             _ if !self.phase.is_at_work() => Answer::Excused,
@@ -133,12 +133,13 @@ impl Subgroup {
             Condition::Receipt => Answer::Unseen,
             Condition::Slot => match own {
                 None => Answer::Excused,
-                Some(own) if has_ended || own.sender.slots() > progress => Answer::True,
-                Some(_) if lacks_room => Answer::Excused,
+                Some(own) if own.sender.slots() > progress => Answer::True,
+                Some(_) if is_hindered => Answer::Excused,
+                Some(_) if has_ended => Answer::True,
                 Some(own) if self.wanted_of(own.rank) > own.sender.slots() => Answer::Due,
                 Some(_) => Answer::Unseen,
             },
-            Condition::End if self.phase == Phase::Closing && !has_ended && !lacks_room => {
+            Condition::End if self.phase == Phase::Closing && !has_ended && !is_hindered => {
                 Answer::Due
             }
             Condition::End => known(self.phase == Phase::Complete),
