@@ -56,7 +56,7 @@ use crate::machine::{Effects, Machine};
 use crate::membership::{Answer, Fate, Membership, Standing, View};
 use crate::multicast::ablation::Ablation;
 use crate::multicast::stream::Beginning;
-use crate::node::{Node, NodeEvent, SubgroupId};
+use crate::node::{self, Node, NodeEvent, SubgroupId};
 use crate::storage::journal::Journal;
 
 pub use awaited::Wait;
@@ -213,6 +213,8 @@ pub struct Group<S: State> {
     held: BTreeMap<NodeId, Held>,
     /// Epochs that a view has brought, and that could not be told yet.
     expected: BTreeMap<u64, Epoch>,
+    /// Epochs of subgroups that this node has not joined yet, in which it was to be a member and which views have ended.
+    passed: BTreeMap<u64, Vec<node::Epoch>>,
     events: VecDeque<GroupEvent>,
     /// Something has changed that a subgroup may wait for.
     unsettled: bool,
@@ -262,6 +264,7 @@ impl<S: State> Group<S> {
             ahead: BTreeMap::new(),
             held: BTreeMap::new(),
             expected: BTreeMap::new(),
+            passed: BTreeMap::new(),
             events: VecDeque::new(),
             unsettled: false,
             owing: BTreeSet::new(),

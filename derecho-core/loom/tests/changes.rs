@@ -180,7 +180,7 @@ fn member(stream: &Stream) -> (Subgroup, std::sync::Arc<AtomicU64>) {
     let terms = Terms { level: Level::Atomic, ablation: Ablation::default() };
     let waker: derecho_core::link::Waker = std::sync::Arc::new(|| {});
     let members = vec![founder(false), founder(true)];
-    let opening = Opening { epoch: 0, name: 1, members, memory: None };
+    let opening = Opening { epoch: 0, name: 1, members, memory: None, passed: Vec::new() };
     let mut subgroup = Subgroup::new(terms, opening, lines, &waker).unwrap();
     let noticed = std::sync::Arc::new(AtomicU64::new(0));
     subgroup.notice_in(&noticed, 7);

@@ -28,7 +28,7 @@ fn opening(epoch: u64, memory: &SenderMemory, lines: &OwnRegion) -> Opening {
         lines: lines.replica(),
     };
     let memory = Some((memory.clone(), stream));
-    Opening { epoch, name: 100 + epoch, members: vec![own], memory }
+    Opening { epoch, name: 100 + epoch, members: vec![own], memory, passed: Vec::new() }
 }
 
 fn commit(memory: &SenderMemory) {

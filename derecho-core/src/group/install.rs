@@ -37,7 +37,7 @@ impl<S: State> Group<S> {
     pub(super) fn install(&mut self, decision: &Decision<Progress>, effects: &mut Effects) {
         let Decision { next, cut } = decision;
         let early = planted(Fault::SnapshotEarly).then(|| self.snapshot());
-        self.pass_over_expected();
+        self.pass_over_untold(next);
         self.forget_walk_debts();
         self.finish_at(CONTROL, cut);
         self.attend_control();
@@ -55,6 +55,8 @@ impl<S: State> Group<S> {
         gone.for_each(|node| {
             if let Some(&peer) = self.peers.get(&node) {
                 self.node.put_out(peer);
+                let passed = self.passed.values_mut().flatten();
+                passed.for_each(|epoch| epoch.leave_out(peer));
             }
             self.state.forget(node);
             self.book.forget(node);
@@ -86,6 +88,8 @@ impl<S: State> Group<S> {
                 keys.filter_map(|key| Some((key, self.registry.epochs(key).last()?.clone()))),
             );
         }
+        self.passed
+            .retain(|key, _| epochs.get(key).is_some_and(|it| it.layout.seat_of(me).is_some()));
         self.begin_view(epochs, cut, effects);
         if sponsor == Some(me) {
             let state = early.unwrap_or_else(|| self.snapshot());
@@ -107,16 +111,25 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// Passes over the epochs of the view before that no subgroup of this node could be told.
-    fn pass_over_expected(&mut self) {
+    /// Passes over the epochs that no subgroup of this node could be told: others may have begun them.
+    fn pass_over_untold(&mut self, next: &View) {
+        let mut untold: Vec<(u64, Epoch)> =
+            core::mem::take(&mut self.expected).into_iter().collect();
+        for key in self.registry.keys().filter(|_| self.informed) {
+            let told = self.walks.get(&key).map(|walk| walk.told().number);
+            let epochs = self.registry.epochs(key).filter(|it| told.is_none_or(|n| it.number > n));
+            let is_new = |epoch: &&Epoch| untold.iter().all(|(_, it)| it.name != epoch.name);
+            let epochs: Vec<Epoch> = epochs.filter(is_new).cloned().collect();
+            untold.extend(epochs.into_iter().map(|epoch| (key, epoch)));
+        }
         let me = self.node.id();
-        let rank = self.installed.rank_of(me);
-        let slot = rank.map(|rank| usize::from(self.installed.member(rank).slot));
-        for (key, epoch) in core::mem::take(&mut self.expected) {
-            let id = self.walks.get(&key).and_then(Walk::id);
-            let Some((id, slot)) = id.zip(slot) else { continue };
-            if epoch.layout.seat_of(me).is_some() {
-                self.node.pass_over_untold(id, (epoch.number, epoch.name), slot);
+        for (key, epoch) in untold {
+            let sends = epoch.layout.seat_of(me).is_some_and(|seat| seat.sends.is_some());
+            let epoch = self.known_of(&epoch, next);
+            match self.walks.get(&key).and_then(Walk::id) {
+                Some(id) => self.node.pass_over_untold(id, epoch),
+                None if sends => self.passed.entry(key).or_default().push(epoch),
+                None => {}
             }
         }
     }

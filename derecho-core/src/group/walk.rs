@@ -18,6 +18,7 @@ use super::{CONTROL, Group, GroupEvent, State};
 use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, RegionId};
 use crate::machine::Effects;
+use crate::membership::View;
 use crate::multicast::ablation::Ablation;
 use crate::multicast::stream::Beginning;
 use crate::multicast::subgroup::epoch::Phase;
@@ -211,6 +212,9 @@ impl<S: State> Group<S> {
         let told = id.is_some();
         if let Some(id) = id {
             self.keys.insert(id, key);
+            for passed in self.passed.remove(&key).into_iter().flatten() {
+                self.node.pass_over_untold(id, passed);
+            }
             let lines = seat.lines;
             let (id, begun, left_behind) = (Some(id), false, false);
             let (last_begun, owes) = (None, None);
@@ -255,6 +259,22 @@ impl<S: State> Group<S> {
         }
         // Epochs of different subgroups have lines of their own; of one subgroup they have other names.
         Some(node::Epoch { number: epoch.number, name: epoch.name, seats })
+    }
+
+    /// An epoch with those members that this node has met and that stay in the next view. Where the streams begin is left open.
+    pub(super) fn known_of(&self, epoch: &Epoch, next: &View) -> node::Epoch {
+        let me = self.node.id();
+        let stays = |seat: &&super::registry::Seat| next.rank_of(seat.node).is_some();
+        let seats = epoch.layout.seats.iter().filter(stays).filter_map(|seat| {
+            let origin = match seat.node == me {
+                true => Origin::Own,
+                false => Origin::Peer(*self.peers.get(&seat.node)?),
+            };
+            let slot = usize::from(self.view().member(self.view().rank_of(seat.node)?).slot);
+            let member = self.membership(origin, seat.reads, seat.sends, seat.lines);
+            Some(Seat { slot, member, start: None })
+        });
+        node::Epoch { number: epoch.number, name: epoch.name, seats: seats.collect() }
     }
 
     /// Senders that have not said yet where an epoch begins in their streams which this node cannot be told before, by

@@ -116,6 +116,12 @@ impl Geometry {
         ENTRIES + (index & (self.entries() - 1)) as usize * ENTRY_WORDS
     }
 
+    /// The bytes of the ring of entries, in the region.
+    pub fn ring_bytes(self) -> Range<usize> {
+        let word = size_of::<u64>();
+        ENTRIES * word..(ENTRIES + self.entries() as usize * ENTRY_WORDS) * word
+    }
+
     /// The bytes of a chunk, in the region.
     pub fn chunk_bytes(self, chunk: usize) -> Range<usize> {
         let first = self.first_byte + chunk * self.chunk_grains * GRAIN;

@@ -282,7 +282,7 @@ impl Incoming {
     }
 
     /// Makes the chunks private that records may refer to (I-335): those to which readers refer, and those of the entries that were
-    /// received and not taken. Nothing more may be received.
+    /// received and not taken; these entries as well, for a leaver takes them at the cut. Nothing more may be received.
     pub(super) fn privatize(&mut self, effects: &mut Effects) {
         self.count();
         let geometry = self.source.geometry();
@@ -292,6 +292,9 @@ impl Incoming {
             if let Found::Entry(Entry::Message(extent)) = found {
                 chunks |= 1 << extent.chunk(geometry);
             }
+        }
+        if self.taken < self.entries {
+            effects.privatize(self.source.replica().clone(), geometry.ring_bytes());
         }
         self.source.privatize(chunks, effects);
     }

@@ -68,6 +68,11 @@ impl Epoch {
         Successor { epoch: self.number, name: self.name, senders }
     }
 
+    /// Forgets that a peer is a member of it.
+    pub(crate) fn leave_out(&mut self, peer: Peer) {
+        self.seats.retain(|seat| seat.member.origin != Origin::Peer(peer));
+    }
+
     /// What this node sends.
     pub(super) fn stream(&self) -> Option<RegionId> {
         self.own().and_then(|own| own.member.sends)
@@ -206,11 +211,9 @@ impl Node {
         if founded.subgroup.phase() == Phase::Finished {
             // It has received nothing of the epoch that it was about to begin.
             if let Some(Next { epoch, .. }) = founded.next.take() {
-                let own = epoch.own();
-                if let Some(own) = own {
-                    founded.subgroup.expect_partings_in(epoch.number, epoch.name, own.slot);
-                }
-                founded.subgroup.pass_over(own.is_some_and(|own| own.member.reads));
+                let reads = epoch.own().is_some_and(|own| own.member.reads);
+                founded.note_passed(epoch);
+                founded.subgroup.pass_over(reads);
             }
             return true;
         }
@@ -223,8 +226,9 @@ impl Node {
             reach.map(|reach| of(origin_of(reach.peer), reach.stream, reach.start)).collect();
         let finished =
             founded.subgroup.finish(&ends, &mut |peer, fault| faults.push((peer, fault)));
-        if finished {
-            founded.next = None;
+        if finished && let Some(Next { epoch, .. }) = founded.next.take() {
+            // Others may have begun it.
+            founded.note_passed(epoch);
         }
         for (peer, fault) in faults {
             self.faulty(peer, fault);
@@ -241,11 +245,13 @@ impl Node {
         }
     }
 
-    /// Passes over an epoch that this node could not be told before a view change took its place, in which it was to have
-    /// this line slot: its leavers may have been told (I-260).
-    pub fn pass_over_untold(&mut self, id: SubgroupId, (number, name): (u64, u64), slot: usize) {
-        if let Some(subgroup) = self.subgroup_mut(id) {
-            subgroup.expect_partings_in(number, name, slot);
+    /// Passes over an epoch that this node could not be told before a view change took its place: its leavers may have been
+    /// told (I-260).
+    pub fn pass_over_untold(&mut self, id: SubgroupId, epoch: Epoch) {
+        if let Some(pending) = self.pending_mut(id) {
+            pending.note_passed(epoch);
+        } else if let Some(founded) = self.founded_mut(id) {
+            founded.note_passed(epoch);
         }
     }
 
@@ -397,7 +403,7 @@ impl Node {
         let sends = next.epoch.stream();
         let goes_on = sends.is_some() && sends == founded.subgroup.region();
         let memory = if goes_on { founded.subgroup.memory() } else { next.memory.as_ref() };
-        self.opening(&next.epoch, memory, founded.subgroup.lines())
+        self.opening(&next.epoch, memory, founded.subgroup.lines(), &founded.passed)
     }
 
     fn go_on(&mut self, index: usize, opening: Opening) -> bool {

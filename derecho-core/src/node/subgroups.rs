@@ -18,7 +18,7 @@ use crate::multicast::claim::SenderMemory;
 use crate::multicast::geometry::Geometry;
 use crate::multicast::inbox::Inbox;
 use crate::multicast::send::introduce;
-use crate::multicast::subgroup::epoch::Opening;
+use crate::multicast::subgroup::epoch::{Opening, Passed};
 use crate::multicast::subgroup::{Founder, OwnLines, Sends, Subgroup, Terms, Upcall};
 
 /// Names a subgroup of this node.
@@ -66,6 +66,8 @@ pub(super) struct Pending {
     terms: Terms,
     epoch: Epoch,
     share: Share,
+    /// Epochs in which it was to send, and that have ended before it began them.
+    passed: Vec<Epoch>,
     /// It was told to stop before it has begun.
     pub(super) wedged: bool,
 }
@@ -78,6 +80,11 @@ impl Pending {
     pub(super) fn epoch(&self) -> &Epoch {
         &self.epoch
     }
+
+    /// An epoch has ended before this node began it.
+    pub(super) fn note_passed(&mut self, epoch: Epoch) {
+        self.passed.extend(Some(epoch).filter(|epoch| epoch.stream().is_some()));
+    }
 }
 
 /// A subgroup at work.
@@ -87,6 +94,8 @@ pub(super) struct Founded {
     pub(super) rest: Rest,
     /// What it is to go on with.
     pub(super) next: Option<Next>,
+    /// Epochs in which this node was to send, and that have ended before it began them.
+    pub(super) passed: Vec<Epoch>,
     readers: usize,
     gathered: bool,
     stalled: bool,
@@ -110,12 +119,23 @@ impl Founded {
 
     fn new(id: SubgroupId, subgroup: Subgroup) -> Founded {
         let rest = Rest::new(subgroup.senders());
-        Founded { id, subgroup, rest, next: None, readers: 0, gathered: false, stalled: false }
+        let (next, passed) = (None, Vec::new());
+        Founded { id, subgroup, rest, next, passed, readers: 0, gathered: false, stalled: false }
+    }
+
+    /// An epoch that this node was told, or was to be told, has ended before it began here: its leavers may have been told
+    /// (I-260).
+    pub(super) fn note_passed(&mut self, epoch: Epoch) {
+        if let Some(own) = epoch.own() {
+            self.subgroup.expect_partings_in(epoch.number, epoch.name, own.slot);
+        }
+        self.passed.extend(Some(epoch).filter(|epoch| epoch.stream().is_some()));
     }
 
     /// Another epoch has begun.
     pub(super) fn begin_again(&mut self) {
         (self.readers, self.gathered, self.stalled) = (0, false, false);
+        self.passed.clear();
         self.rest.begin_again(self.subgroup.senders());
     }
 }
@@ -152,7 +172,7 @@ impl Node {
         }
         self.introduce_to_all(own.member.sends, effects);
         self.next_subgroup += 1;
-        self.pending.push(Pending { id, terms, epoch, share, wedged: false });
+        self.pending.push(Pending { id, terms, epoch, share, passed: Vec::new(), wedged: false });
         self.unsettled = true;
         Some(id)
     }
@@ -211,7 +231,9 @@ impl Node {
             return false;
         }
         pending.share.memory = memory.filter(|_| sends.is_some());
-        (pending.epoch, pending.wedged) = (epoch, false);
+        let before = core::mem::replace(&mut pending.epoch, epoch);
+        pending.note_passed(before);
+        pending.wedged = false;
         self.introduce_to_all(sends, effects);
         self.unsettled = true;
         true
@@ -331,8 +353,8 @@ impl Node {
 
     /// The subgroup that is pending, if its members have shown what has to be known of them.
     fn open(&self, pending: &Pending) -> Option<Subgroup> {
-        let Pending { terms, epoch, share, .. } = pending;
-        let opening = self.opening(epoch, share.memory.as_ref(), &share.lines)?;
+        let Pending { terms, epoch, share, passed, .. } = pending;
+        let opening = self.opening(epoch, share.memory.as_ref(), &share.lines, passed)?;
         let lines = OwnLines { region: share.lines.clone(), id: epoch.own()?.member.lines };
         Subgroup::new(*terms, opening, lines, &self.waker)
     }
@@ -344,6 +366,7 @@ impl Node {
         epoch: &Epoch,
         memory: Option<&SenderMemory>,
         lines: &OwnRegion,
+        passed: &[Epoch],
     ) -> Option<Opening> {
         let own_stream = epoch.stream();
         let mut members = Vec::new();
@@ -367,7 +390,28 @@ impl Node {
             });
         }
         let memory = memory.cloned().zip(own_stream);
-        Some(Opening { epoch: epoch.number, name: epoch.name, members, memory })
+        let passed = passed.iter().filter_map(|epoch| self.passed(epoch)).collect();
+        Some(Opening { epoch: epoch.number, name: epoch.name, members, memory, passed })
+    }
+
+    /// What a sender has to know of an epoch that it has passed over.
+    fn passed(&self, epoch: &Epoch) -> Option<Passed> {
+        let (own, stream) = (epoch.own()?, epoch.stream()?);
+        let member = |seat: &Seat| {
+            let Origin::Peer(peer) = seat.member.origin else { return None };
+            let state = self.peers.get(&peer).filter(|state| !state.faulty && !state.shut_out)?;
+            Some(Founder {
+                target: Some(Target { peer, sharing: state.sharing }),
+                place: state.place,
+                slot: seat.slot,
+                reads: seat.member.reads,
+                sends: None,
+                ready: false,
+                lines: state.replicas.get(&seat.member.lines)?.clone(),
+            })
+        };
+        let members = epoch.seats.iter().filter_map(member).collect();
+        Some(Passed { epoch: epoch.number, name: epoch.name, slot: own.slot, stream, members })
     }
 
     /// A peer as a member of an epoch, if it has shown all that has to be known of it.
@@ -431,8 +475,12 @@ impl Node {
     /// in the epochs that begin from now on (I-260).
     pub fn put_out(&mut self, peer: Peer) {
         for number in 0..self.subgroups.len() {
-            self.told(number).subgroup.put_out(peer);
+            let founded = self.told(number);
+            founded.subgroup.put_out(peer);
+            founded.passed.iter_mut().for_each(|epoch| epoch.leave_out(peer));
         }
+        let pending = self.pending.iter_mut().flat_map(|pending| &mut pending.passed);
+        pending.for_each(|epoch| epoch.leave_out(peer));
     }
 
     pub(super) fn lose(&mut self, peer: Peer) {

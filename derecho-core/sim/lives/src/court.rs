@@ -15,7 +15,7 @@
 //! | views | of a number there is one view, and one layout of an epoch; members install them in order |
 //! | partition | a networked view is decided by a primary partition of the one before |
 //! | isolation | who is out delivers nothing, and of what it writes then nobody delivers anything |
-//! | progress | nobody finds that a member lives and makes no progress |
+//! | progress | nobody finds that a member lives and makes no progress, but where links are late with what they copy |
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,6 +84,8 @@ pub(crate) struct Court {
     pub(crate) violations: Vec<String>,
     /// Who has found which member to make no progress, and by which answer.
     pub(crate) stuck: Vec<(NodeId, Wait, Answer)>,
+    /// Links may be late by any time with what they copy, so whoever does not get it may be left out (I-336).
+    pub(crate) has_late_links: bool,
     digest: u64,
 }
 

@@ -449,7 +449,9 @@ impl Member {
         while let Some(record) = inbox.take() {
             let bytes = record.bytes().to_vec();
             // What a member finds that the others have gone on without is not delivered, nor is anything after that.
-            self.is_overtaken |= self.demands && self.group().is_overtaken();
+            // Of one that leaves in order this model keeps no memory private (I-335).
+            self.is_overtaken |=
+                self.demands && self.link.arbiter().is_some_and(|host| !host.is_member());
             if self.is_overtaken {
                 return;
             }
@@ -537,7 +539,9 @@ impl Member {
                     (court.journal.name_of(self.me), court.journal.name_of(wait.node));
                 let what = format!("{name} finds that {about} {}: {answer:?}", wait.condition);
                 court.stuck.push((self.me, wait, answer));
-                court.charge("progress", &what);
+                if !court.has_late_links {
+                    court.charge("progress", &what);
+                }
             }
             GroupEvent::Changed if self.out.is_some() => {
                 let mut court = self.court.borrow_mut();

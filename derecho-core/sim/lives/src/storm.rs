@@ -147,6 +147,8 @@ impl World {
     /// These faults may happen.
     pub(crate) fn prepare(&mut self, faults: Faults, wild: bool) {
         self.storm.faults = Some(faults);
+        let is_late = faults.has(Fault::SlowLink) || faults.has(Fault::Delay);
+        self.court.borrow_mut().has_late_links = is_late && self.kind != Kind::Shared;
         self.storm.mild = !wild && self.kind == Kind::Network;
         self.asks_host = self.random.one_in(2);
     }

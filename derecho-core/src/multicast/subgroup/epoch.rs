@@ -38,6 +38,24 @@ pub struct Opening {
     pub members: Vec<Founder>,
     /// What this node sends from, if it begins to.
     pub memory: Option<(SenderMemory, RegionId)>,
+    /// Epochs that this node was to send in and has passed over, oldest first.
+    pub passed: Vec<Passed>,
+}
+
+/// An epoch that ended before this node had begun it. Other members may have begun it, and may refer to what this node had
+/// committed by then (I-260).
+#[derive(Clone, Debug)]
+pub struct Passed {
+    /// Its number.
+    pub epoch: u64,
+    /// What it is called.
+    pub name: u64,
+    /// This node's line slot in it.
+    pub slot: usize,
+    /// The stream that this node was to send in it.
+    pub stream: RegionId,
+    /// Its other members.
+    pub members: Vec<Founder>,
 }
 
 /// Where a member is in an epoch.
@@ -197,7 +215,7 @@ impl Subgroup {
     }
 
     pub(super) fn begin(&mut self, opening: Opening) -> bool {
-        let Opening { epoch, name, members: founders, memory } = opening;
+        let Opening { epoch, name, members: founders, memory, passed } = opening;
         let Some(me) = founders.iter().position(|founder| founder.target.is_none()) else {
             return false;
         };
@@ -250,6 +268,7 @@ impl Subgroup {
             }
         }
         self.keep_former(before, &members, (unfinished, goes_on), bank);
+        self.keep_for_passed(&passed, &members, bank);
         self.members = members;
         (self.epoch, self.mark, self.me) = (epoch, epoch_mark(name), me);
         (self.received, self.next) = (0, Position::default());
@@ -308,6 +327,36 @@ impl Subgroup {
         }
         if !goes_on {
             self.former.iter_mut().for_each(|former| former.member.begin_stream(false));
+        }
+    }
+
+    /// Members of epochs that this node has passed over, and that go on without them: this node has not met them there.
+    fn keep_for_passed(&mut self, passed: &[Passed], members: &[Member], bank: Bank) {
+        let Some(own) = &self.own else { return };
+        let of_own = passed.iter().filter(|it| it.stream == own.sender.region());
+        let banks = of_own.clone().map(|it| Bank::new(it.epoch, it.name, it.slot));
+        let banks: Vec<Bank> = banks.chain([bank]).collect();
+        for (index, passed) in of_own.enumerate() {
+            for founder in &passed.members {
+                let start = own.sender.entries();
+                let member = Member::new(founder, None, &self.lines, banks[index], start, start);
+                let Some(mut member) = member else { continue };
+                let former = self.former.iter().filter(|former| former.kept.is_some());
+                let mut known = members.iter().chain(former.map(|former| &former.member));
+                if known.any(|other| other.goes_on_in(&member)) {
+                    continue;
+                }
+                let later = &banks[index + 1..];
+                // Who has not begun an epoch has looked at nothing in it. Where a leaver says that it has finished may be the line
+                // in which it has shown that it had begun.
+                let is_known = member.is_known(&own.sender);
+                if !is_known && !later.iter().any(|bank| member.has_parted_in(*bank)) {
+                    continue;
+                }
+                let mut kept = Kept::new(&member, own.sender.returned());
+                later.iter().for_each(|bank| kept.expect_in(&member, *bank));
+                self.former.push(Former { member, unfinished: None, kept: Some(kept) });
+            }
         }
     }
 

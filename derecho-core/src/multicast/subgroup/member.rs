@@ -210,6 +210,12 @@ impl Member {
         self.view.in_line(bank.line()?, bank.name(), nothing)
     }
 
+    /// Whether it shows something under the name of another epoch.
+    pub(super) fn has_parted_in(&self, bank: Bank) -> bool {
+        let view = self.parting_view(bank);
+        view.is_some_and(|mut view| view.look_received(|| u64::MAX).is_ok() && view.is_named())
+    }
+
     /// Its line of the epoch that it is in.
     pub(super) fn view(&self) -> AckView {
         self.view.clone()
