@@ -178,6 +178,8 @@ struct PeerState {
     faulty: bool,
     /// It takes part no more, although it may still run.
     shut_out: bool,
+    /// It is no member of the group any more: no subgroup keeps anything for it.
+    put_out: bool,
     /// Lines that it may still look at.
     kept_lines: Vec<usize>,
 }
@@ -471,6 +473,7 @@ impl Machine for Node {
                     telling: Vec::new(),
                     faulty: false,
                     shut_out: false,
+                    put_out: false,
                     kept_lines: Vec::new(),
                 };
                 self.peers.insert(peer, state);

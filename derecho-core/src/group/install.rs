@@ -55,8 +55,6 @@ impl<S: State> Group<S> {
         gone.for_each(|node| {
             if let Some(&peer) = self.peers.get(&node) {
                 self.node.put_out(peer);
-                let passed = self.passed.values_mut().flatten();
-                passed.for_each(|epoch| epoch.leave_out(peer));
             }
             self.state.forget(node);
             self.book.forget(node);

@@ -68,11 +68,6 @@ impl Epoch {
         Successor { epoch: self.number, name: self.name, senders }
     }
 
-    /// Forgets that a peer is a member of it.
-    pub(crate) fn leave_out(&mut self, peer: Peer) {
-        self.seats.retain(|seat| seat.member.origin != Origin::Peer(peer));
-    }
-
     /// What this node sends.
     pub(super) fn stream(&self) -> Option<RegionId> {
         self.own().and_then(|own| own.member.sends)

@@ -399,7 +399,7 @@ impl Node {
         let (own, stream) = (epoch.own()?, epoch.stream()?);
         let member = |seat: &Seat| {
             let Origin::Peer(peer) = seat.member.origin else { return None };
-            let state = self.peers.get(&peer).filter(|state| !state.faulty && !state.shut_out)?;
+            let state = self.peers.get(&peer).filter(|state| !state.faulty && !state.put_out)?;
             Some(Founder {
                 target: Some(Target { peer, sharing: state.sharing }),
                 place: state.place,
@@ -475,12 +475,9 @@ impl Node {
     /// in the epochs that begin from now on (I-260).
     pub fn put_out(&mut self, peer: Peer) {
         for number in 0..self.subgroups.len() {
-            let founded = self.told(number);
-            founded.subgroup.put_out(peer);
-            founded.passed.iter_mut().for_each(|epoch| epoch.leave_out(peer));
+            self.told(number).subgroup.put_out(peer);
         }
-        let pending = self.pending.iter_mut().flat_map(|pending| &mut pending.passed);
-        pending.for_each(|epoch| epoch.leave_out(peer));
+        self.peers.get_mut(&peer).into_iter().for_each(|state| state.put_out = true);
     }
 
     pub(super) fn lose(&mut self, peer: Peer) {

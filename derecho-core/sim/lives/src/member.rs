@@ -416,6 +416,11 @@ impl Member {
         self.parts.keys().copied().collect()
     }
 
+    /// Whether it has begun an epoch of a topic in which it reads.
+    pub(crate) fn reads_now(&self, topic: u64) -> bool {
+        self.parts.get(&topic).is_some_and(|part| part.inbox.is_some())
+    }
+
     pub(crate) fn writes(&self, topic: u64) -> bool {
         self.parts.get(&topic).is_some_and(|part| part.stream.is_some())
     }
@@ -442,6 +447,14 @@ impl Member {
         part.written += 1;
     }
 
+    /// Whether the others have gone on without this member, or had once it was asked. Of one that leaves in order this model
+    /// keeps no memory private (I-335).
+    fn is_overtaken(&mut self) -> bool {
+        let host = self.link.arbiter().filter(|_| self.demands);
+        self.is_overtaken |= host.is_some_and(|host| !host.is_member());
+        self.is_overtaken
+    }
+
     fn drain(&mut self, topic: u64) {
         let Some(part) = self.parts.get(&topic) else { return };
         let (Some(inbox), lines) = (part.inbox.clone(), part.lines.0) else { return };
@@ -449,10 +462,7 @@ impl Member {
         while let Some(record) = inbox.take() {
             let bytes = record.bytes().to_vec();
             // What a member finds that the others have gone on without is not delivered, nor is anything after that.
-            // Of one that leaves in order this model keeps no memory private (I-335).
-            self.is_overtaken |=
-                self.demands && self.link.arbiter().is_some_and(|host| !host.is_member());
-            if self.is_overtaken {
+            if self.is_overtaken() {
                 return;
             }
             let mut court = self.court.borrow_mut();
@@ -485,6 +495,9 @@ impl Member {
             GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
                 let reads = layout.seat_of(self.me).is_some_and(|seat| seat.reads);
                 self.drain(key);
+                if self.is_overtaken() {
+                    return;
+                }
                 let demands = self.demands;
                 let Member { parts, group, .. } = self;
                 let Some(part) = parts.get_mut(&key) else { return };

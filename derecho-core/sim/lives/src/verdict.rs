@@ -222,7 +222,14 @@ impl World {
     /// these members, unless a rule was broken.
     fn check_liveness(&mut self) -> Option<Vec<NodeIndex>> {
         // Who begins to read later, as what it has asked for waited for nodes that stand still, lacks what was written before.
-        let read_before = self.readers_among(&self.awake());
+        let mut read_before = self.readers_among(&self.awake());
+        if self.storm.any_stopped() {
+            let has_begun = |(reader, topic): &(NodeId, u64)| {
+                let nodes = self.awake().into_iter().map(|node| self.member(node));
+                nodes.filter(|member| member.me == *reader).any(|member| member.reads_now(*topic))
+            };
+            read_before.retain(has_begun);
+        }
         if !self.write_once_more() {
             return None;
         }

@@ -46,6 +46,17 @@ fn lives_with_all_faults_over_shared_memory_break_no_rule() {
     assert!(sum.stops > 20 && sum.judged_without > 5, "{sum:?}");
 }
 
+/// Found that a sender used memory again that a reader still referred to which it had met in no epoch: the reader had begun an
+/// epoch that the sender passed over, and left with the next view (I-260).
+#[test]
+fn sender_keeps_memory_for_members_of_an_epoch_that_it_passed_over() {
+    let faults = Faults::NONE.and(Fault::SlowLink).and(Fault::Delay);
+    let plan =
+        Plan { faults, nodes: 4, rounds: 600, toggles: true, ..Plan::new(1126, Kind::Shared) };
+    let account = live(plan, false);
+    assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
+}
+
 /// Found that members waited for stopped nodes which nobody suspected.
 #[test]
 fn survivors_go_on_while_nodes_stay_stopped() {
