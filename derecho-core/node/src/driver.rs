@@ -66,8 +66,10 @@ fn tick_while_others_drive<M: Machine, L: Link>(shared: &Shared<M, L>) {
             // An application thread sleeps in a wait, say. It recalls us when it leaves the role;
             // whoever left between the last look and this store is seen by looking again.
             shared.away.store(true, Ordering::SeqCst);
-            if shared.holder.load(Ordering::SeqCst) == holder::APPLICATION {
-                drop(shared.recall.wait(bench));
+            match shared.holder.load(Ordering::SeqCst) == holder::APPLICATION {
+                true => drop(shared.recall.wait(bench)),
+                // The turn below rings, which takes the bench.
+                false => drop(bench),
             }
             shared.away.store(false, Ordering::SeqCst);
             taken_ticks = 0;
