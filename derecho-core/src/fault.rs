@@ -109,8 +109,8 @@ pub enum Fault {
     NamedNotAwaited,
     /// Lines are used again without waiting for those that have left the epoch before (I-33).
     LinesReused,
-    /// A report names no readers of an epoch that the registry has forgotten (I-242).
-    PastReadersUnnamed,
+    /// A member that has finished an epoch reports where that began, and its end can be decided once more (I-337).
+    EndsDecidedAnew,
 }
 
 #[cfg(any(model, loom))]

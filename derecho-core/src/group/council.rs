@@ -184,14 +184,17 @@ where
         self.unsent.remove(&node);
         self.membership.forget_joiner(node);
         match evidence {
-            Evidence::Certain | Evidence::Left => {
-                self.gone.push_back(node);
-                self.gone.drain(..self.gone.len().saturating_sub(MOST_GONE));
-                self.membership.suspect([node], true);
-            }
+            Evidence::Certain | Evidence::Left => self.is_gone(node),
             Evidence::Uncertain => self.watch.doubts(node, now),
         }
         self.act();
+    }
+
+    /// A node delivers nothing more. It may become a member all the same, by the word of nodes that do not know that.
+    fn is_gone(&mut self, node: NodeId) {
+        self.gone.push_back(node);
+        self.gone.drain(..self.gone.len().saturating_sub(MOST_GONE));
+        self.membership.suspect([node], true);
     }
 
     /// A node has done what no correct node does.
@@ -217,7 +220,7 @@ where
                 Standing::Joining | Standing::Member => self.tell(node, &Word::Answer),
             },
             // As good as dead: it delivers nothing more, and asks the kernel for nothing.
-            Word::Out => self.membership.suspect([node], true),
+            Word::Out => self.is_gone(node),
             // Only this shows that it hears as well as speaks.
             Word::Answer => self.watch.heard(node, now),
         }
@@ -402,9 +405,9 @@ where
                     }
                     Action::Out(fate) => {
                         self.leave_host();
-                        let members = self.membership.view().members.iter().map(|m| m.node);
-                        let others: Vec<NodeId> = members.filter(|node| *node != self.me).collect();
-                        others.into_iter().for_each(|node| self.tell(node, &Word::Out));
+                        // Nodes that the next view lets in are told as well: it may have this node among its members (I-54).
+                        let linked = self.linked.clone();
+                        linked.into_iter().for_each(|node| self.tell(node, &Word::Out));
                         self.deeds.push(Deed::Out(fate));
                     }
                 }

@@ -25,7 +25,7 @@ pub struct StreamId {
 pub struct Reached {
     /// Which stream.
     pub stream: StreamId,
-    /// Where the epoch begins in it.
+    /// The entry that the epoch cannot end before: where it begins, or its end if a view has decided that (I-337).
     pub start: u64,
     /// How far it was received.
     pub received: u64,
@@ -141,11 +141,14 @@ fn cut_one<'a>(
         let stream = known.stream;
         let received = newest().filter(|(node, _)| reads(node));
         let received = received.filter_map(|(_, report)| Some(reached(report, stream)?.received));
+        // A member that has finished the epoch knows its end; one that has not begun it may not know its start.
+        let starts = newest().filter_map(|(_, report)| Some(reached(report, stream)?.start));
+        let start = starts.max().unwrap_or(known.start);
         // Without a reader it is what the sender itself says.
         let own = of(stream.node).and_then(|report| Some(reached(report, stream)?.received));
-        let least = received.min().or(own).unwrap_or(known.start);
+        let least = received.min().or(own).unwrap_or(start);
         let waits = waits && !planted(Fault::LateUncounted);
-        (stream, if waits { known.start } else { least.max(known.start) })
+        (stream, if waits { start } else { least.max(start) })
     });
     let mut last = EpochCut { epoch, ends: ends.collect() };
     let mut before: Vec<EpochCut> = Vec::new();
@@ -157,10 +160,13 @@ fn cut_one<'a>(
             let stream = known.stream;
             // The end is the last entry that counts for who has ended, and all have received it.
             let readers = older().filter(|report| report.epoch == sample.epoch);
-            let shown = readers.filter_map(|report| Some(reached(report, stream)?.received));
+            let readers = readers.filter_map(|report| reached(report, stream));
+            let start = readers.clone().map(|reached| reached.start).max();
+            let shown = readers.map(|reached| reached.received);
             let newer = reports().filter(|(_, report)| report.epoch > sample.epoch && !report.left);
             let starts = newer.filter_map(|(_, report)| Some(reached(report, stream)?.start));
-            (stream, starts.min().or(shown.min()).unwrap_or(known.received))
+            let end = starts.min().or(shown.min()).unwrap_or(known.received);
+            (stream, end.max(start.unwrap_or(known.start)))
         });
         before.push(EpochCut { epoch: sample.epoch, ends: ends.collect() });
     }
@@ -264,6 +270,21 @@ mod tests {
         assert_eq!(last, EpochCut { epoch: 8, ends: [(stream(A), 42)].into() });
         let seven = EpochCut { epoch: 7, ends: Vec::new() };
         assert_eq!(before, [EpochCut { epoch: 6, ends: [(stream(A), 42)].into() }, seven]);
+    }
+
+    /// A reader that has finished an epoch has delivered all of it, and reports its ends as its starts. The next cut keeps them,
+    /// whoever reads by then, and wherever a member that was told the epoch and has not begun it expects its start.
+    #[test]
+    fn an_epoch_that_a_view_has_ended_keeps_its_ends() {
+        let finished = report(4, &[], &[(A, 9, 9), (C, 5, 5)]);
+        let untold = report(4, &[A, B], &[(A, 6, 6), (C, 3, 3)]);
+        let sender = report(3, &[A, B], &[(A, 6, 6), (C, 3, 3)]);
+        let others = [(B, untold), (C, sender)];
+        for other in others {
+            let ends = [(stream(A), 9), (stream(C), 5)];
+            let reports = [(A, finished.clone()), other.clone()];
+            assert_eq!(cut(&reports).last.ends, ends, "{other:?}");
+        }
     }
 
     #[test]

@@ -33,9 +33,6 @@ pub(super) struct Walk {
     told: Epoch,
     /// Whether it has begun.
     begun: bool,
-    /// The epoch that has begun here last, and its readers: a view change may find this node in it when the node was
-    /// told the next one, and when the registry knows the epoch no more (I-242).
-    last_begun: Option<(u64, Vec<NodeId>)>,
     /// It was left behind by the cut: it does not know by itself where the next epoch begins.
     pub(super) left_behind: bool,
     owes: Option<Debt>,
@@ -87,7 +84,6 @@ impl<S: State> Group<S> {
         let first = !core::mem::replace(&mut walk.begun, true) && walk.told.number == 0;
         (walk.left_behind, self.unsettled) = (false, true);
         let Epoch { number, name: epoch, layout, .. } = walk.told.clone();
-        walk.last_begun = Some((number, layout.readers()));
         self.heard.retain(|(k, epoch), _| *k != key || *epoch > number);
         self.behind.remove(&key);
         if key == CONTROL {
@@ -217,8 +213,7 @@ impl<S: State> Group<S> {
             }
             let lines = seat.lines;
             let (id, begun, left_behind) = (Some(id), false, false);
-            let (last_begun, owes) = (None, None);
-            let walk = Walk { id, lines, told: next, begun, last_begun, left_behind, owes };
+            let walk = Walk { id, lines, told: next, begun, left_behind, owes: None };
             self.walks.insert(key, walk);
         }
         told
@@ -358,17 +353,10 @@ impl<S: State> Group<S> {
                 Some(Reached { stream, start: reach.start, received: reach.received })
             });
             let reached = reached.collect();
-            let begun = walk.last_begun.as_ref().filter(|(begun, _)| *begun == epoch);
-            let begun = begun.filter(|_| !planted(Fault::PastReadersUnnamed));
-            let readers = match begun {
-                Some((_, readers)) => readers.clone(),
-                None => {
-                    let known = [&walk.told];
-                    let mut epochs = self.registry.epochs(key).chain(known);
-                    let of_it = epochs.find(|known| known.number == epoch);
-                    of_it.map(|known| known.layout.readers()).unwrap_or_default()
-                }
-            };
+            // The readers of an epoch that a view has ended need not be known: its ends are decided (I-337).
+            let mut epochs = self.registry.epochs(key).chain([&walk.told]);
+            let of_it = epochs.find(|known| known.number == epoch);
+            let readers = of_it.map(|known| known.layout.readers()).unwrap_or_default();
             reports.push(SubgroupReport { key, epoch, left: false, readers, reached });
         }
         for (&key, epoch) in &self.behind {

@@ -3,7 +3,7 @@
 //! Owns: the members, the folder with their runtime files, logs and journals; all of it goes with the cycle, however
 //! it ends. Never does: judge what was delivered ([`super::checks`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use super::Settings;
 use super::checks::{self, Judgement};
 use super::evidence::Evidence;
+use super::journal::Owner;
 use super::member::ISOLATED_CODE;
 use super::process::{Process, Said, lines};
 use super::sample::{Level, SampleId};
@@ -251,10 +252,17 @@ impl<'a> Cycle<'a> {
             "READY" => process.fate.ready = Some(now),
             "ISOLATED" => process.fate.isolated = Some((now, rest.to_owned())),
             "SETTLED" => {
-                let mut reads = BTreeSet::new();
+                let mut reads = BTreeMap::new();
                 for endpoint in rest.split_whitespace() {
                     match (endpoint.strip_prefix("r:"), endpoint.strip_prefix("w:")) {
-                        (Some(level), _) => reads.extend(level.parse::<Level>()),
+                        (Some(reader), _) => {
+                            let words = reader.split_once(':');
+                            let parts =
+                                words.map(|(level, ordinal)| (level.parse(), ordinal.parse()));
+                            if let Some((Ok(level), Ok(ordinal))) = parts {
+                                reads.insert(level, ordinal);
+                            }
+                        }
                         (_, Some(level)) => {
                             let writer = level.parse().map(|level| (level, number, None));
                             self.closings.extend(writer);
@@ -368,12 +376,14 @@ impl<'a> Cycle<'a> {
 
     fn tell_close(&mut self, healthy: &[usize]) {
         for level in Level::ALL {
-            let reads = |index: &&usize| {
-                self.processes[**index].settled.as_ref().is_some_and(|it| it.contains(&level))
+            let reader = |index: &usize| {
+                let Process { settled, number, .. } = &self.processes[*index];
+                let ordinal = *settled.as_ref()?.get(&level)?;
+                Some(Owner::Reader { level, process: *number, ordinal }.file_name())
             };
-            let readers = healthy.iter().filter(reads).count();
+            let readers: Vec<String> = healthy.iter().filter_map(reader).collect();
             for index in healthy {
-                self.processes[*index].tell(&format!("CLOSE {level} {readers}"));
+                self.processes[*index].tell(&format!("CLOSE {level} {}", readers.join(" ")));
             }
         }
     }
@@ -391,7 +401,7 @@ impl<'a> Cycle<'a> {
         let mut missing = Vec::new();
         for index in self.healthy() {
             let process = &self.processes[index];
-            for level in process.settled.iter().flatten() {
+            for level in process.settled.iter().flat_map(BTreeMap::keys) {
                 let seen = self.evidence.closings_seen(*level, process.number);
                 for (of, number, closing) in &self.closings {
                     let is_healthy = self.processes[*number as usize].is_healthy();

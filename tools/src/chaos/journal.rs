@@ -77,7 +77,7 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    fn file_name(self) -> String {
+    pub(crate) fn file_name(self) -> String {
         match self {
             Owner::Reader { level, process, ordinal } => {
                 format!("reader-{level}-{process}-{ordinal}")

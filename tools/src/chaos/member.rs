@@ -12,8 +12,8 @@
 //!   DESCRIBE                           <--
 //!                                      -->  DESCRIBED text
 //!   SETTLE                             <--  no churn from now on
-//!                                      -->  SETTLED r:level w:level ...   what is read and written here
-//!   CLOSE level readers                <--  write the closing sample when so many readers are matched
+//!                                      -->  SETTLED r:level:ordinal w:level ...   what is read and written here
+//!   CLOSE level reader reader ...      <--  write the closing sample when exactly these readers are matched
 //!                                      -->  CLOSED level sample
 //!   LEAVE keep, or end of file         <--
 //!                                      -->  ISOLATED why        at any time; the process ends
@@ -248,18 +248,18 @@ impl Member {
             }
             ["SETTLE"] => {
                 let mut endpoints = String::from("SETTLED");
+                self.readers.values().for_each(ReaderTask::settle);
                 for (level, reader) in &self.readers {
-                    reader.settle();
-                    endpoints.push_str(&format!(" r:{level}"));
+                    endpoints.push_str(&format!(" r:{level}:{}", reader.settled()));
                 }
                 for level in self.writers.keys() {
                     endpoints.push_str(&format!(" w:{level}"));
                 }
                 say(&endpoints)?;
             }
-            ["CLOSE", level, readers] => {
+            ["CLOSE", level, readers @ ..] => {
                 if let Some(writer) = self.writers.get(&parse(level)?) {
-                    writer.close(number(readers)?);
+                    writer.close(readers.iter().map(ToString::to_string).collect());
                 }
             }
             _ => return Err(Failure::new(format!("a member does not know `{}`", words.join(" ")))),

@@ -1,8 +1,8 @@
 //! The threads of a member that read and write.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,8 +20,6 @@ const TAKE: Timeout = Timeout::millis(20);
 const STALL: Duration = Duration::from_millis(250);
 /// Deliveries before a planted violation, so that other readers have the same samples.
 const BEFORE_PLANT: u64 = 200;
-/// `CLOSE` was not said yet.
-const NOT_CLOSING: u32 = u32::MAX;
 
 /// A sample in the hands of the application, and what it was when it was taken.
 pub(crate) struct Held {
@@ -49,6 +47,8 @@ struct ReaderControl {
     ends: AtomicBool,
     churns: AtomicBool,
     is_settled: AtomicBool,
+    /// The reader that exists from now on, once there is no churn any more.
+    settled: OnceLock<u32>,
 }
 
 impl ReaderTask {
@@ -70,6 +70,11 @@ impl ReaderTask {
     /// Ends all churn, holding and slowness for good.
     pub(crate) fn settle(&self) {
         self.control.is_settled.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until the reader exists that is not deleted any more, and returns its ordinal.
+    pub(crate) fn settled(&self) -> u32 {
+        *self.control.settled.wait()
     }
 
     /// Deletes the reader, and returns the samples that it held.
@@ -101,18 +106,18 @@ impl ReaderLoop {
         held.into()
     }
 
-    fn churns(&self) -> bool {
-        self.control.churns.load(Ordering::Relaxed)
-            && !self.control.is_settled.load(Ordering::Relaxed)
+    fn is_settled(&self) -> bool {
+        self.control.is_settled.load(Ordering::Relaxed)
     }
 
     /// One reader from its creation to its deletion.
     fn live(&self, lives: u32, held: &mut VecDeque<Held>) {
         let shared = &self.shared;
-        let builder = self.participant.reader(&self.topic);
-        let Some(reader) = shared.succeeds("creating a reader", builder.create()) else { return };
         let ordinal = READERS.fetch_add(1, Ordering::Relaxed);
         let owner = Owner::Reader { level: self.level, process: shared.process, ordinal };
+        // Writers tell readers from each other by it.
+        let builder = self.participant.reader(&self.topic).user_data(owner.file_name());
+        let Some(reader) = shared.succeeds("creating a reader", builder.create()) else { return };
         let mut journal = shared.journal(owner);
         shared.recorded(journal.record(Record::Began { time: clock::now() }));
         let mut recorder = Recorder {
@@ -125,13 +130,18 @@ impl ReaderLoop {
         // A reader in churn lives for a few calls or for some milliseconds.
         let mut calls_left = 1 + (lives.wrapping_mul(0x9e37_79b9) >> 28);
         while !self.control.ends.load(Ordering::Relaxed) {
-            if self.churns() {
+            let is_settled = self.is_settled();
+            let churns = self.control.churns.load(Ordering::Relaxed) && !is_settled;
+            if is_settled {
+                self.control.settled.get_or_init(|| ordinal);
+            }
+            if churns {
                 if calls_left == 0 {
                     break;
                 }
                 calls_left -= 1;
             }
-            let timeout = if self.churns() { Timeout::millis(1) } else { TAKE };
+            let timeout = if churns { Timeout::millis(1) } else { TAKE };
             self.take(&reader, timeout, &mut recorder, &mut journal, held);
         }
         // What the call that deletes the reader discards was not delivered.
@@ -149,7 +159,7 @@ impl ReaderLoop {
         held: &mut VecDeque<Held>,
     ) {
         let shared = &self.shared;
-        let is_settled = self.control.is_settled.load(Ordering::Relaxed);
+        let is_settled = self.is_settled();
         let holds = if is_settled { 0 } else { shared.holds.load(Ordering::Relaxed) as usize };
         let pause = if is_settled { 0 } else { shared.pause.load(Ordering::Relaxed) };
         let before = reader.membership_changes();
@@ -263,8 +273,8 @@ pub(crate) struct WriterTask {
 
 struct WriterControl {
     ends: AtomicBool,
-    /// Readers that have to be matched before the closing sample, or `NOT_CLOSING`.
-    closing: AtomicU32,
+    /// Names of the readers that have to be matched, and no others, before the closing sample.
+    closing: Mutex<Option<BTreeSet<String>>>,
 }
 
 impl WriterTask {
@@ -276,8 +286,8 @@ impl WriterTask {
         burst: u32,
         pause: Duration,
     ) -> WriterTask {
-        let closing = AtomicU32::new(NOT_CLOSING);
-        let control = Arc::new(WriterControl { ends: AtomicBool::new(false), closing });
+        let control =
+            Arc::new(WriterControl { ends: AtomicBool::new(false), closing: Mutex::new(None) });
         let theirs = Arc::clone(&control);
         let thread = std::thread::spawn(move || {
             let owner = Owner::Writer { level, process: shared.process, ordinal };
@@ -289,9 +299,10 @@ impl WriterTask {
         WriterTask { control, thread }
     }
 
-    /// Writes the closing sample as soon as so many readers are matched.
-    pub(crate) fn close(&self, readers: u32) {
-        self.control.closing.store(readers, Ordering::Relaxed);
+    /// Writes the closing sample as soon as these readers are matched, and no others: a reader of a process that was just killed is
+    /// matched until the others notice that.
+    pub(crate) fn close(&self, readers: BTreeSet<String>) {
+        *self.control.closing.lock().unwrap_or_else(PoisonError::into_inner) = Some(readers);
     }
 
     /// Deletes the writer.
@@ -319,9 +330,10 @@ impl Writing {
         self.shared.recorded(self.journal.record(Record::Began { time: self.success }));
         let mut is_closed = false;
         while !control.ends.load(Ordering::Relaxed) {
-            let readers = control.closing.load(Ordering::Relaxed);
-            let closes = self.writer.matched_readers() == readers as usize;
-            if readers != NOT_CLOSING && closes && !is_closed && self.write(true) {
+            let readers = control.closing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let closes =
+                !is_closed && readers.is_some_and(|readers| self.is_matched_with(&readers));
+            if closes && self.write(true) {
                 is_closed = true;
                 let id = SampleId::new(self.shared.process, self.ordinal, self.number - 1);
                 let _ = say(&format!("CLOSED {} {}", self.level, id.0));
@@ -339,6 +351,17 @@ impl Writing {
         self.writer.clone().delete();
         let (time, count) = (clock::now(), self.number);
         self.shared.recorded(self.journal.record(Record::Deleted { time, count }));
+    }
+
+    fn is_matched_with(&self, readers: &BTreeSet<String>) -> bool {
+        let matched = self.writer.matched_subscriptions();
+        let name = |handle: &InstanceHandle| {
+            let data = self.writer.matched_subscription_data(*handle).ok()?;
+            String::from_utf8(data.user_data.value).ok()
+        };
+        // A reader that is gone by now has no name.
+        let names: Option<BTreeSet<String>> = matched.iter().map(name).collect();
+        names.as_ref() == Some(readers)
     }
 
     /// Writes one sample, half of them in place. Returns whether it is written.

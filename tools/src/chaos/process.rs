@@ -1,6 +1,6 @@
 //! One member as the cycle sees it: a child process, the lines that it says, and its fate.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -51,8 +51,8 @@ pub(crate) struct Process {
     child: Child,
     input: Option<ChildStdin>,
     pub(crate) fate: Fate,
-    /// Levels that are read here, once the process has settled.
-    pub(crate) settled: Option<BTreeSet<Level>>,
+    /// Levels that are read here, and the ordinals of their readers, once the process has settled.
+    pub(crate) settled: Option<BTreeMap<Level, u32>>,
     /// Whether the process has said what it waits for.
     pub(crate) is_described: bool,
     status: Option<ExitStatus>,

@@ -195,6 +195,7 @@ impl World {
         self.end_storm();
         if self.storm.any_stopped() {
             if self.has_to_go_on() && self.settle() && !self.awake().is_empty() {
+                self.run(IN_FLIGHT);
                 self.check_liveness();
                 self.tally.judged_without += 1;
             }

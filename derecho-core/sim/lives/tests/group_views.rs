@@ -281,6 +281,15 @@ fn lives_that_broke_a_rule() {
     }
 }
 
+/// Found by lives of six, and kept.
+#[test]
+fn lives_of_six_that_broke_a_rule() {
+    // I-337: an epoch that a view had ended was ended once more, below what a reader had delivered.
+    for seed in [4459] {
+        without_violation(Plan { nodes: 6, ..Plan::new(seed, Kind::Network) });
+    }
+}
+
 #[test]
 fn of_a_local_group_the_last_one_goes_on() {
     for seed in 0..40 {

@@ -90,7 +90,7 @@ pub struct Reach {
     pub peer: Option<Peer>,
     /// The region of its stream.
     pub stream: RegionId,
-    /// The first entry of the epoch.
+    /// The entry that the epoch cannot end before: its first one, or its end if that is decided.
     pub start: u64,
     /// Entries received, from the stream's beginning.
     pub received: u64,
@@ -129,12 +129,14 @@ impl Subgroup {
         self.sources.iter().map(|source| {
             let (peer, stream) = source.origin;
             let start = source.incoming.start_of_epoch();
-            // Whoever has still to receive what lies below has received nothing of the epoch. What lies
-            // beyond where it was ended is no part of it (I-56).
-            let received = match self.phase {
-                Phase::Finished if !planted(Planted::BeyondTheEnd) => source.end,
-                _ => source.incoming.entries().max(start),
-            };
+            // A member that has still to receive what lies below the start has received nothing of the epoch.
+            let received = source.incoming.entries().max(start);
+            let is_ended = self.phase == Phase::Finished;
+            // Entries beyond the end are no part of the epoch (I-56), and none below it can be cut away any more (I-337).
+            let start =
+                if is_ended && !planted(Planted::EndsDecidedAnew) { source.end } else { start };
+            let received =
+                if is_ended && !planted(Planted::BeyondTheEnd) { source.end } else { received };
             Reach { peer, stream, start, received }
         })
     }
