@@ -70,6 +70,8 @@ pub enum Slip {
     CutIgnored,
     /// The next epoch begins where this member has received to.
     OwnStart,
+    /// A member that has finished an epoch reports where that began, as one in the midst of it does (I-337).
+    EndsDecidedAnew,
 }
 
 /// What can happen.

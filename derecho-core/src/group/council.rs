@@ -172,6 +172,10 @@ where
         if !self.linked.contains(&node) {
             self.linked.push(node);
         }
+        if let Standing::Out(_) = self.membership.standing() {
+            // A view may let both in (I-54).
+            self.tell(node, &Word::Out);
+        }
         for bytes in self.unsent.remove(&node).into_iter().flatten() {
             self.deeds.push(Deed::Tell(node, bytes));
         }
@@ -184,16 +188,19 @@ where
         self.unsent.remove(&node);
         self.membership.forget_joiner(node);
         match evidence {
-            Evidence::Certain | Evidence::Left => self.is_gone(node),
+            Evidence::Certain | Evidence::Left => self.note_gone(node),
             Evidence::Uncertain => self.watch.doubts(node, now),
         }
         self.act();
     }
 
     /// A node delivers nothing more. It may become a member all the same, by the word of nodes that do not know that.
-    fn is_gone(&mut self, node: NodeId) {
-        self.gone.push_back(node);
-        self.gone.drain(..self.gone.len().saturating_sub(MOST_GONE));
+    fn note_gone(&mut self, node: NodeId) {
+        if !self.gone.contains(&node) {
+            self.gone.push_back(node);
+            self.gone.drain(..self.gone.len().saturating_sub(MOST_GONE));
+        }
+        self.membership.forget_joiner(node);
         self.membership.suspect([node], true);
     }
 
@@ -213,14 +220,15 @@ where
         let Some(word) = Word::<R>::from_bytes(bytes) else { return false };
         match word {
             // I-331: a node that nobody can meet would be waited for by all members of the view that lets it in.
-            Word::Rule(Message::Join { node: joiner, .. }) if !self.linked.contains(&joiner) => {}
+            Word::Rule(Message::Join { node: joiner, .. })
+                if !self.linked.contains(&joiner) || self.gone.contains(&joiner) => {}
             Word::Rule(message) => self.membership.hear(node, message),
             Word::Ask => match self.membership.standing() {
                 Standing::Out(_) => self.tell(node, &Word::Out),
                 Standing::Joining | Standing::Member => self.tell(node, &Word::Answer),
             },
             // As good as dead: it delivers nothing more, and asks the kernel for nothing.
-            Word::Out => self.is_gone(node),
+            Word::Out => self.note_gone(node),
             // Only this shows that it hears as well as speaks.
             Word::Answer => self.watch.heard(node, now),
         }

@@ -141,8 +141,8 @@ fn cut_one<'a>(
         let stream = known.stream;
         let received = newest().filter(|(node, _)| reads(node));
         let received = received.filter_map(|(_, report)| Some(reached(report, stream)?.received));
-        // A member that has finished the epoch knows its end; one that has not begun it may not know its start.
-        let starts = newest().filter_map(|(_, report)| Some(reached(report, stream)?.start));
+        // A member that has finished an epoch knows its end; one that has not begun the newest may not know its start.
+        let starts = reports().filter_map(|(_, report)| Some(reached(report, stream)?.start));
         let start = starts.max().unwrap_or(known.start);
         // Without a reader it is what the sender itself says.
         let own = of(stream.node).and_then(|report| Some(reached(report, stream)?.received));
@@ -160,9 +160,9 @@ fn cut_one<'a>(
             let stream = known.stream;
             // The end is the last entry that counts for who has ended, and all have received it.
             let readers = older().filter(|report| report.epoch == sample.epoch);
-            let readers = readers.filter_map(|report| reached(report, stream));
-            let start = readers.clone().map(|reached| reached.start).max();
-            let shown = readers.map(|reached| reached.received);
+            let shown = readers.filter_map(|report| Some(reached(report, stream)?.received));
+            let no_newer = older().filter(|report| report.epoch <= sample.epoch);
+            let start = no_newer.filter_map(|report| Some(reached(report, stream)?.start)).max();
             let newer = reports().filter(|(_, report)| report.epoch > sample.epoch && !report.left);
             let starts = newer.filter_map(|(_, report)| Some(reached(report, stream)?.start));
             let end = starts.min().or(shown.min()).unwrap_or(known.received);
@@ -285,6 +285,18 @@ mod tests {
             let reports = [(A, finished.clone()), other.clone()];
             assert_eq!(cut(&reports).last.ends, ends, "{other:?}");
         }
+    }
+
+    /// A member that is told the next epoch alone expects the start where it has ended itself, an epoch before.
+    #[test]
+    fn no_epoch_begins_below_an_end_that_a_view_has_decided() {
+        let finished = report(5, &[A, C], &[(C, 8, 8)]);
+        let sender = report(4, &[A, B, C], &[(C, 6, 6)]);
+        let told = report(6, &[A, C], &[(C, 6, 6)]);
+        let SubgroupCut { last, before, .. } = cut(&[(A, finished), (B, told), (C, sender)]);
+        assert_eq!(last.ends, [(stream(C), 8)]);
+        let ends: Vec<u64> = before.iter().flat_map(|cut| &cut.ends).map(|end| end.1).collect();
+        assert!(ends.iter().all(|end| *end <= 8), "{before:?}");
     }
 
     #[test]

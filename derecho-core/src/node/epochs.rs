@@ -161,7 +161,10 @@ impl Node {
         }
         let founded = &self.subgroups[*self.numbers.get(&id)?];
         match &founded.next {
-            Some(next) if founded.subgroup.phase() == Phase::Finished => {
+            // An epoch in which this node has no part says nothing of where the node has come (I-337).
+            Some(next)
+                if founded.subgroup.phase() == Phase::Finished && next.epoch.own().is_some() =>
+            {
                 Some((next.epoch.number, self.starts_of(&next.epoch, id)))
             }
             _ => {

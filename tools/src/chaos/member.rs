@@ -250,7 +250,12 @@ impl Member {
                 let mut endpoints = String::from("SETTLED");
                 self.readers.values().for_each(ReaderTask::settle);
                 for (level, reader) in &self.readers {
-                    endpoints.push_str(&format!(" r:{level}:{}", reader.settled()));
+                    let Some(ordinal) = reader.settled(2 * self.shared.limit) else {
+                        return Err(Failure::new(format!(
+                            "the reader of the {level} topic is not created in time"
+                        )));
+                    };
+                    endpoints.push_str(&format!(" r:{level}:{ordinal}"));
                 }
                 for level in self.writers.keys() {
                     endpoints.push_str(&format!(" w:{level}"));

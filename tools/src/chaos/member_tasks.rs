@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dds_api::prelude::*;
 
@@ -72,9 +72,13 @@ impl ReaderTask {
         self.control.is_settled.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until the reader exists that is not deleted any more, and returns its ordinal.
-    pub(crate) fn settled(&self) -> u32 {
-        *self.control.settled.wait()
+    /// Waits until the reader exists that is not deleted any more, and returns its ordinal; `None` if that takes longer than the limit.
+    pub(crate) fn settled(&self, limit: Duration) -> Option<u32> {
+        let end = Instant::now() + limit;
+        while self.control.settled.get().is_none() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.control.settled.get().copied()
     }
 
     /// Deletes the reader, and returns the samples that it held.
@@ -353,6 +357,7 @@ impl Writing {
         self.shared.recorded(self.journal.record(Record::Deleted { time, count }));
     }
 
+    /// Whether these readers, and no others, are matched and receive what is written now.
     fn is_matched_with(&self, readers: &BTreeSet<String>) -> bool {
         let matched = self.writer.matched_subscriptions();
         let name = |handle: &InstanceHandle| {
@@ -361,7 +366,7 @@ impl Writing {
         };
         // A reader that is gone by now has no name.
         let names: Option<BTreeSet<String>> = matched.iter().map(name).collect();
-        names.as_ref() == Some(readers)
+        names.as_ref() == Some(readers) && self.writer.matched_readers() == readers.len()
     }
 
     /// Writes one sample, half of them in place. Returns whether it is written.

@@ -37,7 +37,7 @@ impl Node {
             subgroups.push(SubgroupReport { key: KEY, epoch: number, left, readers, reached });
         };
         match (&self.place, told) {
-            (Some(place), Some(told)) if place.phase == Phase::Finished => {
+            (Some(place), Some(told)) if place.phase == Phase::Finished && !self.begun => {
                 let starts = self.starts_of(told);
                 push(&told.epoch, false, &starts, &starts);
             }
@@ -48,7 +48,12 @@ impl Node {
                     Phase::Finished if !beyond => place.ends,
                     _ => std::array::from_fn(|of| self.received[of].max(place.start[of]) + ahead),
                 };
-                push(&place.epoch, false, &place.start, &received);
+                let anew = course.slip == Some(Slip::EndsDecidedAnew);
+                let start = match place.phase {
+                    Phase::Finished if !anew => &place.ends,
+                    _ => &place.start,
+                };
+                push(&place.epoch, false, start, &received);
             }
             (None, _) => {
                 let none = Counts::default();

@@ -183,7 +183,10 @@ impl World {
                     let lives =
                         |node| self.running().iter().any(|index| self.member(*index).me == node);
                     let living = view.members.iter().filter(|member| lives(member.node));
-                    2 * unharmed.len() > living.count()
+                    // A node that was in no view yet learns of this one from members alone.
+                    let court = self.court.borrow();
+                    let knows = |node: &NodeId| court.last_view_of(*node).is_some();
+                    2 * unharmed.len() > living.count() && unharmed.iter().any(knows)
                 }
             }
         })
@@ -195,7 +198,12 @@ impl World {
         self.end_storm();
         if self.storm.any_stopped() {
             if self.has_to_go_on() && self.settle() && !self.awake().is_empty() {
+                let before = self.awake();
                 self.run(IN_FLIGHT);
+                if self.awake() != before && !self.court.borrow().has_late_links {
+                    let what = "a member is lost while others stand still";
+                    self.court.borrow_mut().charge("liveness", what);
+                }
                 self.check_liveness();
                 self.tally.judged_without += 1;
             }
