@@ -249,6 +249,11 @@ impl SimNetwork {
         self.with(|network| network.is_broken(a.0, b.0))
     }
 
+    /// Time until which control messages from or to a node took so long that it may have been taken for silent; zero if none did.
+    pub fn held_up_until(&self, node: NodeIndex) -> Time {
+        self.with(|network| Time(network.held_up_until(node.0)))
+    }
+
     /// `at` is told after `after` nanoseconds that `about` is gone, whether it is or not.
     pub fn conclude(&self, at: NodeIndex, about: NodeIndex, evidence: Evidence, after: u64) {
         self.with(|network| network.conclude(at.0, about.0, evidence, after));

@@ -118,6 +118,8 @@ struct Station {
     reading: VecDeque<Reading>,
     egress_free_at: u64,
     ingress_free_at: u64,
+    /// Arrival of the last control message from or to this node that took longer than [`control::HELD_UP_NS`].
+    held_up_until: u64,
 }
 
 /// A read whose end was not told yet.
@@ -306,6 +308,7 @@ impl Network {
             reading: VecDeque::new(),
             egress_free_at: 0,
             ingress_free_at: 0,
+            held_up_until: 0,
         });
         self.host.add_node();
         for station in &mut self.stations {

@@ -146,7 +146,7 @@ impl World {
         let mut others = others.filter(|other| *other != own && self.cluster.is_running(*other));
         !self.court.borrow().is_leaving(node)
             && harmed != Some(own)
-            && self.storm.harmed_until(own) < since.max(1)
+            && self.storm.harmed_until(own).max(network.held_up_until(own).0) < since.max(1)
             && !others.any(|other| network.is_broken(own, other))
     }
 
@@ -200,7 +200,9 @@ impl World {
             if self.has_to_go_on() && self.settle() && !self.awake().is_empty() {
                 let before = self.awake();
                 self.run(IN_FLIGHT);
-                if self.awake() != before && !self.court.borrow().has_late_links {
+                let awake = self.awake();
+                let is_lost = before.iter().any(|node| !awake.contains(node));
+                if is_lost && !self.court.borrow().has_late_links {
                     let what = "a member is lost while others stand still";
                     self.court.borrow_mut().charge("liveness", what);
                 }

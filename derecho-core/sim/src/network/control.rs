@@ -14,6 +14,9 @@ use crate::random::mix;
 /// How often a goodbye looks whether everything before it has landed.
 const GOODBYE_LOOK_NS: u64 = 100;
 
+/// Delay of a control message beyond which its ends are held up. Others may take them for silent.
+pub(super) const HELD_UP_NS: u64 = 500_000;
+
 /// A message of the link to itself, from one node to another.
 pub(super) enum Control {
     /// The sender is there.
@@ -120,7 +123,18 @@ impl Network {
         let at = channel.control_last.max(self.now.saturating_add(delay));
         channel.control_last = at;
         let plan = channel.control_plan;
+        if delay > HELD_UP_NS {
+            for node in [from, to] {
+                let until = &mut self.stations[node].held_up_until;
+                *until = at.max(*until);
+            }
+        }
         self.schedule(at, Event::Control { from, to, plan });
+    }
+
+    /// Time until which control messages from or to a node were late.
+    pub(crate) fn held_up_until(&self, node: usize) -> u64 {
+        self.stations[node].held_up_until
     }
 
     /// Gives every control message of a channel that is open again a new moment.
