@@ -33,14 +33,18 @@
 //! Beside topics, [`shared_state`] lets processes share a table of plain rows and act when
 //! predicates over it come true.
 //!
-//! Participants of one domain on one host find each other by themselves. A topic is *reliable,
-//! unordered*, every reader gets every sample that was written after they were matched, in the
-//! order of each writer; or [*atomic*](topic::TopicBuilder::atomic), all readers get the same
-//! samples in the same order, all or nothing; or
-//! [*transient-local*](topic::TopicBuilder::transient_local), atomic, and kept for readers that come
-//! later. A writer that is faster than its readers waits.
+//! Participants of one domain on one host discover each other. A topic is one of:
+//!
+//! * *reliable, unordered*: every reader receives every sample that was written after reader and
+//!   writer were matched, in the order of each writer;
+//! * [*atomic*](topic::TopicBuilder::atomic): all readers receive the same samples in the same
+//!   order, all or nothing;
+//! * [*transient-local*](topic::TopicBuilder::transient_local): atomic, and samples are kept for
+//!   late joiners.
+//!
+//! A writer that is faster than its readers waits.
 
-// The derive macro names this crate by its name, inside this crate too.
+// The derive macro refers to this crate by name, also inside this crate.
 extern crate self as dds_api;
 
 pub mod domain;
@@ -54,7 +58,7 @@ pub mod topic;
 /// The QoS policies of the standard, as plain data.
 pub use qos_profiles as qos;
 
-/// What topic types are made of: [`types::DdsType`] and the CDR encodings; and types and samples of run time:
+/// Topic types: [`types::DdsType`] and the CDR encodings; types and samples known only at run time:
 /// [`types::DynamicType`], [`types::DynamicData`], [`types::SerializedData`].
 pub mod types {
     pub use idl_cdr::*;
@@ -68,7 +72,7 @@ pub mod types {
 #[doc(hidden)]
 pub use derecho_core::multicast::ablation::Ablation;
 
-/// What most programs need.
+/// Names that most programs need.
 pub mod prelude {
     pub use crate::domain::{DomainParticipant, ParticipantConfig};
     pub use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};

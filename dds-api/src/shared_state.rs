@@ -1,7 +1,7 @@
-//! The shared state table between processes: one row a process, predicates over all rows.
+//! The shared state table between processes: one row per process, predicates over all rows.
 //!
-//! Owns: a table's membership in its meeting place and the engine that drives it. Never does:
-//! know what the rows mean. The programming model is [`derecho_core::sst`]'s, re-exported here.
+//! Owns: the table's membership at its meeting place and the engine that drives it. Never does:
+//! interpret the rows. The programming model is that of [`derecho_core::sst`], re-exported here.
 //!
 //! ```no_run
 //! use dds_api::prelude::*;
@@ -54,7 +54,8 @@ use derecho_node::{Engine, Pace, Waited};
 
 use crate::infrastructure::{DdsError, DdsResult, Timeout};
 
-/// How a process joins a table. Everything but the name and the number of members has a default.
+/// Configuration of a process that joins a table. Everything but the name and the number of members
+/// has a default.
 ///
 /// ```
 /// use dds_api::prelude::Timeout;
@@ -74,7 +75,7 @@ pub struct SharedStateConfig {
 }
 
 impl SharedStateConfig {
-    /// The table of this name, of exactly so many processes.
+    /// Configuration for the table of this name with exactly `members` processes.
     pub fn new(name: impl Into<String>, members: usize) -> Self {
         SharedStateConfig {
             name: name.into(),
@@ -87,31 +88,32 @@ impl SharedStateConfig {
         }
     }
 
-    /// How rows reach the others (SST-writes by default).
+    /// Sets how rows reach the other members (SST-writes by default).
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self
     }
 
-    /// Meets the others in this folder instead of the user's own under `/tmp`.
+    /// Sets the folder in which members meet. The default is the user's own folder under `/tmp`.
     pub fn runtime_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.runtime_dir = Some(folder.into());
         self
     }
 
-    /// Meets processes of all users of this UNIX group.
+    /// Shares the table with processes of all users of this UNIX group.
     pub fn group(mut self, group: impl Into<String>) -> Self {
         self.group = Some(group.into());
         self
     }
 
-    /// How long to wait for all members to be there (30 s by default).
+    /// Sets how long to wait until all members have joined (30 s by default).
     pub fn start_limit(mut self, limit: impl Into<Timeout>) -> Self {
         self.start_limit = limit.into();
         self
     }
 
-    /// Joins, and waits until all members are there. `setup` runs once, to register predicates.
+    /// Joins the table and waits until all members have joined. `setup` runs once and registers
+    /// the predicates.
     pub fn join<R: Row>(
         self,
         initial: R,
@@ -121,7 +123,7 @@ impl SharedStateConfig {
     }
 }
 
-/// The detector, and with SST-reads the refresher beside it.
+/// The predicate detector, and the refresher beside it if the strategy is SST-reads.
 struct Detector<R: Row> {
     sst: Sst<R>,
     refresher: Option<Refresher<R>>,
@@ -156,7 +158,8 @@ impl<R: Row> Machine for Detector<R> {
     }
 }
 
-/// A shared state table that this process is a member of. It leaves when this is dropped.
+/// A shared state table of which this process is a member. The process leaves the table when this
+/// value is dropped.
 ///
 /// ```no_run
 /// # use dds_api::prelude::*;
@@ -181,7 +184,7 @@ pub struct SharedState<R: Row> {
 
 impl<R: Row> SharedState<R> {
     /// Joins the table of this name together with `members - 1` other processes of this host, and
-    /// waits until all are there. Rows start as `initial`; `setup` registers the predicates.
+    /// waits until all have joined. Rows start as `initial`; `setup` registers the predicates.
     pub fn join(
         name: &str,
         members: usize,
@@ -219,25 +222,25 @@ impl<R: Row> SharedState<R> {
         Ok(table)
     }
 
-    /// Who is in the table, by rank.
+    /// Members of the table, by rank.
     pub fn members(&self) -> Vec<NodeId> {
         self.engine.act(|detector, _, _| detector.sst.members().to_vec())
     }
 
-    /// Acts on the table as a trigger would: reads it, changes and pushes the own row, registers
-    /// predicates.
+    /// Acts on the table as a trigger does: `f` reads the table, changes and pushes the own row,
+    /// and registers predicates.
     pub fn update<T>(&self, f: impl FnOnce(&mut Scope<'_, R>) -> T) -> DdsResult<T> {
         self.engine
             .act(|detector, _, effects| detector.sst.with_table(effects, f))
             .ok_or_else(|| self.not_started(None))
     }
 
-    /// A copy of all rows that no one changes any more.
+    /// Returns an immutable copy of all rows.
     pub fn snapshot(&self) -> DdsResult<Snapshot<R>> {
         self.update(|scope| scope.snapshot())
     }
 
-    /// Waits until a condition over the table holds: a predicate that fires once.
+    /// Waits until `condition` holds for the table. The condition is a predicate that fires once.
     pub fn wait_until(
         &self,
         timeout: impl Into<Timeout>,
@@ -252,7 +255,7 @@ impl<R: Row> SharedState<R> {
         match self.engine.wait(timeout.deadline(), || holds.load(Ordering::Acquire)) {
             Waited::Ready => Ok(()),
             Waited::TimedOut | Waited::Stopped => {
-                // It may be gone already, if it held at the very last moment.
+                // The predicate is already removed if the condition held at the very last moment.
                 let _ = self.update(|scope| scope.remove(predicate));
                 Err(DdsError::Timeout(format!(
                     "the condition on table `{}` did not hold within {timeout}",
@@ -262,11 +265,11 @@ impl<R: Row> SharedState<R> {
         }
     }
 
-    /// Waits until all members are there.
+    /// Waits until all members have joined.
     fn wait_for_members(&self, timeout: Timeout) -> DdsResult<()> {
         let deadline = timeout.deadline();
         loop {
-            // Read before the look, so that a turn in between is not taken for an old one.
+            // Read before the check, so that a turn in between counts as news.
             let turns = self.engine.counters().busy_turns();
             let (started, error) = self.engine.act(|detector, _, _| {
                 (detector.sst.table().is_some(), detector.sst.error().cloned())
@@ -280,7 +283,7 @@ impl<R: Row> SharedState<R> {
             if started {
                 return Ok(());
             }
-            // Members come rarely; what their coming changes, a busy turn takes in.
+            // Joins are rare, and a busy turn takes in every change that a join makes.
             let news = || self.engine.counters().busy_turns() != turns;
             if self.engine.wait(deadline, news) != Waited::Ready {
                 return Err(self.not_started(Some(timeout)));
@@ -288,13 +291,13 @@ impl<R: Row> SharedState<R> {
         }
     }
 
-    /// Registers what is called when a member fails, after its row was frozen.
+    /// Registers a callback that runs when a member fails, after the member's row is frozen.
     pub fn on_failure(&self, upcall: impl FnMut(&mut Scope<'_, R>, Rank) + Send + 'static) {
         self.engine.act(|detector, _, _| detector.sst.on_failure(upcall));
     }
 
-    /// Tears the table down and builds the given generation of it with these members; all of them
-    /// have to call this with the same generation and members. Waits until they are there.
+    /// Tears the table down and builds the given generation of it with these members. All members
+    /// must call this with the same generation and members. Waits until all have joined.
     pub fn rebuild(
         &self,
         generation: u32,

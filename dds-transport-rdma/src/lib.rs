@@ -1,10 +1,11 @@
-//! The links of Squall DDS: what moves bytes between nodes.
+//! Links of Squall DDS: the transports that move bytes between nodes.
 //!
-//! Every link gives the contract of [`derecho_core::link`] and passes the same conformance suite,
-//! the crate `link-conformance`. There is one link so far:
+//! Every link fulfils the contract of [`derecho_core::link`] and passes the same conformance suite,
+//! the crate `link-conformance`. This crate has one link:
 //!
-//! * [`shm`]: nodes on one host, over sealed shared memory.
+//! * [`shm`]: connects nodes on one host through sealed shared memory.
 //!
-//! Never does: interpret what it moves. The words of a region are the protocol's business.
+//! Never does: interpret the bytes it moves. The protocol alone gives meaning to the words of
+//! a region.
 
 pub mod shm;

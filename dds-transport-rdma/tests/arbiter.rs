@@ -1,4 +1,4 @@
-//! What the host decides among real processes, some of which are killed or stopped meanwhile.
+//! Decisions of the host among real processes, some of which are killed or stopped meanwhile.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod support;
@@ -19,13 +19,14 @@ use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 use support::{Actor, Meeting, Node, PATIENCE, config, let_others_in, role, say};
 
-/// Where a process shows who won each view, as it was told: the rank and one, or nothing.
+/// Region in which a process shows the winner of each view, as it was told: the rank plus one,
+/// or zero.
 const TOLD: RegionId = RegionId(1);
 const NOBODY: u32 = 65534;
-/// A group that no user of this host has by chance.
+/// Group that no user of this host has by chance.
 const GROUP: u32 = 54321;
 
-/// What a child process does; nothing when the test program is run as such.
+/// Entry point of a child process; does nothing in an ordinary run of the tests.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -41,7 +42,7 @@ fn act() {
     }
 }
 
-/// Asks what it is told to ask, and says what it heard.
+/// Asks as ordered, and reports the answers.
 fn act_candidate(config: ShmConfig) {
     let mut node = Node::join(config);
     let arbiter = node.link.arbiter().unwrap();
@@ -73,13 +74,13 @@ fn act_candidate(config: ShmConfig) {
         }
         node.poll();
     }
-    // The arbiter of a node that has left its link has nothing to say.
+    // The arbiter of a node that has left its link only fails.
     drop(node);
     assert!(arbiter.found().is_err());
     say("gone");
 }
 
-/// Founds and leaves the group, again and again, until it is killed.
+/// Founds and leaves the group repeatedly until killed.
 fn act_restless(folder: &Path) {
     let node = Node::join(config(folder));
     let arbiter = node.link.arbiter().unwrap();
@@ -101,7 +102,7 @@ fn wait_until(at: u64) {
     }
 }
 
-/// Until others are done with the host's lock.
+/// Asks until the host's lock is free.
 fn found(arbiter: &dyn Arbiter) -> Founding {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -120,14 +121,14 @@ fn ask(arbiter: &dyn Arbiter) -> String {
     }
 }
 
-/// Tells all to ask at the same moment; what each of them heard.
+/// Orders all to ask at the same moment; returns what each was told.
 fn ask_all(actors: &mut [Actor]) -> Vec<String> {
     let at = now() + 300_000;
     actors.iter_mut().for_each(|actor| actor.tell(&format!("found {at}")));
     actors.iter_mut().map(Actor::hear).collect()
 }
 
-/// Who founded, and what: exactly one, and all others have heard of it.
+/// Returns the founder and its group: there is exactly one, and all others were told of it.
 fn one_founder(told: &[String]) -> (usize, u64) {
     let founders: Vec<usize> =
         (0..told.len()).filter(|&index| told[index].starts_with("founded")).collect();
@@ -177,7 +178,7 @@ fn when_the_founder_is_killed_one_of_the_rest_founds() {
         let told = ask_all(&mut actors);
         let (next, new) = one_founder(&told);
         assert_eq!(new, group + 1);
-        // Nobody comes into the group of the dead.
+        // No node can enter the group of the dead.
         let other = (next + 1) % actors.len();
         if other != next {
             actors[other].tell(&format!("enter {group} 2 1"));
@@ -189,7 +190,7 @@ fn when_the_founder_is_killed_one_of_the_rest_founds() {
         }
         (founder, group) = (next, new);
     }
-    // All are dead; the next that comes cleans up and goes on counting.
+    // All are dead; the next node cleans up and continues the count.
     actors.remove(0).kill();
     let node = meeting.join();
     assert!(meeting.domain_dir().join("group").exists());
@@ -231,7 +232,7 @@ fn a_stopped_process_is_halted_and_not_gone() {
         assert!(node.link.is_halted(Peer(0)));
         assert_eq!(found(&*arbiter), Founding::Exists(Generation(1)));
         actors[0].signal(Signal::CONT);
-        // It answers, so it runs.
+        // The process answers, so it runs.
         assert_eq!(ask_all(&mut actors), ["exists 1"]);
         assert!(!node.link.is_halted(Peer(0)));
     }
@@ -259,7 +260,7 @@ fn a_newcomer_that_no_member_can_hand_the_words_to_waits_for_one() {
     assert!(text.contains("stopped"), "{text}");
     actors[0].signal(Signal::CONT);
     assert_eq!(found(&*arbiter), Founding::Exists(Generation(1)));
-    // By now it has them itself, and hands them on.
+    // By now the node has the words itself, and hands them on.
     actors.remove(0).kill();
     assert!(arbiter.entered(Generation(1), 2, 1));
     let last = meeting.join();
@@ -275,7 +276,7 @@ fn a_founder_killed_at_any_step_blocks_nobody() {
     for cycle in 0..25_u64 {
         let mut restless = Actor::start("restless", &meeting.runtime_dir());
         restless.hear();
-        // Not for luck: the moment of the kill is meant to differ.
+        // Deliberate delay: the moment of the kill must differ in each cycle.
         std::thread::sleep(Duration::from_micros(137 * cycle));
         restless.kill();
         let node = meeting.join();
@@ -296,14 +297,14 @@ fn a_founder_killed_at_any_step_blocks_nobody() {
     meeting.assert_empty();
 }
 
-/// Bursts of views, views of a burst, and how long each view is the one.
+/// Number of rounds, views of a round, and duration of each view.
 const ROUNDS: u64 = 300;
 const VIEWS: u64 = 200;
 const VIEW_NS: u64 = 5_000;
 const SETTLERS: usize = 4;
 
-/// Settles the views of a round, each in its time, then waits for the others and settles one more, whose
-/// winner it says.
+/// Settles the views of a round, each in its time, then waits for the others, settles one more
+/// view, and reports its winner.
 fn settle(
     arbiter: &dyn Arbiter,
     told: &OwnRegion,
@@ -332,12 +333,13 @@ fn settle(
     winner.map_or("none".to_owned(), |winner| winner.0.to_string())
 }
 
-/// The group begins in view 1.
+/// Returns the first view of a round. The group begins in view 1.
 fn first_view(round: u64) -> u64 {
     2 + round * VIEWS
 }
 
-/// Who was told what about each view: only one winner, also by those who are dead by now.
+/// Checks that every process was told the same winner of each view, including processes dead
+/// by now.
 fn check_winners(replicas: &[Replica]) -> u64 {
     let mut contested = 0;
     for index in 0..(ROUNDS * VIEWS) as usize {
@@ -444,11 +446,11 @@ fn a_file_that_no_node_made_is_not_trusted() {
     fs::create_dir(&path).unwrap();
     refusal(&arbiter);
     fs::remove_dir(&path).unwrap();
-    // What somebody left who died in the middle of making it does no harm.
+    // A half-made file of a node that died does no harm.
     fs::write(meeting.domain_dir().join("group.new"), "half").unwrap();
     assert_eq!(arbiter.found(), Ok(Founding::Founded(Generation(1))));
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
-    // Without the file nobody else can be asked to keep to the same words.
+    // Without the file, no other node could be bound to the same words.
     let copy = meeting.folder.path().join("copy");
     fs::rename(&path, &copy).unwrap();
     let text = refusal(&arbiter);
@@ -469,7 +471,7 @@ fn seats_of_the_dead_are_taken_again() {
     let keeper = meeting.join();
     let keeps = found(&*keeper.link.arbiter().unwrap());
     assert_eq!(keeps, Founding::Founded(Generation(1)));
-    // More than there are seats, one after the other; some of them leave and some die.
+    // More nodes than there are seats, one after the other; some of them leave and some die.
     for count in 0..300 {
         let mut config = meeting.config();
         config.arena_bytes = 0;

@@ -1,5 +1,5 @@
-//! Bells between real processes: with barriers in place of fences, with fences, and mixed; and
-//! rung by a thread while their peers are killed.
+//! Bells between real processes: with barriers in place of fences, with fences, and mixed; and rung
+//! by a thread while peers are killed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
@@ -19,12 +19,13 @@ use support::{Actor, Meeting, Node, config, role};
 const NEWS: RegionId = RegionId(1);
 const ECHO: RegionId = RegionId(2);
 const ROUNDS: u64 = 30_000;
-/// The round after the last.
+/// Round after the last one.
 const END: u64 = u64::MAX;
-/// A sleep that ends by this was not ended by a bell.
+/// Longer than any wake-up takes; a sleep of this length was not ended by a bell.
 const FOR_EVER: Duration = Duration::from_secs(10);
 
-/// What a node does about barriers: it issues them, and it leaves out fences for those who do.
+/// Means of a node: whether it issues barriers, and whether it omits fences for peers that
+/// issue them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Means {
     issues: bool,
@@ -47,7 +48,7 @@ impl Means {
     }
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// Entry point of a child process; does nothing in an ordinary run of the tests.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -55,8 +56,8 @@ fn act() {
     echo(&mut Node::join(ALL[index].config(&folder)));
 }
 
-/// Stores that miss every cache, so that those which follow them wait in the store buffer: for as
-/// long as that, a thread without a fence and without a barrier could look past a sleeper.
+/// Stores that miss every cache, so that later stores wait in the store buffer. During that time a
+/// thread without a fence and without a barrier could overlook a sleeper.
 struct Litter(Vec<AtomicU64>);
 
 impl Litter {
@@ -72,8 +73,9 @@ impl Litter {
     }
 }
 
-/// Keeps this thread on one processor, so that two processes really run at once: left alone, the
-/// kernel likes to put those that wake each other on the same one, where nothing can go wrong.
+/// Keeps this thread on one processor, so that two processes really run at once. Left alone,
+/// the kernel tends to put threads that wake each other on the same processor, where nothing
+/// can go wrong.
 fn stay_on(number: usize) {
     let allowed = sched_getaffinity(None).unwrap();
     let mut processors = (0..CpuSet::MAX_CPU).filter(|it| allowed.is_set(*it));
@@ -84,7 +86,7 @@ fn stay_on(number: usize) {
     }
 }
 
-/// A little time, of many lengths.
+/// Spins for a short time that varies with the round.
 fn linger(round: u64, most: u64) {
     (0..(round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % most).for_each(|step| {
         std::hint::black_box(step);
@@ -111,7 +113,7 @@ fn echo(node: &mut Node) {
     node.until("the other has left", |node| !node.down.is_empty());
 }
 
-/// Sleeps until a round is there; returns the newest.
+/// Sleeps until a round is visible; returns the newest round.
 fn wait_for(parker: &dyn Parker, seen: &Replica, round: u64) -> u64 {
     loop {
         parker.arm(Interest::News);
@@ -138,7 +140,7 @@ fn wake_each_other(ours: Means, theirs: usize) {
     let (parker, bells) = (node.link.parker(), node.link.bells());
     let answer = node.replica(ECHO);
     let place = 1 << node.link.place(Peer(0)).unwrap();
-    // Rung by a thread that drives nothing.
+    // A thread that drives no node rings.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let litter = Litter::new();
@@ -148,8 +150,8 @@ fn wake_each_other(ours: Means, theirs: usize) {
                 own.word(0).publish(round);
                 bells.before_looking();
                 bells.ring(place);
-                // Asleep, or on the way there, or awake: and after pauses of many lengths the
-                // news meet the other in each of its steps towards its sleep.
+                // The peer is asleep, on the way there, or awake: pauses of many lengths make the
+                // news meet the peer in each step towards its sleep.
                 if round % 3 == 0 {
                     wait_for(&*parker, &answer, round);
                 } else {
@@ -218,7 +220,7 @@ fn peers_may_be_killed_while_a_thread_rings_them() {
         });
         for cycle in 0..CYCLES {
             let peer = Peer(cycle);
-            // Every second newcomer wants to be fenced for.
+            // Every second new node relies on the fences of its peers.
             let index = if cycle % 2 == 0 { 0 } else { 3 };
             let mut other = Actor::start(&index.to_string(), &meeting.runtime_dir());
             node.until("it sees the news and shows its echo", |node| {
@@ -229,7 +231,7 @@ fn peers_may_be_killed_while_a_thread_rings_them() {
             let (_, _, answer) = node.regions.iter().rfind(|(it, _, _)| *it == peer).unwrap();
             let round = u64::from(cycle) + 1;
             own.word(0).publish(round);
-            // The thread that rings wakes it.
+            // The ringing thread wakes the peer.
             look_for(answer, round);
             let before = rings.load(Ordering::Relaxed);
             other.kill();

@@ -1,4 +1,4 @@
-//! The conformance suite over the shared-memory link: every node a link of its own in this process.
+//! Conformance suite over the shared-memory link: each node has a link of its own in this process.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::panic::catch_unwind;
@@ -44,7 +44,7 @@ impl Rig for ShmRig {
     }
 
     fn pass(&mut self) {
-        // Lets the rendezvous threads have a processor.
+        // Gives the rendezvous threads processor time.
         std::thread::sleep(Duration::from_micros(100));
     }
 
@@ -57,7 +57,7 @@ impl Rig for ShmRig {
     }
 
     fn kill_evidence(&self) -> &[Evidence] {
-        // The process lives, so nothing is certain.
+        // The process lives, so no death is certain.
         &[Evidence::Uncertain]
     }
 
@@ -72,7 +72,7 @@ impl Rig for ShmRig {
 
 link_conformance!(ShmRig);
 
-/// The same links, but nobody can see that a node sleeps.
+/// Links of `ShmRig` whose peers cannot see that a node sleeps.
 struct SecretSleepers(ShmRig);
 
 struct SecretSleeper(Arc<dyn Parker>);

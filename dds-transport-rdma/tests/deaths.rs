@@ -1,4 +1,5 @@
-//! Ends of peers, as the processes that survive them see them: how soon, how certainly, and at what cost in descriptors.
+//! Ends of peers, as the surviving processes see them: how soon, how certain, and how many
+//! descriptors they cost.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod support;
@@ -11,9 +12,10 @@ use derecho_core::link::Evidence;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use support::{Actor, Meeting, Node, config, descriptors, orders, role, say};
 
-/// Descriptors that a participant has open for each peer: the connection, and the socket that rings the peer.
+/// Descriptors that a participant has open for each peer: the connection, and the socket that rings
+/// the peer.
 const DESCRIPTORS_PER_PEER: usize = 2;
-/// How long a forked child lives at most if its test fails.
+/// Longest life of a forked child whose test fails.
 const CHILD_LIFE: Duration = Duration::from_secs(40);
 
 unsafe extern "C" {
@@ -21,7 +23,7 @@ unsafe extern "C" {
     fn _exit(status: i32) -> !;
 }
 
-/// The role of a child process; nothing when the test program is run as such.
+/// Entry point of a child process; does nothing in an ordinary run of the tests.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -34,7 +36,8 @@ fn act() {
     }
 }
 
-/// Answers how many descriptors the process has, opens files until there is no descriptor left, and tells which peers are down.
+/// Reports the number of its descriptors, opens files until no descriptor is left, and reports
+/// which peers are down.
 fn act_member(mut node: Node) {
     let told = orders();
     let mut files = Vec::new();
@@ -65,9 +68,10 @@ fn act_member(mut node: Node) {
     }
 }
 
-/// Has a child that holds copies of all its descriptors and does nothing.
+/// Forks a child that holds copies of all its descriptors and does nothing.
 fn act_parent(mut node: Node) {
-    // SAFETY: the child sleeps and ends, and uses nothing that another thread of its parent may have locked.
+    // SAFETY: the child sleeps and ends, and uses nothing that another thread of its parent may
+    // have locked.
     let child = unsafe { fork() };
     if child == 0 {
         std::thread::sleep(CHILD_LIFE);
@@ -106,7 +110,7 @@ fn descriptors_with_peers(actor: &mut Actor, peers: usize) -> usize {
     ask(actor, &format!("descriptors {peers}")).parse().unwrap()
 }
 
-/// The answer of a member of whose peers so many are dead for certain.
+/// Expected answer of a member that has `count` certainly dead peers.
 fn certain(count: usize) -> String {
     format!("{:?}", vec![Evidence::Certain; count])
 }
@@ -125,7 +129,8 @@ impl Parent {
         Parent { actor, child, started: Instant::now() }
     }
 
-    /// Kills the child, which has to live still: its end would show the end of its parent, too.
+    /// Kills the child, which must still be alive: its own end would also reveal the end of
+    /// its parent.
     fn end_child(self) {
         assert!(self.started.elapsed() < CHILD_LIFE / 2, "{:?}", self.started.elapsed());
         kill_process(self.child, Signal::KILL).expect("the child lives");
@@ -152,7 +157,7 @@ fn each_peer_takes_two_descriptors() {
     meeting.assert_empty();
 }
 
-/// Well before a periodic look at the peers would show it.
+/// Well before the periodic check of the peers would show it.
 #[test]
 fn kill_is_seen_at_once() {
     let mut delays: Vec<Duration> = (0..15)
@@ -181,7 +186,7 @@ fn killed_parent_is_certainly_down_while_its_child_lives() {
     let mut node = meeting.join();
     let mut parent = Parent::start(&meeting);
     node.until("the parent is up", |node| node.up.len() == 1);
-    // Killed and not reaped: a zombie is as dead.
+    // Killed and not reaped: a zombie counts as dead.
     let killed = Instant::now();
     parent.actor.signal(Signal::KILL);
     node.until("the parent is down", |node| !node.down.is_empty());
@@ -215,7 +220,8 @@ fn newcomer_does_not_wait_for_a_dead_parent_whose_child_holds_its_socket() {
     }
 }
 
-/// A node that waits so long for the end of a process that has closed its connection, and its peer.
+/// Starts a node with this evidence limit, and a peer that has closed its connection without
+/// a goodbye.
 fn with_a_deserter(meeting: &Meeting, evidence_limit: Duration) -> (Node, Actor) {
     let mut config = meeting.config();
     config.evidence_limit = evidence_limit;
@@ -259,10 +265,10 @@ fn deaths_are_certain_to_a_process_without_descriptors() {
     let mut parent = Parent::start(&meeting);
     descriptors_with_peers(&mut witness, VICTIMS + 1);
     assert_eq!(ask(&mut witness, "exhaust"), "exhausted");
-    // More at once than there are spare descriptors. Zombies keep their numbers.
+    // More deaths at once than there are spare descriptors. Zombies keep their numbers.
     victims.iter().for_each(|victim| victim.signal(Signal::KILL));
     assert_eq!(ask(&mut witness, &format!("down {VICTIMS}")), certain(VICTIMS));
-    // The dead have freed descriptors. A death that only the periodic look shows comes next.
+    // The dead peers have freed descriptors. Next comes a death that only the periodic check shows.
     assert_eq!(ask(&mut witness, "exhaust"), "exhausted");
     parent.actor.kill();
     assert_eq!(ask(&mut witness, &format!("down {}", VICTIMS + 1)), certain(VICTIMS + 1));

@@ -1,4 +1,4 @@
-//! The folder where nodes meet: checked before it is trusted, and gone with the last node.
+//! The folder where nodes meet: checked before it is trusted, and removed by the last node.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod support;
@@ -64,7 +64,7 @@ fn runtime_folder_that_a_user_made_stays() {
         drop(nodes);
         assert_eq!(fs::read_dir(meeting.runtime_dir()).unwrap().count(), 0, "all else is removed");
     }
-    // A folder that a node makes in its place is removed again.
+    // A folder that a node creates in its place is removed again.
     fs::remove_dir(meeting.runtime_dir()).unwrap();
     drop(meeting.join());
     meeting.assert_empty();
@@ -107,7 +107,7 @@ fn a_folder_that_others_can_enter_is_not_trusted() {
         assert!(matches!(error, JoinError::Folder { .. }), "{error}");
         let text = error.to_string();
         assert!(text.contains(&format!("{open:04o}")) && text.contains("run"), "{text}");
-        // The same inside.
+        // The domain's folder is checked in the same way.
         set_mode(&meeting.runtime_dir(), secret);
         fs::create_dir(meeting.domain_dir()).unwrap();
         set_mode(&meeting.domain_dir(), open);
@@ -141,7 +141,7 @@ fn another_users_folder_is_not_trusted() {
     chown(meeting.runtime_dir(), Some(NOBODY), None).unwrap();
     let text = refused(meeting.config()).to_string();
     assert!(text.contains("belongs to user 65534"), "{text}");
-    // With a group it is the group that counts.
+    // With a group, the group decides.
     let mut config = meeting.config();
     config.group = Some("54321".to_owned());
     let text = refused(config).to_string();
@@ -177,7 +177,7 @@ fn an_id_that_is_in_use_is_refused() {
     assert_eq!(refused(config), JoinError::NodeExists(first.link.node()));
     first.poll();
     assert!(first.up.is_empty());
-    // The one that has it is not disturbed.
+    // The node that has the id is not disturbed.
     let _second = meeting.join();
     first.until("it is still found", |node| node.up.len() == 1);
 }
@@ -218,7 +218,7 @@ fn what_is_no_socket_of_a_node_is_left_alone() {
     let listener = std::os::unix::net::UnixListener::bind(&stream).unwrap();
     drop(meeting.join());
     assert!(note.exists() && stream.exists());
-    // One that nobody listens at is what a dead node leaves.
+    // A socket without a listener counts as left by a dead node.
     drop(listener);
     drop(meeting.join());
     assert!(note.exists() && !stream.exists());

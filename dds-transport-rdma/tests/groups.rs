@@ -1,5 +1,5 @@
-//! A group of real processes over shared memory: they found it by themselves, all write and read one topic
-//! in full flow, and are killed one after the other. Each writes what it delivers to a file.
+//! A group of real processes over shared memory: they found it themselves, all write and read one
+//! topic at full rate, and are killed one after the other. Each writes its deliveries to a file.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
@@ -37,7 +37,7 @@ const TOPIC: u64 = 7;
 /// Bytes of one line of the file of deliveries: epoch, writer, number, time.
 const LINE: usize = 32;
 
-/// Who takes part in the topic: the regions of its lines and of its stream.
+/// Participants of the topic: the regions of each one's lines and stream.
 #[derive(Default)]
 struct Parts(BTreeMap<NodeId, (RegionId, RegionId)>);
 
@@ -148,7 +148,7 @@ impl Process {
                 _ => {}
             }
         }
-        // What this turn delivered is of the epoch before.
+        // Deliveries of this turn belong to the previous epoch.
         self.deliver();
         for (subgroup, epoch) in begun {
             self.epoch = epoch;
@@ -198,7 +198,7 @@ impl Process {
     }
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// Entry point of a child process; does nothing in an ordinary run of the tests.
 #[test]
 fn act() {
     let Some((index, folder)) = role() else { return };
@@ -227,12 +227,12 @@ fn act() {
     say(&format!("written {}", process.written));
 }
 
-/// Where a process writes what it delivers: beside the folder in which the links meet.
+/// File to which a process writes its deliveries: beside the folder in which the links meet.
 fn log_of(folder: &Path, index: &str) -> PathBuf {
     folder.with_file_name(format!("deliveries-{index}"))
 }
 
-/// A line of the file: epoch, writer, number, time.
+/// Line of the file: epoch, writer, number, time.
 type Delivery = (u64, u64, u64, u64);
 
 fn deliveries(folder: &Path, index: usize) -> Vec<Delivery> {
@@ -242,7 +242,7 @@ fn deliveries(folder: &Path, index: usize) -> Vec<Delivery> {
     lines.map(|line| (word(line, 0), word(line, 8), word(line, 16), word(line, 24))).collect()
 }
 
-/// The rules, over what all have written to their files.
+/// Checks the rules of delivery over the files of all processes.
 fn judge(logs: &[Vec<Delivery>], survivors: &[usize], written: &BTreeMap<u64, u64>) {
     let mut epochs: BTreeMap<u64, Vec<Vec<(u64, u64)>>> = BTreeMap::new();
     for log in logs {
@@ -279,7 +279,7 @@ fn judge(logs: &[Vec<Delivery>], survivors: &[usize], written: &BTreeMap<u64, u6
     }
 }
 
-/// The time from a moment to the first delivery of a later epoch.
+/// Returns the time from `killed` to the first delivery of a later epoch.
 fn resumed(log: &[Delivery], killed: u64) -> u64 {
     let before = log.iter().take_while(|line| line.3 < killed).last().map_or(0, |line| line.0);
     let next = log.iter().find(|line| line.3 >= killed && line.0 > before).unwrap();
@@ -328,6 +328,6 @@ fn processes_are_killed_in_full_flow_and_the_others_go_on() {
     let micros = |nanos: u64| nanos / 1000;
     let median = pauses[pauses.len() / 2];
     say(&format!("from SIGKILL to the first delivery: median {} us", micros(median)));
-    // Not a measurement, but if this were missing by far nobody had noticed the death at all.
+    // Not a measurement; a value far above this limit would mean that the death went unnoticed.
     assert!(median < 500_000_000, "{pauses:?}");
 }

@@ -1,4 +1,4 @@
-//! Peers that do not keep to the protocol: refused or cut off, and nobody else notices.
+//! Peers that violate the protocol are refused or disconnected, and no other node notices.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod support;
@@ -18,7 +18,7 @@ use rustix::net::SendFlags;
 use support::raw::{ARENA, Raw, honest_memory, memory};
 use support::{Meeting, Node, PATIENCE};
 
-/// The node still meets others, which do not notice anything.
+/// Checks that the node still meets others, which notice nothing.
 fn assert_unharmed(meeting: &Meeting, mut node: Node) {
     let before = node.up.len();
     let mut other = meeting.join();
@@ -45,14 +45,14 @@ fn a_received_arena_can_neither_be_written_nor_cut() {
     };
     let write = ProtFlags::READ | ProtFlags::WRITE;
     assert_eq!(map(&arena, write).err(), Some(Errno::PERM));
-    // Nor through a descriptor that is opened anew.
+    // A newly opened descriptor cannot write either.
     use std::os::fd::AsRawFd;
     let path = format!("/proc/self/fd/{}", arena.as_raw_fd());
     let flags = rustix::fs::OFlags::RDWR;
     let again = open(path, flags, rustix::fs::Mode::empty()).unwrap();
     assert_eq!(map(&again, write).err(), Some(Errno::PERM));
     assert_eq!(rustix::io::pwrite(&again, b"x", 0), Err(Errno::PERM));
-    // Nor by making a mapping writable later.
+    // A mapping cannot become writable later.
     let readable = map(&arena, ProtFlags::READ).unwrap();
     // SAFETY: the range was just mapped and nobody else uses it.
     let changed = unsafe { mprotect(readable, length, rustix::mm::MprotectFlags::WRITE) };
@@ -89,7 +89,7 @@ fn memory_that_could_be_cut_is_refused() {
         ("sealed", tempfile::tempfile().unwrap().into()),
     ];
     for (_, bad) in &cases {
-        // As the first arena: it does not become a peer.
+        // As the first arena: the sender does not become a peer.
         let meeting = Meeting::new();
         let mut node = meeting.join();
         let raw = Raw::connect(&meeting, &node);
@@ -102,14 +102,14 @@ fn memory_that_could_be_cut_is_refused() {
         assert_unharmed(&meeting, node);
     }
     for (why, bad) in &cases {
-        // As a later one: it is cut off.
+        // As a later arena: the sender is disconnected.
         let said =
             cut_off_for(|raw| raw.send(&Message::Arena { index: 1, bytes: ARENA }, Some(bad)));
         assert!(said.contains(why), "{said}");
     }
 }
 
-/// What a node says to a peer that does this.
+/// Returns the reason that a node sends to a peer that performs `act`.
 fn cut_off_for(act: impl FnOnce(&Raw)) -> String {
     let meeting = Meeting::new();
     let mut node = meeting.join();
@@ -179,7 +179,7 @@ fn garbage_closes_that_connection_and_nothing_more() {
         let raw = Raw::connect(&meeting, &node);
         raw.send_bytes(garbage, None);
         raw.verdict();
-        // An end without a word.
+        // End without a message.
         drop(Raw::connect(&meeting, &node));
     }
     node.poll();
@@ -216,7 +216,7 @@ fn a_hello_that_does_not_fit_is_refused_with_the_reason() {
     assert!(said(&[7, 9], &|_| {}).contains("[7, 9]"));
     let own = node.link.node().0;
     assert!(said(wire::VERSIONS, &|it| it.node = own).contains("used before"));
-    // A doorbell that is none, and one that is something else.
+    // A doorbell that is missing, and one that is another kind of file.
     for other in [None, Some("none")] {
         let raw = Raw::connect(&meeting, &node);
         std::fs::remove_file(&raw.bell_path).unwrap();
@@ -247,7 +247,7 @@ fn a_node_of_another_version_learns_which_versions_are_spoken() {
     let text = error.to_string();
     let spoken = format!("{:?}", wire::VERSIONS);
     assert!(text.contains("[7, 9]") && text.contains(&spoken), "{text}");
-    // One that speaks a version more is welcome.
+    // A node that speaks one version more is accepted.
     let mut config = meeting.config();
     config.versions = vec![wire::VERSIONS[0], 9];
     let mut newer = Node::join(config);
@@ -283,7 +283,7 @@ fn a_flood_of_notes_does_not_grow_a_node_that_does_not_poll() {
     let note = wire::encode(&Message::Note(&[7; 16_000]));
     let mut sent = 0;
     let mut last = Instant::now();
-    // Until the node has not taken any for a while.
+    // Until the node has taken no note for a while.
     while last.elapsed() < Duration::from_millis(300) {
         if rustix::net::send(&raw.socket, &note, SendFlags::NOSIGNAL).is_ok() {
             (sent, last) = (sent + 1, Instant::now());
@@ -291,7 +291,7 @@ fn a_flood_of_notes_does_not_grow_a_node_that_does_not_poll() {
         assert!(sent < 2000, "the node takes everything");
     }
     assert!(sent > 100);
-    // What it took is there, and it takes more when it has polled.
+    // All notes that the node took arrive, and it takes more once it has polled.
     node.until("all is taken", |node| node.notes.len() == sent);
     rustix::net::send(&raw.socket, &note, SendFlags::NOSIGNAL).unwrap();
     node.until("one more is taken", |node| node.notes.len() == sent + 1);

@@ -1,5 +1,5 @@
-//! Programs that misuse the folder, the sockets and the memory that nodes share: nobody waits for them, and no
-//! domain is split by them.
+//! Programs that misuse the folder, the sockets and the shared memory: no node waits for them, and
+//! they split no domain.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod support;
@@ -22,14 +22,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::raw::{ARENA, HEADER_PARKED, NODE, Raw, honest_memory, memory, memory_of};
 use support::{Meeting, Node, PATIENCE, descriptors};
 
-/// Runs `act` in a thread of its own; fails if it does not come back.
+/// Runs `act` in a thread of its own; fails if it does not return in time.
 fn in_time<T: Send + 'static>(what: &str, act: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(act()));
     receiver.recv_timeout(PATIENCE / 2).unwrap_or_else(|_| panic!("{what} does not come back"))
 }
 
-/// The error of a join that has to fail.
+/// Returns the error of a join that must fail.
 fn refused(config: ShmConfig) -> JoinError {
     let joined = in_time("the join", move || ShmLink::join(config).map(drop));
     joined.expect_err("the join has to be refused")
@@ -65,7 +65,7 @@ fn a_newcomer_is_told_that_files_of_living_nodes_were_removed() {
             "socket" => fs::remove_file(socket).unwrap(),
             _ => fs::remove_dir_all(meeting.runtime_dir()).unwrap(),
         }
-        // As often as somebody tries.
+        // Every attempt fails, not only the first.
         for _ in 0..2 {
             let error = refused(meeting.config());
             assert!(matches!(error, JoinError::Folder { .. }), "{removed}: {error}");
@@ -73,7 +73,7 @@ fn a_newcomer_is_told_that_files_of_living_nodes_were_removed() {
             assert!(text.contains("removed") && text.contains("end all"), "{text}");
         }
         drop(node);
-        // After the processes are gone the domain begins anew.
+        // Once the processes are gone, the domain starts afresh.
         drop(meeting.join());
         meeting.assert_empty();
     }
@@ -90,12 +90,12 @@ fn a_group_whose_file_was_removed_is_not_founded_again() {
         if and_lock {
             fs::remove_file(meeting.domain_dir().join("lock")).unwrap();
         } else {
-            // By one that comes later.
+            // Asked by a node that joins later.
             let newcomer = meeting.join();
             let told = newcomer.link.arbiter().unwrap().found().unwrap_err().to_string();
             assert!(told.contains("removed") && told.contains("end all"), "{told}");
         }
-        // By one that was there and had not asked before.
+        // Asked by a node that was present and had not asked before.
         let told = witness.link.arbiter().unwrap().found().unwrap_err().to_string();
         assert!(told.contains("removed") && told.contains("end all"), "{told}");
         drop((founder, witness));
@@ -106,7 +106,7 @@ fn a_group_whose_file_was_removed_is_not_founded_again() {
     }
 }
 
-/// Two members of a group of one host, the second of which has entered.
+/// Creates two members of a group of one host, the second of which has entered.
 fn two_members(meeting: &Meeting) -> [(Node, Arc<dyn Arbiter>); 2] {
     let [first, second] = [(); 2].map(|()| {
         let node = meeting.join();
@@ -137,7 +137,7 @@ fn files_of_the_group_that_are_cut_or_overwritten_end_no_member() {
         &|| fs::write(&group, vec![0; length]).unwrap(),
         &|| fs::write(&group, vec![0xff; length]).unwrap(),
         &|| fs::write(&group, [&content[..8], &vec![0xff; length - 8][..]].concat()).unwrap(),
-        // Another memory, which nobody uses.
+        // Another memory, which no node uses.
         &|| fs::write(&group, [&content[..16], &[7; 8], &vec![0; length - 24]].concat()).unwrap(),
         &|| File::options().write(true).open(&lock).unwrap().set_len(0).unwrap(),
     ];
@@ -146,7 +146,7 @@ fn files_of_the_group_that_are_cut_or_overwritten_end_no_member() {
         for (_, arbiter) in &members {
             assert!(arbiter.is_member());
             assert_eq!(arbiter.settle(GROUP, view, Rank(0)), Some(Rank(0)));
-            // It may be refused, and nobody founds a second group.
+            // The question may be refused, and no node founds a second group.
             match arbiter.found() {
                 Ok(told) => assert_eq!(told, Founding::Exists(GROUP)),
                 Err(error) => assert!(error.to_string().contains("group"), "{error}"),
@@ -213,7 +213,7 @@ fn a_folder_swapped_for_a_symbolic_link_gives_nothing_of_the_target_away() {
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o700)).unwrap();
     let (stop, swaps) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
-        // The attacker: as quick as it can, it puts a link in the place of the folder of the domain.
+        // The attacker repeatedly replaces the domain's folder by a link, as fast as it can.
         scope.spawn(|| {
             let place = meeting.domain_dir();
             for number in 0_u64.. {
@@ -266,7 +266,7 @@ fn connections_that_said_goodbye_and_stay_keep_nobody_out() {
         node.poll();
     }
     node.until("all have left", |node| node.down.len() == CONNECTIONS as usize);
-    // Two for each that are the test's own.
+    // Two descriptors of each connection belong to the test itself.
     let held = descriptors() - before - 2 * CONNECTIONS as usize;
     assert!(held < 400, "the node holds {held} descriptors for those who have left");
     let mut newcomer = meeting.join();

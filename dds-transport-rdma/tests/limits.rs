@@ -1,4 +1,4 @@
-//! What a link costs, and what happens when there is not enough.
+//! Resource use of a link, and its behaviour when resources run out.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod support;
@@ -11,7 +11,7 @@ use derecho_core::link::{Interest, Link, LinkError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::{Actor, Meeting, Node, descriptors, role, say};
 
-/// The tests here count what the whole process has, so they run one after the other.
+/// Serialises the tests, because they count resources of the whole process.
 static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn alone() -> std::sync::MutexGuard<'static, ()> {
@@ -25,7 +25,8 @@ fn refusal(result: Result<derecho_core::memory::OwnRegion, LinkError>) -> String
     }
 }
 
-/// Joins under a limit of file lengths, and opens regions; nothing unless the program is started as an actor.
+/// Joins under a limit of file lengths, and opens regions; does nothing unless the program is
+/// started as an actor.
 #[test]
 fn act() {
     let Some((limit, runtime_dir)) = role() else { return };
@@ -111,7 +112,7 @@ fn the_memory_limit_is_kept_and_named() {
     let _small = node.link.open(RegionId(1), 1000).unwrap();
     let text = refusal(node.link.open(RegionId(2), 1 << 20));
     assert!(text.contains("SQUALL_MEMORY_LIMIT") && text.contains("0x2"), "{text}");
-    // What was refused can be tried again, smaller.
+    // A refused request can be repeated with a smaller size.
     let _smaller = node.link.open(RegionId(2), 1000).unwrap();
     let mut config = meeting.config();
     config.memory_limit = Some(100);
@@ -153,7 +154,7 @@ fn memory_is_given_back() {
     for name in 0..5 {
         let start = Instant::now();
         let own = loop {
-            // The space of the one before is free when the reader has let go of it.
+            // The space of the previous region is free once the reader has released it.
             match a.link.open(RegionId(name), words) {
                 Ok(own) => break own,
                 Err(error) => assert!(start.elapsed() < support::PATIENCE, "{error}"),
@@ -177,7 +178,7 @@ fn memory_is_given_back() {
     }
     let start = Instant::now();
     for name in 1000.. {
-        // Any call that changes regions takes back what has become free.
+        // Every call that changes regions takes back the space that has become free.
         let _small = a.link.open(RegionId(name), 1).unwrap();
         if shared() < 10 << 20 {
             break;
@@ -203,7 +204,7 @@ fn one_that_left_and_still_looks_keeps_what_it_looks_at() {
     a.until("it has left", |node| node.down.len() == 1);
     a.link.close(RegionId(1)).unwrap();
     drop(own);
-    // A while, in which the space would be given away if it were free.
+    // A while in which the space would be reused if it were free.
     for name in 0..20 {
         assert!(a.link.open(RegionId(100 + name), words).is_err());
         a.poll();
@@ -236,7 +237,7 @@ fn an_idle_link_sleeps() {
         });
         counts.sum::<u64>()
     };
-    // Time is what is tested here.
+    // The passage of time is the subject of this test.
     std::thread::sleep(Duration::from_millis(50));
     let before = wakeups();
     std::thread::sleep(Duration::from_millis(500));
@@ -247,14 +248,14 @@ fn an_idle_link_sleeps() {
     std::thread::sleep(Duration::from_millis(50));
     let (before, start) = (wakeups(), Instant::now());
     std::thread::sleep(Duration::from_secs(1));
-    // Of two links, each of which looks at its peer's process twice a second.
+    // Two links, each of which checks its peer's process twice a second.
     let looks = 2 * (start.elapsed().as_millis() / 500 + 1);
     let woken = u128::from(wakeups() - before);
     assert!(
         woken <= looks,
         "the threads of idle links wake up {woken} times where {looks} looks are due"
     );
-    // And they are there at once when there is something to do.
+    // Both links respond at once when there is work.
     let parker = b.link.parker();
     parker.arm(Interest::Hints);
     b.poll();
@@ -278,7 +279,7 @@ fn a_link_without_regions_is_small() {
     let before = resident();
     let links: Vec<Node> = (0..8).map(|_| meeting.join()).collect();
     let each = (resident() - before) / 8;
-    // Each of the eight has up to eight peers here, and its thread.
+    // Each of the eight links has up to eight peers here, and its thread.
     assert!(each < 512 << 10, "{each} bytes");
     drop((links, warm));
 }

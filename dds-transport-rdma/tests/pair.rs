@@ -1,4 +1,4 @@
-//! Two nodes in one process: the least that has to work.
+//! Two nodes in one process: the minimum that must work.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::time::{Duration, Instant};

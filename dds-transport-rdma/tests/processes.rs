@@ -1,4 +1,4 @@
-//! Nodes that are real processes: killed, stopped, woken, of several users.
+//! Nodes in real processes: killed, stopped, woken, and owned by several users.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod support;
@@ -19,10 +19,10 @@ const NEWS: RegionId = RegionId(1);
 const HEARD: RegionId = RegionId(2);
 const ROUNDS: u64 = 2000;
 const NOBODY: u32 = 65534;
-/// A group that no user of this host has by chance.
+/// Group that no user of this host has by chance.
 const GROUP: u32 = 54321;
 
-/// What a child process does; nothing when the test program is run as such.
+/// Entry point of a child process; does nothing in an ordinary run of the tests.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -38,7 +38,7 @@ fn act() {
     }
 }
 
-/// Joins, shows a region, tells who it meets, and leaves when told to.
+/// Joins, shows a region, reports the peers that it meets, and leaves on request.
 fn act_member(folder: &Path, group: Option<String>) {
     let mut config = config(folder);
     config.group = group;
@@ -58,7 +58,7 @@ fn act_member(folder: &Path, group: Option<String>) {
     say("left");
 }
 
-/// Writes, opens, closes and notes as fast as it can, until it is killed.
+/// Writes, opens, closes and sends notes as fast as possible, until killed.
 fn act_writer(folder: &Path) {
     let mut node = Node::join(config(folder));
     let own = node.link.open(HEARD, 64).unwrap();
@@ -68,7 +68,7 @@ fn act_writer(folder: &Path) {
         let name = RegionId(100 + round);
         let _region = node.link.open(name, 100).unwrap();
         for peer in 0..node.up.len() {
-            // The other may be leaving.
+            // The peer may be leaving.
             let _ = node.link.note(Peer(peer as u32), &round.to_le_bytes());
         }
         node.link.close(name).unwrap();
@@ -79,7 +79,7 @@ fn act_writer(folder: &Path) {
     }
 }
 
-/// Joins and leaves, again and again, until it is killed.
+/// Joins and leaves repeatedly until killed.
 fn act_restless(folder: &Path) {
     say("started");
     loop {
@@ -103,7 +103,7 @@ fn act_echo(folder: &Path) {
     node.until("the other has left", |node| !node.down.is_empty());
 }
 
-/// Says how its join went.
+/// Reports the result of its join.
 fn act_stranger(config: ShmConfig) {
     match ShmLink::join(config) {
         Ok(_) => say("joined"),
@@ -165,7 +165,8 @@ fn a_killed_process_is_certainly_down_and_what_it_showed_stays() {
         (0..20).for_each(|_| node.poll());
         assert_eq!(events, node.notes.len() + node.regions.len() + node.closed.len());
         assert_eq!(last, (0..64).map(|index| seen.load(index)).collect::<Vec<u64>>());
-        // The survivor has removed its socket, so leaving leaves nothing.
+        // The survivor has removed the dead node's socket, so nothing remains when the
+        // survivor leaves.
         drop(node);
         meeting.assert_empty();
     }
@@ -178,7 +179,7 @@ fn a_node_killed_while_it_joins_or_leaves_stops_nobody() {
     for cycle in 0..20_u64 {
         let mut restless = Actor::start("restless", &meeting.runtime_dir());
         restless.hear();
-        // Not for luck: the moment of the kill is meant to differ.
+        // Deliberate delay: the moment of the kill must differ in each cycle.
         std::thread::sleep(Duration::from_micros(300 * cycle));
         restless.kill();
         let start = Instant::now();
@@ -207,7 +208,7 @@ fn a_stopped_process_blocks_neither_a_join_nor_the_others() {
     assert!(start.elapsed() < Duration::from_secs(2), "the join took {:?}", start.elapsed());
     late.until("the living meet", |node| !node.up.is_empty());
     first.until("the living meet", |node| node.up.len() == 2);
-    // Work goes on, also towards the one that is stopped.
+    // Work goes on, also towards the stopped peer.
     let own = first.link.open(NEWS, 8).unwrap();
     own.word(0).publish(1);
     for _ in 0..2000 {
@@ -257,7 +258,7 @@ fn a_peer_that_never_reads_is_cut_off_alone() {
 #[test]
 fn the_last_to_leave_removes_what_the_dead_left() {
     let meeting = Meeting::new();
-    // A socket at which nobody listens, of a node that was never met.
+    // A socket without a listener, of a node that this node never met.
     let node = meeting.join();
     let path = meeting.domain_dir().join(format!("{:032x}.sock", 99));
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
@@ -266,7 +267,7 @@ fn the_last_to_leave_removes_what_the_dead_left() {
     meeting.assert_empty();
 }
 
-/// Its thread has had no time to hear of the death.
+/// The thread of the leaving node has had no time to hear of the death.
 #[test]
 fn a_node_that_leaves_right_after_a_kill_removes_what_the_dead_left() {
     for _ in 0..100 {
@@ -332,12 +333,12 @@ fn users_of_one_group_meet_and_others_do_not() {
     two.hear();
     let stat = std::fs::metadata(&folder).unwrap();
     assert_eq!((stat.gid(), stat.mode() & 0o7777), (GROUP, 0o3770));
-    // Root gets into any folder; what it may not do is be a peer.
+    // Root can enter any folder, but must not become a peer.
     let mut config = meeting.config();
     config.group = Some(GROUP.to_string());
     let refused = ShmLink::join(config).err().expect("root is not in the group").to_string();
     assert!(refused.contains("group"), "{refused}");
-    // Another user outside the group does not even get in.
+    // Another user outside the group cannot even enter the folder.
     let mut stranger = Actor::start_as("stranger", &folder, 1002, 1002);
     let said = stranger.hear();
     assert!(said.contains("belongs to user") || said.contains("Permission"), "{said}");
@@ -363,7 +364,7 @@ fn processes_of_one_group_share_memory_over_users() {
         command.uid(NOBODY).gid(GROUP);
     });
     member.hear();
-    // This process is of another user and has the group too, as a child would.
+    // The second process runs as another user, this test's own, and has the same group.
     let mut other = Actor::start_with("member of the group", &folder, |command| {
         use std::os::unix::process::CommandExt;
         command.gid(GROUP);
@@ -372,7 +373,7 @@ fn processes_of_one_group_share_memory_over_users() {
     until("they have met", || {
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", member.pid())).unwrap();
         let arenas = maps.lines().filter(|line| line.contains("squall-arena"));
-        // By their inodes: the first page of each is mapped for the bells as well.
+        // Count inodes: the first page of each arena is also mapped for the bells.
         let inodes: BTreeSet<_> = arenas.map(|line| line.split_whitespace().nth(4)).collect();
         inodes.len() == 2
     });

@@ -1,9 +1,9 @@
-//! Every atomic of this crate comes from here, so that loom can replace them all.
+//! All atomics of this crate, in one place so that loom can replace them.
 //!
-//! Nothing outside this file names `core::sync::atomic`. Built with `--cfg loom` the very same
-//! protocol code runs on loom's checked atomics; there is no second copy of it to drift away.
-//! A compiler fence is the one thing that loom has none of: it is no step of any thread, and what
-//! makes it enough ([`crate::park`]) happens in the kernel.
+//! No other file names `core::sync::atomic`. With `--cfg loom`, the same protocol code runs on
+//! loom's checked atomics, so there is no second copy that could diverge. Loom has no compiler
+//! fence. A compiler fence is no step of any thread, and the barrier that makes it sufficient
+//! ([`crate::park`]) is issued by the kernel.
 
 pub use core::sync::atomic::compiler_fence;
 

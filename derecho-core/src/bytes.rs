@@ -1,7 +1,7 @@
-//! Numbers and lists as bytes, and back: what messages between nodes are made of.
+//! Encoding of numbers and collections as bytes, used by messages between nodes.
 //!
-//! Owns: the encoding. Never does: trust a length. Whatever a peer sent is read by a [`Reader`], which
-//! answers `None` where the bytes end too early.
+//! Owns: the encoding. Never does: trust a length. Bytes from a peer are read by a [`Reader`],
+//! which returns `None` if they end too early.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -9,22 +9,22 @@ use alloc::vec::Vec;
 
 use crate::ids::NodeId;
 
-/// Something that can be sent.
+/// Value that can be sent.
 pub trait Wire: Sized {
-    /// Appends it to `out`.
+    /// Appends the encoded value to `out`.
     fn encode(&self, out: &mut Vec<u8>);
 
-    /// Reads it back; `None` if the bytes are not of it.
+    /// Decodes a value; `None` if the bytes do not encode one.
     fn decode(from: &mut Reader<'_>) -> Option<Self>;
 
-    /// It alone, as bytes.
+    /// Returns the encoded value.
     fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode(&mut out);
         out
     }
 
-    /// Reads it from bytes that hold it and nothing else.
+    /// Decodes a value from bytes that contain nothing else.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
         let whole = Self::decode(&mut reader)?;
@@ -32,28 +32,28 @@ pub trait Wire: Sized {
     }
 }
 
-/// Bytes that are still to be read.
+/// Bytes that are not yet read.
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Reads these.
+    /// Creates a reader of these bytes.
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader(bytes)
     }
 
-    /// The next bytes, as many as `N`.
+    /// Returns the next `N` bytes.
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*head)
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     pub fn byte(&mut self) -> Option<u8> {
         self.take::<1>().map(|[byte]| byte)
     }
 
-    /// The next so many bytes.
+    /// Returns the next `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Structs whose fields follow one another.
+/// Implements `Wire` for structs, with their fields in the given order.
 macro_rules! in_order {
     ($($name:ident { $($field:ident),* })*) => {$(
         impl $crate::bytes::Wire for $name {
@@ -202,8 +202,8 @@ impl<T: Wire> Wire for Vec<T> {
 
     fn decode(from: &mut Reader<'_>) -> Option<Self> {
         let count = u32::decode(from)? as usize;
-        // Every item has a byte at least (there are no lists of nothing), so a length that cannot be is found
-        // before memory is taken.
+        // Every item takes at least one byte (there are no lists of `()`), so an impossible length
+        // is rejected before memory is allocated.
         if count > from.0.len() {
             return None;
         }

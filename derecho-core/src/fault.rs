@@ -1,122 +1,131 @@
-//! Errors that the models and the simulator can plant, to show that they would find them. Built with `--cfg model`
-//! or `--cfg loom` only; in every other build none of them is there, and none can be planted.
+//! Faults that models and the simulator can plant, to show that they would find them. They exist
+//! only with `--cfg model` or `--cfg loom`; in every other build no fault can be planted.
 //!
-//! Owns: their names. Never does: anything in a product.
+//! Owns: the names of the faults. Never does: anything in a product.
 #![cfg_attr(
     not(any(model, loom)),
     allow(dead_code, unreachable_pub, reason = "only the models plant them")
 )]
 
-/// An error in the rules.
+/// A violation of one rule of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Fault {
-    /// A member accepts what anybody has accepted, not only what its leader itself proposes.
+    /// A member accepts what any member has accepted, not only what its own leader proposes.
     AcceptFromAnybody = 1,
-    /// A member accepts also from those whom it suspects, and ballots below what it has accepted.
+    /// A member also accepts proposals from members that it suspects, and ballots below one that it
+    /// has accepted.
     AcceptLower,
-    /// A leader does not wait until all suspect those before it.
+    /// A leader does not wait until all members suspect the members that rank before it.
     Hasty,
-    /// A leader makes a decision of its own though somebody has accepted another one.
+    /// A leader makes a decision of its own although a member has accepted another one.
     AdoptNothing,
     /// A primary partition may be one vote short of a half.
     MajorityOffByOne,
-    /// In a networked group those who are dead for certain do not count.
+    /// In a networked group, members that are certainly dead do not count.
     DeadDoNotCount,
-    /// Who is admitted has a vote at once.
+    /// A newly admitted member has a vote at once.
     JoinersVote,
-    /// A local decision is final without the kernel.
+    /// A local decision is final without the kernel's arbitration.
     WithoutKernel,
-    /// The cut comes from the leader's report alone.
+    /// The cut is taken from the leader's report alone.
     CutOfOne,
-    /// A reader that has not begun the newest epoch holds nothing of it back.
+    /// A reader that has not begun the newest epoch does not hold the cut of that epoch back.
     LateUncounted,
-    /// What is final is not told on.
+    /// A member does not pass a final decision on.
     Silent,
-    /// Only those tell a view on who come to it from the one before.
+    /// Only members that were in the previous view announce the next one.
     NewcomersSilent,
-    /// A leader goes on although somebody suspects it.
+    /// A leader goes on although a member suspects it.
     SuspectedLeads,
-    /// Who lacks too many others is out at once.
+    /// A member that suspects too many others leaves the group at once.
     Rash,
-    /// Who is out goes on.
+    /// A member that is out of the group goes on.
     OutGoesOn,
-    /// Whoever comes to a cut does not deliver what it still has below it.
+    /// A member does not deliver the rest of what it has received below the cut.
     TrimIgnored,
-    /// Streams are stopped when the decision comes, and not before the report.
+    /// Streams are wedged when the decision comes, instead of before the report.
     WedgedLate,
-    /// Newcomers are told a beginning one entry too far.
+    /// Late joiners are told a start that is one entry too far.
     NewcomerOffByOne,
-    /// The state is told as it was before the last messages of the view.
+    /// State transfer sends the state as it was before the last messages of the view.
     SnapshotEarly,
-    /// Who has ended an epoch reports what it has received beyond its end (I-56).
+    /// A member that has ended an epoch reports what it has received beyond the end (I-56).
     BeyondTheEnd,
-    /// Who has not begun an epoch takes its start for its end (I-58).
+    /// A member that has not begun an epoch takes the start of the epoch for its end (I-58).
     NotBegunKnows,
-    /// What a survivor had committed and not sent is forgotten with the epoch.
+    /// Messages that a survivor had committed but not sent are forgotten with the epoch.
     UnsentForgotten,
-    /// What a line says of another epoch is believed.
+    /// A line is believed although its content is about another epoch.
     OldLines,
-    /// What was delivered is said to be one entry more than it is.
+    /// A member reports one entry more than was delivered.
     TakenTooFar,
-    /// What dies after a newcomer began is not given to it (I-101).
+    /// Records that are replaced after a late joiner began are not transferred to it (I-101).
     HistoryCutLate,
-    /// Who gets what was kept forgets what was delivered to it meanwhile (I-102).
+    /// A late joiner that receives the kept records forgets what was delivered to it
+    /// meanwhile (I-102).
     HistoryWithoutLive,
-    /// What was kept is given up to one record before the place where the newcomer began (I-102).
+    /// State transfer of the kept records ends one record before the place where the late joiner
+    /// began (I-102).
     HistoryTooShort,
-    /// What was written to a log is said to be durable before it is synced (I-80).
+    /// Records written to a log are reported as durable before they are synced (I-80).
     DurableBeforeSync,
-    /// After a sync that failed the next one is believed (I-82).
+    /// After a failed sync, the next sync is believed (I-82).
     SyncRetried,
-    /// A bad record is passed over (I-84).
+    /// A bad record is skipped (I-84).
     BadRecordSkipped,
     /// A file counts as renamed before the folder is synced (I-86).
     RenameNotSynced,
-    /// What another process has written and nobody vouches for counts as durable (I-85).
+    /// Bytes that another process has written and no record vouches for count as durable (I-85).
     UnprovenBelieved,
-    /// What a log has already is appended to it once more (I-110).
+    /// Messages that a log already has are appended to it again (I-110).
     AppendedTwice,
-    /// Who begins an object from a log applies once more what it has kept (I-110).
+    /// A member that restores an object from a log applies messages again that it had kept (I-110).
     RecallUncut,
-    /// What was delivered in a view is said to be durable before that view is (I-150).
+    /// Messages delivered in a view are reported as durable before the view is (I-150).
     DurableBeforeView,
-    /// Whoever comes back knows nothing of the last view that was logged (I-151).
+    /// A returning member knows nothing of the last logged view (I-151).
     LastViewForgotten,
-    /// Whoever has just come counts, although those before it may come back without it (I-152).
+    /// A new member counts, although the members before it may come back without it (I-152).
     NewcomerCounts,
-    /// Nobody waits for the logs that alone have what was durable (I-156).
+    /// Nobody waits for the logs that alone contain what was durable (I-156).
     NobodyLeans,
-    /// Who gets what was kept has it before it has come as far as the one who gave it (I-230).
+    /// A late joiner completes its store before it has come as far as the member that gave it the
+    /// records (I-230).
     HistoryUnripe,
-    /// A chunk is used again, and nothing says so to who is not waited for (I-220).
+    /// A chunk is reused without announcing this to untethered readers (I-220).
     OpeningUntold,
-    /// Who is not waited for does not look whether what it has copied was written anew meanwhile (I-220).
+    /// An untethered reader does not check whether the memory it has copied was rewritten
+    /// meanwhile (I-220).
     NoSecondLook,
-    /// What is written into a chunk that was opened anew may be seen before that it was (I-220).
+    /// Writes into a reopened chunk may become visible before the reopening (I-220).
     OpeningUnfenced,
-    /// Who is not waited for takes what has the stamp of its entry for that entry, however late it is (I-221).
+    /// An untethered reader takes any entry with a matching stamp for its entry, however late it
+    /// is (I-221).
     StampBelieved,
-    /// A member that was a reader tells nobody where its first stream goes on after a cut (I-52).
+    /// A member that was a reader does not report where its own first stream continues after a
+    /// cut (I-52).
     ReaderTellsNoStart,
-    /// The memory of a stream is forgotten with the next one, although epochs of it are still to come (I-78).
+    /// The memory of a stream is forgotten with the next stream, although some of its epochs are
+    /// still to come (I-78).
     MemoryReplaced,
-    /// A sender keeps nothing for those who have left its subgroup (I-260).
+    /// A sender keeps nothing for members that have left its subgroup (I-260).
     LeaverForgotten,
-    /// A version counts as durable everywhere as soon as one storer has it in its log for good (I-105).
+    /// A version counts as durable everywhere as soon as it is durable in one member's log (I-105).
     DurableAnywhere,
-    /// A beginning waits for none of the logs that marks name (I-106).
+    /// A beginning does not wait for the logs that marks name (I-106).
     NamedNotAwaited,
-    /// Lines are used again without waiting for those that have left the epoch before (I-33).
+    /// Lines are reused without waiting for the members that left in the previous epoch (I-33).
     LinesReused,
-    /// A member that has finished an epoch reports where that began, and its end can be decided once more (I-337).
+    /// A member that has finished an epoch reports the start of the epoch, so that its end can be
+    /// decided again (I-337).
     EndsDecidedAnew,
 }
 
 #[cfg(any(model, loom))]
 static PLANTED: core::sync::atomic::AtomicU8 = core::sync::atomic::AtomicU8::new(0);
 
-/// From now on this error is there, in all of the process; `None`: no error.
+/// Plants a fault in the whole process; `None` removes it.
 #[cfg(any(model, loom))]
 pub fn plant(fault: Option<Fault>) {
     PLANTED.store(fault.map_or(0, |fault| fault as u8), core::sync::atomic::Ordering::Relaxed);

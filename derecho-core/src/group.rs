@@ -1,17 +1,20 @@
-//! A group: nodes that agree on who is a member, and subgroups that go on from view to view.
+//! Group: nodes that agree on their membership, and subgroups that continue from view to view.
 //!
-//! Owns: what joins a node's streams to its seat in the council. Never does: decide what a subgroup is
-//! for, or what its messages mean.
+//! Owns: the connection between a node's streams and its seat in the council. Never does: decide
+//! the purpose of a subgroup, or interpret its messages.
 //!
-//! Read in this order: [`watch`] (who is suspected when), [`council`] (a node's seat), [`report`] (what a
-//! view change needs to know of the streams), [`registry`] (which subgroups there are), [`book`] and [`chronicle`] (views
-//! in logs).
+//! Reading order: [`watch`] (when a node is suspected), [`council`] (a node's seat), [`report`]
+//! (the stream state that a view change needs), [`registry`] (the existing subgroups), [`book`] and
+//! [`chronicle`] (views in logs).
 //!
 //! ```text
-//!   control stream   an atomic subgroup of all members. What is delivered there changes the state that
-//!                    the group replicates, and with it the subgroups' layouts, at the same point everywhere
-//!   subgroups        their members walk from epoch to epoch, each subgroup for itself
-//!   view change      all stop, report, come to the cut, and go on with the layouts of the new view
+//!   control stream   an atomic subgroup of all members. Its messages change the replicated state
+//!                    of the group, and thereby the layouts of the subgroups, at the same point
+//!                    at every member
+//!   subgroups        members of a subgroup move from epoch to epoch, independently of other
+//!                    subgroups
+//!   view change      all members stop, report, deliver up to the cut, and continue with the
+//!                    layouts of the new view
 //! ```
 
 mod ahead;
@@ -63,178 +66,185 @@ pub use awaited::Wait;
 pub use control::{CONTROL_LINES, CONTROL_STREAM, control_geometry};
 pub use share::Share;
 
-/// The subgroup of all members.
+/// Key of the subgroup of all members.
 pub const CONTROL: u64 = 0;
 
-/// What a group replicates: every member applies the same messages in the same order, beginning with the
-/// same state.
+/// Replicated state of a group: every member applies the same messages in the same order, starting
+/// from the same state.
 pub trait State {
-    /// A member's message. Returns the subgroups whose layout it may have changed.
+    /// Applies a member's message. Returns the subgroups whose layout the message may have changed.
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64>;
 
-    /// A node is no member any more.
+    /// Removes a node that is no longer a member.
     fn forget(&mut self, node: NodeId);
 
-    /// A view begins; those who are gone were forgotten. What follows from the view as a whole is done here, once.
+    /// Begins a view, after former members were forgotten. Changes that follow from the view as a
+    /// whole are made here, once.
     fn begin_view(&mut self, _: &View) {}
 
-    /// Who keeps logs has changed, or for which logs is waited. Returns the subgroups whose layout it may have changed.
+    /// Notes a change of the members that keep logs, or of the logs that are awaited. Returns the
+    /// subgroups whose layout this may have changed.
     fn note_logs(&mut self, _: &Book) -> Vec<u64> {
         Vec::new()
     }
 
-    /// Logs that have what was durable of something, while no member's log has all of it: views name them (I-156).
+    /// Logs that hold durable data of which no member's log is complete: views name
+    /// these logs (I-156).
     fn leans_on(&self) -> BTreeSet<LogId> {
         BTreeSet::new()
     }
 
-    /// All subgroups that have a layout; none is called [`CONTROL`].
+    /// Keys of all subgroups that have a layout, never [`CONTROL`].
     fn keys(&self) -> Vec<u64>;
 
-    /// Who is a member of a subgroup. It follows from the state and the view, and from nothing else; only
-    /// members of the view are its members.
+    /// Layout of a subgroup. The layout depends only on the state and the view, and all members of
+    /// the subgroup are members of the view.
     fn layout(&self, key: u64, view: &View) -> Layout;
 
-    /// The state as bytes, for a node that joins.
+    /// Returns the state as bytes, for a joining node.
     fn snapshot(&self) -> Vec<u8>;
 
-    /// Takes over the state of another one. `false` if the bytes make no sense.
+    /// Replaces the state by the state of another member. `false` if the bytes are malformed.
     fn restore(&mut self, bytes: &[u8]) -> bool;
 }
 
-/// How a node takes part in a group.
+/// Terms on which a node takes part in a group.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// How it comes in.
+    /// How the node enters the group.
     pub entrance: Entrance,
-    /// What it counts in a networked group.
+    /// Votes of the node in a networked group.
     pub weight: u16,
-    /// How long it waits for whom.
+    /// Timeouts for other nodes.
     pub patience: Patience,
-    /// What is switched off; of the group's own stream all but nulls.
+    /// Mechanisms that are switched off; in the control stream all of them except nulls.
     pub ablation: Ablation,
 }
 
-/// What the upper layer should know.
+/// Event for the upper layer.
 #[derive(Debug)]
 pub enum GroupEvent {
     /// A view was installed, and this node is a member of it.
     Installed(View),
-    /// The state has changed: messages were applied, or it was taken over as a whole.
+    /// The state has changed: messages were applied, or the whole state was transferred.
     Changed,
-    /// This node is no member any more. It delivers nothing after this.
+    /// This node is no longer a member and delivers nothing more.
     Out(Fate),
     /// This node has begun an epoch of a subgroup.
     Begun {
         /// The subgroup's key.
         key: u64,
-        /// What it is called at this node.
+        /// Identifier of the subgroup at this node.
         subgroup: SubgroupId,
-        /// What the epoch is called: no other one of this group is called so.
+        /// Name of the epoch, unique within this group.
         epoch: u64,
         /// Its members.
         layout: Layout,
-        /// Whether it was no member before.
+        /// Whether this node was no member before.
         first: bool,
     },
-    /// So many readers of a subgroup have begun its epoch.
+    /// More readers of a subgroup have begun its epoch.
     Gathered {
         /// The subgroup's key.
         key: u64,
-        /// How many.
+        /// Number of readers that have begun the epoch.
         readers: usize,
     },
-    /// This node is no member of a subgroup any more.
+    /// This node is no longer a member of a subgroup.
     Left {
         /// The subgroup's key.
         key: u64,
     },
-    /// A member tells this node something directly (I-70).
+    /// A member has sent this node a direct message (I-70).
     Direct {
-        /// Who.
+        /// Sender of the message.
         from: NodeId,
-        /// In which view it said so.
+        /// View in which the message was sent.
         view: u64,
-        /// What.
+        /// Contents of the message.
         bytes: Vec<u8>,
     },
-    /// A member lives and makes no progress, by its answer to this node: it is suspected; or, if others see what it has
-    /// done, this node falls out (I-336).
+    /// A live member makes no progress, as its answer to this node shows, and is suspected. If
+    /// other members see the progress of that member, this node falls out instead (I-336).
     Stuck {
         /// The wait.
         wait: Wait,
         /// The answer.
         answer: Answer,
     },
-    /// Something of the node itself, which is not the group's business.
+    /// Event of the node itself, which does not concern the group.
     Node(NodeEvent),
 }
 
-/// One node's part in a group. See the [module](self).
+/// State of one node in a group. See the [module](self).
 pub struct Group<S: State> {
     node: Node,
     council: Council<Progress>,
     state: S,
-    /// Whether `state` is the group's.
+    /// Whether `state` is the group's state.
     informed: bool,
     registry: Registry,
-    /// Who keeps logs; as much the group's state as `state` is.
+    /// Members that keep logs; part of the replicated state like `state`.
     book: Book,
     /// This node's log of views, if it keeps logs.
     chronicle: Option<Chronicle>,
-    /// What the state leans on, if that is still as it was.
+    /// Cached result of [`State::leans_on`], if still valid.
     leans: Option<BTreeSet<LogId>>,
     control: Control,
     ablation: Ablation,
-    /// By subgroup and the region of the lines.
+    /// Shares by subgroup and region of the acknowledgement lines.
     shares: BTreeMap<(u64, RegionId), Share>,
-    /// Memory for this node's streams, by subgroup and region: as long as an epoch of that stream may be told (I-78).
+    /// Memory of this node's streams, by subgroup and region: kept while an epoch of that stream
+    /// may still have to be told to this node (I-78).
     memories: BTreeMap<(u64, RegionId), StreamMemory>,
     walks: BTreeMap<u64, Walk>,
-    /// The keys of the walks, by what the node calls their subgroups.
+    /// Keys of the walks, by the node's subgroup identifier.
     keys: BTreeMap<SubgroupId, u64>,
-    /// Subgroups in whose queue there may be an epoch that is still to be told (I-76).
+    /// Subgroups whose queue may contain an epoch that this node has not been told (I-76).
     open: BTreeSet<u64>,
-    /// Subgroups that this node has left in this view, and the epoch in which it was no member.
+    /// Subgroups that this node has left in this view, each with the epoch in which it was no
+    /// longer a member.
     behind: BTreeMap<u64, Epoch>,
-    /// Where epochs begin in streams, as their senders have said.
+    /// Beginnings of epochs in streams, as announced by the senders.
     heard: BTreeMap<(u64, u64), BTreeMap<StreamId, Beginning>>,
     peers: BTreeMap<NodeId, Peer>,
     nodes: BTreeMap<Peer, NodeId>,
-    /// What members are to be told that this node has not met yet.
+    /// Messages for members that this node has not met yet.
     untold: BTreeMap<NodeId, Vec<Vec<u8>>>,
-    /// Also those that are gone, as long as streams of theirs may be spoken of.
+    /// Peers of all nodes that this node has met, including failed nodes whose streams may
+    /// still be named.
     met: BTreeMap<NodeId, Peer>,
-    /// The view in which the streams are: the council's, once they have come to the cut.
+    /// View of the streams: equal to the council's view once the streams have come to the cut.
     installed: View,
-    /// What nodes have said of views that are not installed here.
+    /// Messages of other nodes about views that are not installed here.
     ahead: BTreeMap<NodeId, Ahead>,
-    /// What this node has told members directly in its view, as far as they may not have installed that.
+    /// Direct messages of the current view to members that may not have installed this view.
     held: BTreeMap<NodeId, Held>,
-    /// Epochs that a view has brought, and that could not be told yet.
+    /// Epochs that came with a view and could not be told to the node yet.
     expected: BTreeMap<u64, Epoch>,
-    /// Epochs of subgroups that this node has not joined yet, in which it was to be a member and which views have ended.
+    /// Ended epochs in which this node was to be a member, of subgroups that it has not joined yet.
     passed: BTreeMap<u64, Vec<node::Epoch>>,
     events: VecDeque<GroupEvent>,
-    /// Something has changed that a subgroup may wait for.
+    /// A change has happened for which a subgroup may wait.
     unsettled: bool,
-    /// Subgroups of which newcomers are still to be told where an epoch begins in this node's stream.
+    /// Subgroups in which newcomers still need the beginning of an epoch in this node's stream.
     owing: BTreeSet<u64>,
-    /// When it looks next although nothing has happened.
+    /// Time of the next look if no event happens before.
     next_look: Time,
     awaited: Awaited,
     watchdog: Watchdog,
-    /// Who tells this node the state, if it has none.
+    /// Member that sends this node the state, if this node lacks the state.
     sponsor: Option<NodeId>,
     now: Time,
 }
 
-/// So often it is looked at whom the streams wait for, in a busy group.
+/// Interval between looks for awaited members in a busy group, in nanoseconds.
 const LOOK_INTERVAL: u64 = 5_000_000;
 
 impl<S: State> Group<S> {
-    /// A node's part in a group. `control`: what it brings into the control stream, in the regions
-    /// [`CONTROL_LINES`] and [`CONTROL_STREAM`], of [`control_geometry`]. A local group needs a host.
+    /// Creates a node's part in a group. `control`: this node's share of the control stream, in the
+    /// regions [`CONTROL_LINES`] and [`CONTROL_STREAM`], with the geometry of [`control_geometry`].
+    /// A local group needs a host.
     pub fn new(node: Node, terms: Terms, state: S, control: Share, host: Option<Host>) -> Group<S> {
         let Terms { entrance, weight, patience, ablation } = terms;
         let is_local = matches!(entrance, Entrance::Local);
@@ -277,28 +287,28 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// The node.
+    /// Shared reference to the node.
     pub fn node(&self) -> &Node {
         &self.node
     }
 
-    /// The node, for its queues and streams.
+    /// Exclusive reference to the node, for its queues and streams.
     pub fn node_mut(&mut self) -> &mut Node {
         &mut self.node
     }
 
-    /// The state, as far as this node has it.
+    /// Replicated state, as far as this node has it.
     pub fn state(&self) -> &S {
         &self.state
     }
 
-    /// Who keeps logs, as far as this node knows.
+    /// Members that keep logs, as far as this node knows.
     pub fn book(&self) -> &Book {
         &self.book
     }
 
-    /// This node keeps logs: views are logged here, before anything that is delivered in them counts as durable. The gate is
-    /// for its [other logs](chronicle::Gated).
+    /// Makes this node keep logs: views are logged here before anything that is delivered in them
+    /// counts as durable. The returned gate is for the node's [other logs](chronicle::Gated).
     pub fn keep_logs(&mut self, views: Box<dyn Journal>) -> Arc<Gate> {
         let chronicle = Chronicle::new(views);
         let gate = chronicle.gate();
@@ -306,7 +316,7 @@ impl<S: State> Group<S> {
         gate
     }
 
-    /// It keeps none any more.
+    /// Ends the logging of views at this node.
     pub fn end_logs(&mut self) {
         self.chronicle = None;
     }
@@ -316,39 +326,40 @@ impl<S: State> Group<S> {
         self.informed
     }
 
-    /// How this node stands to the group.
+    /// Relation of this node to the group.
     pub fn standing(&self) -> Standing {
         self.council.membership().standing()
     }
 
-    /// The view.
+    /// Installed view.
     pub fn view(&self) -> &View {
         &self.installed
     }
 
-    /// Whether the others have gone on without this node, as its host knows although it has heard nothing: it may have
-    /// been stopped. What was read before this was asked, and answered by no, was there to be read.
+    /// Whether the other members have gone on without this node, according to the host. This node
+    /// may have been stopped and have heard nothing. If the answer is no, everything that was read
+    /// before the call was valid when it was read.
     pub fn is_overtaken(&self) -> bool {
         self.council.is_overtaken()
     }
 
-    /// Its part in the agreement on views.
+    /// This node's part in the agreement on views.
     pub fn agreement(&self) -> &Membership<Progress> {
         self.council.membership()
     }
 
-    /// Whether a subgroup of this node is on its way from one epoch to another.
+    /// Whether a subgroup of this node is moving from one epoch to another.
     pub fn is_walking(&self) -> bool {
         !self.expected.is_empty() || !self.walks.values().all(Walk::is_settled)
     }
 
-    /// Whether the group has come to a view, and this node has the state and has nothing under way.
+    /// Whether this node is a member of a view, has the state, and has no change in progress.
     pub fn is_settled(&self) -> bool {
         let member = self.standing() == Standing::Member && !self.council.membership().is_wedged();
         member && self.informed && !self.is_walking()
     }
 
-    /// How its subgroups stand, for whoever looks for what is wrong.
+    /// Describes the state of the subgroups, for diagnosis.
     pub fn describe(&self) -> alloc::string::String {
         use core::fmt::Write;
         let mut text = alloc::string::String::new();
@@ -379,19 +390,20 @@ impl<S: State> Group<S> {
         text
     }
 
-    /// What this node is called in a subgroup at work, if it is a member of it.
+    /// Node identifier of a subgroup at work, if this node is a member of the subgroup.
     pub fn subgroup(&self, key: u64) -> Option<SubgroupId> {
         self.walks.get(&key).and_then(Walk::id)
     }
 
-    /// Whether this node is in a subgroup, or in an epoch of it that is still to come.
+    /// Whether this node is a member of a subgroup, or of one of its coming epochs.
     pub fn has_seat(&self, key: u64) -> bool {
         let me = self.node.id();
         let mut coming = self.registry.epochs(key).chain(self.expected.get(&key));
         self.walks.contains_key(&key) || coming.any(|epoch| epoch.layout.seat_of(me).is_some())
     }
 
-    /// Whether this node reads in the epoch of a subgroup that it is in, and in all that are known to follow.
+    /// Whether this node reads in the current epoch of a subgroup, and in all epochs that are
+    /// known to follow.
     pub fn reads_on(&self, key: u64) -> bool {
         let me = self.node.id();
         let Some(walk) = self.walks.get(&key) else { return false };
@@ -402,7 +414,7 @@ impl<S: State> Group<S> {
         coming.all(|epoch| epoch.layout.seat_of(me).is_some_and(|seat| seat.reads))
     }
 
-    /// Whether this node sends this stream in a subgroup, or will in an epoch that is still to come.
+    /// Whether this node sends this stream in a subgroup, or will in a coming epoch.
     pub fn sends(&self, key: u64, stream: RegionId) -> bool {
         let own = StreamId { node: self.node.id(), region: stream };
         let told = self.walks.get(&key).map(Walk::told);
@@ -411,8 +423,9 @@ impl<S: State> Group<S> {
         streams.any(|stream| stream == own)
     }
 
-    /// Tells all members something that changes the state. It is applied everywhere, this node included, in one
-    /// order; if this node falls out before, perhaps nowhere. `false` if it is out (I-48): nothing is told.
+    /// Sends all members a message that changes the state. All members, including this node, apply
+    /// messages in one order. If this node falls out first, the message may be applied nowhere.
+    /// `false` if this node is out (I-48): nothing is sent.
     pub fn submit(&mut self, message: &[u8]) -> bool {
         let is_in = !self.is_out();
         if is_in {
@@ -421,7 +434,8 @@ impl<S: State> Group<S> {
         is_in
     }
 
-    /// This node wants to leave. [`GroupEvent::Out`] follows. `false` if it is out already (I-48).
+    /// Starts to leave the group. [`GroupEvent::Out`] follows. `false` if this node is
+    /// out already (I-48).
     pub fn leave(&mut self) -> bool {
         let is_in = !self.is_out();
         self.council.leave();
@@ -432,7 +446,7 @@ impl<S: State> Group<S> {
         matches!(self.standing(), Standing::Out(_))
     }
 
-    /// Takes out what the upper layer should know, oldest first.
+    /// Removes and returns the oldest event for the upper layer.
     pub fn next_event(&mut self) -> Option<GroupEvent> {
         self.events.pop_front()
     }
@@ -454,7 +468,7 @@ impl<S: State> Group<S> {
                 self.forget_words(node);
                 self.council.parted(node, evidence, self.now);
             }
-            // It reads no more from that peer, and falls out as its host says.
+            // The node reads no more from that peer, and falls out when the host says so.
             NodeEvent::Faulty { fault, .. } if !self.is_proven(fault) => return,
             NodeEvent::Faulty { peer, .. } => {
                 if let Some(&node) = self.nodes.get(&peer) {
@@ -506,7 +520,8 @@ impl<S: State> Group<S> {
                     self.wedge_all();
                 }
                 if self.council.membership().wants_to_leave() {
-                    // Before any member can know the report and go on without this node (I-335).
+                    // This precedes the report: no member may know the report and go on without
+                    // this node before (I-335).
                     self.node.privatize(effects);
                 }
                 let report = self.progress();
@@ -526,8 +541,9 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// Delivers nothing more, and makes the memory of peers private where records may refer to it (I-335). To be called before this
-    /// node leaves its link, and as soon as it is known that the others have gone on without this node. No turn may follow.
+    /// Stops delivery, and makes memory of peers private where records may refer to it (I-335).
+    /// Must be called before this node leaves its link, and as soon as the other members are known
+    /// to have gone on without this node. No turn may follow.
     pub fn privatize(&mut self, effects: &mut Effects) {
         self.wedge_all();
         self.node.privatize(effects);
@@ -541,12 +557,12 @@ impl<S: State> Group<S> {
     fn tell(&mut self, node: NodeId, word: &Word, effects: &mut Effects) {
         match self.peers.get(&node) {
             Some(&peer) => self.node.tell(peer, &word.to_bytes(), effects),
-            // A member that this node has not met yet.
+            // This node has not met the member yet.
             None => self.untold.entry(node).or_default().push(word.to_bytes()),
         }
     }
 
-    /// What could not be told before, after what the council had to tell.
+    /// Sends messages that could not be sent before, after the messages of the council.
     fn tell_late(&mut self, effects: &mut Effects) {
         let met: Vec<(NodeId, Peer)> =
             self.untold.keys().filter_map(|node| Some((*node, *self.peers.get(node)?))).collect();
@@ -588,7 +604,7 @@ impl<S: State> Machine for Group<S> {
 
     fn wants_turn_at(&self) -> Option<Time> {
         let council = self.council.wants_turn_at();
-        // Somebody for whom the streams wait has to be watched.
+        // Members for which the streams wait must be watched.
         let streams = self.node.awaits_others() || self.node.awaits_readers();
         let waits = streams || self.node.awaits_room() || self.awaited.is_anybody();
         let look = waits.then_some(self.next_look);
@@ -599,7 +615,7 @@ impl<S: State> Machine for Group<S> {
 }
 
 impl<S: State> Group<S> {
-    /// Whether there is nothing to do but what the node does: as in almost every turn.
+    /// Whether only the node has work, as in almost every turn.
     #[inline]
     fn is_quiet(&self, now: Time) -> bool {
         now < self.next_look
@@ -615,7 +631,7 @@ impl<S: State> Group<S> {
         self.chronicle.as_ref().is_some_and(Chronicle::is_busy)
     }
 
-    /// Goes on with the log of views.
+    /// Continues the log of views.
     fn chronicle(&mut self) -> usize {
         let Some(chronicle) = &mut self.chronicle else { return 0 };
         let leans = self.leans.get_or_insert_with(|| self.state.leans_on());

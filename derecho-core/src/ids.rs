@@ -1,8 +1,8 @@
-//! Names of things: a newtype for every id, so that one cannot be taken for another.
+//! Identifiers. Each has a type of its own, so that one cannot be mistaken for another.
 
 use core::fmt;
 
-/// A participant's identity: 128 random bits, never used again.
+/// Identity of a participant: 128 random bits, never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u128);
 
@@ -14,24 +14,25 @@ impl fmt::Display for NodeId {
 
 impl fmt::Debug for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Eight digits tell the nodes of any test apart and keep traces readable.
+        // Eight digits distinguish the nodes of any test and keep traces readable.
         write!(f, "n{:08x}", (self.0 >> 96) as u32)
     }
 }
 
-/// A link's handle for one peer. Given out in order from 0 and never reused by that link, so it
-/// may index a table, and a late event of a dead peer cannot be taken for a living one's.
+/// A link's handle for one peer. Handles are numbered from 0 and never reused by that link. A
+/// handle may therefore index a table, and a late event of a dead peer cannot be taken for one of a
+/// living peer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Peer(pub u32);
 
 impl Peer {
-    /// The handle as an index into a table of peers.
+    /// Returns the handle as an index into a table of peers.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A region's name, unique for its owner and never reused by it.
+/// Name of a region, unique for its owner and never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RegionId(pub u64);
 
@@ -40,23 +41,24 @@ pub struct RegionId(pub u64);
 pub struct Rank(pub u16);
 
 impl Rank {
-    /// The rank as an index.
+    /// Returns the rank as an index.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// Nanoseconds on the node's monotonic clock. The core never reads a clock; it is told.
+/// Nanoseconds on the node's monotonic clock. The core never reads a clock; the time is passed
+/// to it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Time(pub u64);
 
 impl Time {
-    /// The time `nanos` later; stays at the end of time instead of wrapping.
+    /// Returns the time `nanos` later, saturating at the end of time.
     pub fn after(self, nanos: u64) -> Time {
         Time(self.0.saturating_add(nanos))
     }
 
-    /// Nanoseconds from `earlier` to `self`, zero if it is not earlier.
+    /// Returns the nanoseconds from `earlier` to `self`, or zero if `earlier` is not earlier.
     pub fn since(self, earlier: Time) -> u64 {
         self.0.saturating_sub(earlier.0)
     }

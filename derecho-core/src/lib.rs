@@ -1,6 +1,6 @@
 //! The Derecho protocol, and nothing else: no clock, no thread, no socket, no file, no randomness.
 //!
-//! Read in this order: [`link`] (the contract of a one-sided write, on which all else stands),
+//! Reading order: [`link`] (the contract of a one-sided write, on which everything else relies),
 //! [`memory`], [`machine`], then [`sst`].
 #![no_std]
 

@@ -1,11 +1,13 @@
-//! A lock that costs the one thread that takes it no read-modify-write, until another thread wants it.
+//! A lock biased to one thread: that thread takes it without a read-modify-write until another
+//! thread wants it.
 //!
 //! ```text
 //!   owner of the bias      enters ── has the value ── leaves
-//!   anybody else, once     takes the bias away, waits while the owner is inside
-//!   everybody from then on the lock of the platform
+//!   any other thread, once revokes the bias, waits while the owner is inside
+//!   all threads after that take the lock of the platform
 //! ```
-//! Owns: who has the value. Never does: wait by itself for a thread that has it; the lock that it is given does.
+//! Owns: which thread has the value. Never does: wait itself for a thread that has the value; the
+//! lock passed to it does that.
 
 use alloc::sync::Arc;
 use core::cell::UnsafeCell;
@@ -16,48 +18,48 @@ use core::ops::{Deref, DerefMut};
 use crate::link::Barrier;
 use crate::multicast::bias::{Bias, Thread};
 
-/// A lock that any number of threads take, and one has at a time: the platform's.
+/// Lock of the platform, which excludes any number of threads from one another.
 pub trait Mutual: Send + Sync {
-    /// What is kept as long as it is had.
+    /// Guard of the lock.
     type Held<'a>
     where
         Self: 'a;
 
-    /// Waits until nobody has it, and has it.
+    /// Waits until no other thread has the lock, and takes it.
     fn lock(&self) -> Self::Held<'_>;
 }
 
-/// See the [module](self).
+/// Biased lock; see the [module](self).
 pub struct Lock<T, M> {
     bias: Bias,
     others: M,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached by one thread at a time (I-204), which may be another one each time.
+// SAFETY: one thread at a time reaches the value (I-204), possibly a different one each time.
 unsafe impl<T: Send, M: Sync> Sync for Lock<T, M> {}
 
 impl<T, M: Mutual> Lock<T, M> {
-    /// A lock that no thread has had. Without a barrier it is as quick as that of the others.
+    /// Creates a lock that no thread has taken. Without a barrier, the lock is as fast as `others`.
     pub fn new(value: T, barrier: Option<Arc<dyn Barrier>>, others: M) -> Lock<T, M> {
         Lock { bias: Bias::new(barrier), others, value: UnsafeCell::new(value) }
     }
 
-    /// Has the value, on this thread, as soon as nobody else does.
+    /// Takes the value on this thread, as soon as no other thread has it.
     ///
     /// # Panics
-    /// If this thread has it already, or waits for ever, as that of the others does.
+    /// If this thread has the value already; it may also wait for ever instead, as `others` does.
     ///
     /// # Safety
-    /// `me` is this thread, and no other one is called so here.
+    /// `me` must be this thread, and no other thread may pass the same `me` to this lock.
     #[inline(always)]
     pub unsafe fn lock(&self, me: Thread) -> Guard<'_, T, M> {
         let held = if self.bias.enter_once(me) { None } else { Some(self.others.lock()) };
         Guard { lock: self, held, here: PhantomData }
     }
 
-    /// The next thread that takes it has it for nothing, if until now it was this one: the one that made the value is seldom the
-    /// one that uses it.
+    /// Passes the bias on: the next thread that takes the lock becomes its owner, if the owner was
+    /// `me` until now. The thread that creates the value is seldom the one that uses it.
     pub fn hand_over(&self, me: Thread) {
         self.bias.hand_over(me);
     }
@@ -69,12 +71,12 @@ impl<T, M> fmt::Debug for Lock<T, M> {
     }
 }
 
-/// The value, until this is dropped.
+/// Access to the value until this guard is dropped.
 pub struct Guard<'a, T, M: Mutual> {
     lock: &'a Lock<T, M>,
-    /// None of the owner of the bias.
+    /// Guard of `others`; `None` for the owner of the bias.
     held: Option<M::Held<'a>>,
-    /// The thread that enters is the one that leaves.
+    /// Not `Send`: the thread that enters must be the one that leaves.
     here: PhantomData<*const ()>,
 }
 
@@ -83,8 +85,8 @@ impl<T, M: Mutual> Deref for Guard<'_, T, M> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: this thread alone has the value (I-204): it is inside, as the only one that enters, or nobody enters any more and
-        // it has the lock of the others.
+        // SAFETY: only this thread has the value (I-204). Either it is inside as the owner of the
+        // bias, or the bias is revoked and it holds the lock `others`.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -92,7 +94,7 @@ impl<T, M: Mutual> Deref for Guard<'_, T, M> {
 impl<T, M: Mutual> DerefMut for Guard<'_, T, M> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above; and there is one guard at a time.
+        // SAFETY: as above, and there is only one guard at a time.
         unsafe { &mut *self.lock.value.get() }
     }
 }

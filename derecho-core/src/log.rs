@@ -1,18 +1,19 @@
-//! Logged storage: the records of a stream in the files of a folder, and what is left of them after a crash.
+//! Logged storage: the records of a stream in the files of one folder, and their recovery after
+//! a crash.
 //!
-//! Owns: the format (`docs/LOG_FORMAT.md`), when a record counts as durable, how a log is opened again, and
-//! the rule by which a group restarts. Never does: open a file, look at a clock or wait; the files are behind
-//! the port [`Disk`].
+//! Owns: the format (`docs/LOG_FORMAT.md`), when a record counts as durable, how a log is opened
+//! again, and the rule by which a group restarts. Never does: open a file, read a clock or wait;
+//! files are behind the port [`Disk`].
 //!
 //! ```text
-//!   folder ── identity            whose logs these are
-//!          ├─ extents             how far each log reached when it was last synced
-//!          ├─ <stream>-<version>.log   a segment: header, records, marks; the last one is appended to
-//!          ├─ <stream>-<version>.idx   where to find what in a segment that is appended to no more
-//!          └─ <stream>-<version>.ckp   a checkpoint: the state that all up to this version lead to
+//!   folder ── identity            the group and the folder that the logs belong to
+//!          ├─ extents             how far each log reached at its last sync
+//!          ├─ <stream>-<version>.log   a segment: header, records, marks
+//!          ├─ <stream>-<version>.idx   the index of a sealed segment, by version and by time
+//!          └─ <stream>-<version>.ckp   a checkpoint: the state at this version
 //! ```
-//! Read in this order: [`disk`] (what may be concluded of a disk), [`record`], [`segment`] (what a torn tail
-//! is), [`stream`] (appending), [`cursor`] (reading), [`restart`] (which log wins).
+//! Reading order: [`disk`] (what may be concluded of a disk), [`record`], [`segment`] (what a torn
+//! tail is), [`stream`] (appending), [`cursor`] (reading), [`restart`] (which log wins).
 
 pub mod aside;
 pub mod checkpoint;
@@ -47,11 +48,11 @@ pub use stream::{Limits, StreamLog};
 use crate::bytes::in_order;
 use crate::ids::NodeId;
 
-/// A group's identity, from its founding; 128 random bits.
+/// A group's identity: 128 random bits, chosen when the group is founded.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u128);
 
-/// A log folder's identity: 128 random bits, from its first opening.
+/// A log folder's identity: 128 random bits, chosen when the folder is first opened.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogId(pub u128);
 
@@ -76,12 +77,12 @@ macro_rules! hexadecimal {
 }
 hexadecimal!(GroupId, LogId, StreamKey);
 
-/// How many real messages of a stream there are up to one, itself included: 1 is the first, 0 none.
+/// Number of real messages of a stream up to and including one message: 1 is the first, 0 none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Version(pub u64);
 
 impl Version {
-    /// The one after it.
+    /// The version after this one.
     pub fn next(self) -> Version {
         Version(self.0 + 1)
     }
@@ -93,12 +94,12 @@ impl fmt::Display for Version {
     }
 }
 
-/// Which epoch of a stream: the view, and the message of the control stream that made it.
+/// An epoch of a stream: the view, and the message of the control stream that made the epoch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct EpochId {
-    /// The number of the view.
+    /// Number of the view.
     pub view: u64,
-    /// The message of the control stream.
+    /// Sequence number of the message of the control stream.
     pub sequence: u64,
 }
 
@@ -108,30 +109,31 @@ impl fmt::Display for EpochId {
     }
 }
 
-/// An era is a number above these bits, and below it something of who began it.
+/// Bits of an era below its counter. They hold a hash of the node that began the era.
 const ERA: u32 = 32;
 
-/// What an era is called that follows on this one. Two beginnings that know nothing of each other are two eras: what
-/// follows on one is no prefix of the other.
+/// Returns the era that follows `last`. Two beginnings that do not know of each other get different
+/// eras, and what follows one of them is no prefix of the other.
 pub fn era_after(last: u64, founder: NodeId) -> u64 {
     let founder = (founder.0 ^ founder.0 >> 32 ^ founder.0 >> 64 ^ founder.0 >> 96) as u32;
     ((last >> ERA) + 1) << ERA | u64::from(founder)
 }
 
-/// Whether two eras follow on as many others, and are not the same: they know nothing of each other.
+/// Whether two different eras follow the same number of earlier eras, so that neither beginning
+/// knew of the other.
 pub fn are_apart(one: u64, other: u64) -> bool {
     one != other && one >> ERA == other >> ERA
 }
 
-/// Nanoseconds of the wall clock since 1970: what outlives a process.
+/// Nanoseconds of the wall clock since 1970. Unlike monotonic time, this outlives a process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct WallTime(pub u64);
 
-/// Which instance of a topic a sample is of.
+/// Hash of an instance's key; says to which instance of a topic a sample belongs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct KeyHash(pub [u8; 16]);
 
-/// Whose a log is.
+/// Group and folder that a log belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Owner {
     /// The group.
@@ -140,21 +142,21 @@ pub struct Owner {
     pub log: LogId,
 }
 
-/// Where a log ends: what the restart rule compares.
+/// End of a log. The restart rule compares these.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Tail {
-    /// The epoch of the last message or mark.
+    /// Epoch of the last message or mark.
     pub epoch: EpochId,
-    /// The last message.
+    /// Version of the last message.
     pub version: Version,
 }
 
-/// What is noted between messages.
+/// Note between messages in a log.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Mark {
-    /// From here on messages are of this epoch, and these folders keep them.
+    /// Messages from here on belong to this epoch, and these folders log them.
     Begun(EpochId, Vec<LogId>),
-    /// This epoch ends with this version: whatever a log has beyond it was cut (I-89).
+    /// This epoch ends with this version: records of the epoch beyond it were cut (I-89).
     Cut(EpochId, Version),
 }
 

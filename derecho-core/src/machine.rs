@@ -1,9 +1,9 @@
-//! A machine: protocol without clock, thread or I/O. It is told what happened and what time it
-//! is, and answers with effects.
+//! A machine: protocol without clock, thread or I/O. Its inputs are events and the time, its
+//! outputs are effects.
 //!
-//! Owns: the port between the protocol and whatever drives it. Production drives a machine with a
-//! thread over real links, the simulator in virtual time over simulated ones; the machine cannot
-//! tell the difference, and there is no second implementation of anything.
+//! Owns: the port between the protocol and its driver. Production drives a machine with a thread
+//! over real links, the simulator in virtual time over simulated links. The machine cannot tell the
+//! difference, and nothing is implemented twice.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -12,65 +12,65 @@ use crate::ids::{Peer, RegionId, Time};
 use crate::link::{Interest, LinkEvent, Sharing, WordRange};
 use crate::memory::Replica;
 
-/// A deterministic state machine that a driver turns.
+/// Deterministic state machine that a driver turns.
 pub trait Machine {
     /// Takes in one event of the link.
     fn handle(&mut self, event: LinkEvent, effects: &mut Effects);
 
-    /// One pass over everything that is ready. Returns how much was done; zero means idle.
+    /// Performs one pass over everything that is ready. Returns how much was done; zero means idle.
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize;
 
-    /// What a sleep has to end for.
+    /// Kind of events that must end a sleep of the driver.
     fn interest(&self) -> Interest {
         Interest::Hints
     }
 
-    /// Whether it can go on only after others have run, so that an idle driver offers them its
-    /// processor at once instead of spinning.
+    /// Whether progress depends on other threads, so that an idle driver yields its processor at
+    /// once instead of spinning.
     fn awaits_others(&self) -> bool {
         false
     }
 
-    /// When the machine wants a turn at the latest although nothing happens.
+    /// Latest time at which the machine wants a turn even if nothing happens.
     fn wants_turn_at(&self) -> Option<Time> {
         None
     }
 }
 
-/// A peer as a machine addresses it.
+/// Address of a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Target {
     /// The link's handle.
     pub peer: Peer,
-    /// Whether a store is enough.
+    /// Whether a store is visible to the peer without a post.
     pub sharing: Sharing,
 }
 
-/// What a turn cost, in units that a cost model can price. Production ignores it.
+/// Cost of a turn, in units that a cost model can price. Production ignores it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Work {
     /// Predicates evaluated.
     pub predicates: u64,
-    /// Cells of other nodes' rows that were looked at.
+    /// Cells of other nodes' rows that were read.
     pub cells: u64,
     /// Triggers run.
     pub triggers: u64,
     /// Bytes copied.
     pub copied_bytes: u64,
-    /// Messages that an application has committed.
+    /// Messages committed by an application.
     pub committed: u64,
-    /// Entries that a send predicate has taken in.
+    /// Entries taken in by a send predicate.
     pub sent: u64,
-    /// Entries that were gone over for the posts to one peer, for each peer.
+    /// Entries examined for posts, counted once for each peer.
     pub shown: u64,
-    /// Entries that a receive predicate has taken in.
+    /// Entries taken in by a receive predicate.
     pub received: u64,
-    /// Places of an order that a delivery predicate has passed.
+    /// Positions of an order passed by a delivery predicate.
     pub delivered: u64,
 }
 
 impl Work {
-    /// What was done since `earlier`.
+    /// Returns the work done since `earlier`.
     pub fn since(self, earlier: Work) -> Work {
         Work {
             predicates: self.predicates - earlier.predicates,
@@ -86,30 +86,30 @@ impl Work {
     }
 }
 
-/// One thing that a machine wants done, and the work that came before it in this turn.
+/// One effect, and the work that preceded it in this turn.
 #[derive(Debug)]
 pub struct Post {
-    /// To whom.
+    /// Receiver.
     pub peer: Peer,
-    /// What.
+    /// Content.
     pub kind: PostKind,
-    /// The turn's work up to this post.
+    /// Work of the turn before this post.
     pub work: Work,
 }
 
-/// What a [`Post`] is.
+/// Content of a [`Post`].
 #[derive(Debug)]
 pub enum PostKind {
-    /// A one-sided write of words of an own region.
+    /// One-sided write of words of an own region.
     Write(RegionId, WordRange),
-    /// A one-sided read of words of the peer's region.
+    /// One-sided read of words of the peer's region.
     Read(RegionId, WordRange),
     /// A control message.
     Note(Vec<u8>),
 }
 
-/// What a machine wants done, in order. Its buffers are kept from turn to turn, so that a turn
-/// allocates nothing once they have grown to their working size.
+/// Effects of a machine, in order. The buffers are kept from turn to turn, so a turn allocates
+/// nothing once they have grown to their working size.
 #[derive(Debug, Default)]
 pub struct Effects {
     posts: Vec<Post>,
@@ -121,21 +121,21 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// No effects yet.
+    /// Creates an empty list of effects.
     pub fn new() -> Effects {
         Effects::default()
     }
 
-    /// Words of an own region are to be seen by `target`: posted where they have to be, and the
-    /// peer is woken at the end of the turn if it sleeps.
+    /// Shows words of an own region to `target`: posts them if memory is not shared, and wakes a
+    /// sleeping peer at the end of the turn.
     #[inline]
     pub fn write(&mut self, target: Target, region: RegionId, range: WordRange) {
         self.touch(target.peer);
         self.post(target, region, range);
     }
 
-    /// As [`Effects::write`], for what only matters to a peer that waits for it: one that sleeps
-    /// is woken only if it said that it wants [hints](Interest).
+    /// As [`Effects::write`], for words that matter only to a peer that waits for them. A sleeping
+    /// peer is woken only if it asked for [hints](Interest).
     #[inline]
     pub fn hint(&mut self, target: Target, region: RegionId, range: WordRange) {
         if !self.hinted.contains(&target.peer) {
@@ -152,37 +152,38 @@ impl Effects {
         }
     }
 
-    /// Words of a peer's region are to be fetched.
+    /// Fetches words of a peer's region.
     pub fn read(&mut self, peer: Peer, region: RegionId, range: WordRange) {
         self.posts.push(Post { peer, kind: PostKind::Read(region, range), work: self.work });
     }
 
-    /// A control message is to be sent.
+    /// Sends a control message.
     pub fn note(&mut self, peer: Peer, bytes: Vec<u8>) {
         self.posts.push(Post { peer, kind: PostKind::Note(bytes), work: self.work });
     }
 
-    /// An own region is used no more, by nobody.
+    /// Closes an own region that no node uses any more.
     pub fn close(&mut self, region: RegionId) {
         self.closes.push(region);
     }
 
-    /// Lets bytes of a replica [become private](Replica::privatize), before any post of this turn is made (I-335).
+    /// Lets bytes of a replica [become private](Replica::privatize), before any post of this turn
+    /// is made (I-335).
     pub fn privatize(&mut self, replica: Replica, bytes: Range<usize>) {
         self.privatized.push((replica, bytes));
     }
 
-    /// Takes out the bytes that are to become private, before the posts.
+    /// Takes the bytes to be made private, before the posts.
     pub fn take_privatized(&mut self) -> impl Iterator<Item = (Replica, Range<usize>)> + '_ {
         self.privatized.drain(..)
     }
 
-    /// Takes out the regions to be closed, after the posts.
+    /// Takes the regions to be closed, after the posts.
     pub fn take_closes(&mut self) -> impl Iterator<Item = RegionId> + '_ {
         self.closes.drain(..)
     }
 
-    /// `peer` has news to look at.
+    /// Notes that `peer` has news to look at.
     #[inline]
     pub fn touch(&mut self, peer: Peer) {
         if self.touched.last() != Some(&peer) && !self.touched.contains(&peer) {
@@ -190,28 +191,28 @@ impl Effects {
         }
     }
 
-    /// The work of this turn, to be added to.
+    /// Work of this turn, to be added to.
     #[inline]
     pub fn work(&mut self) -> &mut Work {
         &mut self.work
     }
 
-    /// The work of this turn so far.
+    /// Work of this turn so far.
     pub fn work_done(&self) -> Work {
         self.work
     }
 
-    /// The peers that have news.
+    /// Peers that have news.
     pub fn touched(&self) -> &[Peer] {
         &self.touched
     }
 
-    /// The peers to which something was said that they may wait for.
+    /// Peers that have hints: progress that they may be waiting for.
     pub fn hinted(&self) -> &[Peer] {
         &self.hinted
     }
 
-    /// Whether there is nothing to do.
+    /// Whether there are no effects.
     pub fn is_empty(&self) -> bool {
         self.posts.is_empty()
             && self.touched.is_empty()
@@ -220,12 +221,12 @@ impl Effects {
             && self.privatized.is_empty()
     }
 
-    /// Takes the posts out, in order; the buffer stays.
+    /// Takes the posts, in order; the buffer stays.
     pub fn take_posts(&mut self) -> impl Iterator<Item = Post> + '_ {
         self.posts.drain(..)
     }
 
-    /// Ready for the next turn.
+    /// Clears the effects for the next turn.
     pub fn clear(&mut self) {
         self.posts.clear();
         self.touched.clear();

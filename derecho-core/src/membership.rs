@@ -1,18 +1,20 @@
-//! Views: who is a member of the group, and how the members agree on the next one.
+//! Views: the members of the group, and how the members agree on the next view.
 //!
-//! Owns: the rules of a view change. Never does: find out that somebody failed, move a message, look
-//! at a clock, or know what a report or a cut is about.
+//! Owns: the rules of a view change. Never does: detect a failure, move a message, read a clock, or
+//! interpret the contents of a report or a cut.
 //!
 //! ```text
-//!   cause      a member is suspected, one wants to leave, somebody wants to join
-//!   wedge      whoever knows of a cause stops its streams, says so and reports how far it has come
-//!   propose    the lowest-ranked member that nobody else suspects joins the reports to a decision
-//!   accept     the others take it over, from its own mouth
-//!   settle     it is final: a primary partition has accepted it, or the kernel has picked it
-//!   install    streams are trimmed to the cut and go on in the next view
+//!   cause      a member is suspected, a member wants to leave, or a node wants to join
+//!   wedge      a member that knows of a cause stops its streams, says so and reports its progress
+//!   propose    the lowest-ranked member that no other member suspects combines the reports
+//!              into a decision
+//!   accept     the other members accept the decision, from the proposer's own row
+//!   settle     the decision is final: a primary partition has accepted it (networked group), or
+//!              the host's decision word holds its ballot (local group)
+//!   install    streams are trimmed to the cut and continue in the next view
 //! ```
-//! The rules and their invariants (I-40 to I-48) are in `docs/PROTOCOL.md`; `derecho-core/model` runs this
-//! very code through every order of events for small groups.
+//! The rules and their invariants (I-40 to I-48) are in `docs/PROTOCOL.md`. `derecho-core/model`
+//! runs this code through every order of events for small groups.
 
 mod arbitration;
 mod change;
@@ -36,13 +38,13 @@ use core::hash::Hash;
 pub use crate::fault::{Fault, plant};
 use crate::ids::NodeId;
 
-/// What a member reports when it wedges: how far it has come in everything that it delivers.
+/// Progress of a member when it wedges, in everything that the member delivers.
 pub trait Report: Clone + Eq + Hash + Debug {
-    /// What a decision says about it: how far those come who go on together.
+    /// Part of a decision that says how far the members that go on together deliver.
     type Cut: Clone + Eq + Hash + Debug;
 
-    /// The cut that follows from the reports of those who go on, in the order of their ranks. The same
-    /// for everyone who knows the same reports.
+    /// Computes the cut from the reports of the members that go on, in the order of their ranks.
+    /// Members that know the same reports compute the same cut.
     fn cut<'a>(reports: impl Iterator<Item = (NodeId, &'a Self)>) -> Self::Cut
     where
         Self: 'a;

@@ -1,9 +1,9 @@
 //! Regions and words: the memory that one-sided writes move.
 //!
 //! Owns: the words of a region as this process sees them, and the right to write them
-//! ([`OwnRegion`]) or only to read them ([`Replica`]). A room that lends bytes of a region as slices has the only
-//! handle that writes it (`ExclusiveRegion`).
-//! Never does: decide what a word means, move bytes to a peer (links do), or trust a peer.
+//! ([`OwnRegion`]) or only to read them ([`Replica`]). A module that lends bytes of a region as
+//! slices has the only handle that writes the region (`ExclusiveRegion`). Never does: decide what a
+//! word means, move bytes to a peer (links do), or trust a peer.
 //!
 //! ```text
 //!   owner's process                         peer's process
@@ -12,12 +12,12 @@
 //!                                                    memory, a copy over any other link
 //! ```
 //!
-//! What may be concluded from what is read is written in [`crate::link`]. In short: one aligned
-//! 8-byte word is atomic, nothing longer is. All that a peer wrote is read once into a local and
-//! then checked; an index that came from a peer goes through the checked accessors
-//! ([`Replica::get`], [`Replica::bytes`]), which answer `None` outside the region.
+//! The contract in [`crate::link`] says what may be concluded from what is read. In short: one
+//! aligned 8-byte word is atomic, nothing longer is. Every value that a peer wrote is read once
+//! into a local and then checked. An index from a peer goes through the checked accessors
+//! ([`Replica::get`], [`Replica::bytes`]), which return `None` outside the region.
 //!
-//! This file, and the claims in `multicast`, hold the only `unsafe` of the crate.
+//! Only this file and the claims in `multicast` contain `unsafe` code in this crate.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -34,48 +34,48 @@ pub const LINE: usize = 64;
 /// Words of a cache line.
 pub const LINE_WORDS: usize = LINE / WORD;
 
-/// One aligned 8-byte word: the only thing that a one-sided write moves atomically.
+/// One aligned 8-byte word: the largest unit that a one-sided write moves atomically.
 #[repr(transparent)]
 pub struct Word(AtomicU64);
 
 impl Word {
-    /// A word with this value.
+    /// Creates a word with this value.
     pub fn new(value: u64) -> Word {
         Word(AtomicU64::new(value))
     }
 
-    /// Reads the word; whatever was stored before it was [published](Word::publish) is visible.
+    /// Reads the word. Everything stored before the word was [published](Word::publish) is visible.
     #[inline]
     pub fn load(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Reads the word without ordering anything: for words of one's own, and for payload whose
-    /// guard was already read.
+    /// Reads the word without ordering: for words of one's own, and for payload whose guard was
+    /// already read.
     #[inline]
     pub fn peek(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Stores the word after everything that was stored before it (release).
+    /// Stores the word after all earlier stores (release).
     #[inline]
     pub fn publish(&self, value: u64) {
         self.0.store(value, Ordering::Release);
     }
 
-    /// Adds one: for a word of one's own that several threads move.
+    /// Adds one: for a word of one's own that several threads change.
     #[inline]
     pub fn count(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Stores `to` if there is `from`: for a word of one's own that several threads move.
+    /// Stores `to` if the value is `from`: for a word of one's own that several threads change.
     #[inline]
     pub fn change(&self, from: u64, to: u64) -> bool {
         self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Stores the word without ordering anything: for payload that a later word guards.
+    /// Stores the word without ordering: for payload that a later word guards.
     #[inline]
     pub fn put(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
@@ -88,19 +88,21 @@ impl fmt::Debug for Word {
     }
 }
 
-/// What keeps a region's memory where it is: a mapping, a registered buffer, a plain allocation.
+/// Owner of a region's memory, which keeps it in place: a mapping, a registered buffer, a
+/// plain allocation.
 pub trait Backing: Send + Sync {
-    /// Makes these bytes of the region private to this process (I-335): they stay as they are now, at the same address, whatever
-    /// the owner of the region writes later. The bytes around them may become private as well. Memory that no other process
-    /// writes is private already.
+    /// Makes these bytes of the region private to this process (I-335): they keep their present
+    /// content and address, whatever the owner of the region writes later. The bytes around them
+    /// may become private as well. Memory that no other process writes is private already.
     fn privatize(&self, _bytes: Range<usize>) {}
 }
 
-/// A run of words that stays valid as long as its backing lives.
+/// Run of words that stays valid while its backing lives.
 #[derive(Clone)]
 struct Words {
     base: NonNull<Word>,
-    /// Loom's words are larger than what they stand for, so bytes lie elsewhere.
+    /// Loom's words are larger than the memory that they represent, so the bytes are
+    /// stored separately.
     #[cfg(loom)]
     bytes: NonNull<u8>,
     count: usize,
@@ -125,12 +127,12 @@ impl Words {
         }
     }
 
-    /// A part of the run.
+    /// Returns a part of the run.
     #[inline]
     fn run(&self, first: usize, count: usize) -> Option<&[Word]> {
         let end = first.checked_add(count)?;
-        // SAFETY: these lie inside the run, and the run is valid while `self` keeps the backing alive. Words are atomics,
-        // so others may write them meanwhile.
+        // SAFETY: these words lie inside the run, and the run is valid while `self` keeps the
+        // backing alive. Words are atomics, so others may write them meanwhile.
         (end <= self.count)
             .then(|| unsafe { core::slice::from_raw_parts(self.base.as_ptr().add(first), count) })
     }
@@ -157,8 +159,8 @@ fn heap(words: usize) -> Words {
     struct Line(#[allow(dead_code, reason = "reached through the base pointer")] [Word; 8]);
     impl Backing for Box<[Line]> {}
     let lines = Box::<[Line]>::new_zeroed_slice(words.div_ceil(LINE_WORDS));
-    // SAFETY: a line is made of atomics, of which all zeros is a value. Memory that the system gives out
-    // zeroed is not touched by this.
+    // SAFETY: a line consists of atomics, for which all zeros is a valid value. Zeroed memory from
+    // the system is not touched by this call.
     let lines: Box<[Line]> = unsafe { lines.assume_init() };
     let backing: Arc<Box<[Line]>> = Arc::new(lines);
     let base = NonNull::from(&**backing).cast::<Word>();
@@ -176,7 +178,7 @@ fn heap(words: usize) -> Words {
     impl Drop for Bytes {
         fn drop(&mut self) {
             let slice = NonNull::slice_from_raw_parts(self.0, self.1);
-            // SAFETY: it was leaked from a box of this length when it was made.
+            // SAFETY: the bytes were leaked from a box of this length when this value was made.
             drop(unsafe { Box::from_raw(slice.as_ptr()) });
         }
     }
@@ -188,31 +190,32 @@ fn heap(words: usize) -> Words {
     Words { base, bytes: bytes.cast(), count: words, backing }
 }
 
-/// A region that this node owns: it alone writes, its peers read.
+/// A region that this node owns: only this node writes it, its peers read it.
 ///
-/// Clones are further handles on the same words; which thread of the node may write which word is
-/// the business of whoever lays the region out.
+/// Clones are further handles on the same words. The code that lays the region out decides which
+/// thread of the node may write which word.
 #[derive(Clone)]
 pub struct OwnRegion {
     words: Words,
-    /// Shared by all handles that store to these words, so that [`OwnRegion::into_exclusive`] can count them.
+    /// Shared by all handles that store to these words, so that [`OwnRegion::into_exclusive`] can
+    /// count them.
     handles: Arc<()>,
 }
 
 impl OwnRegion {
-    /// A region over memory that a link provides.
+    /// Creates a region over memory that a link provides.
     ///
     /// # Safety
     /// `base` points to `words` zeroed or otherwise initialised words, aligned to a cache line,
-    /// readable and writable by this process for as long as `backing` lives. While this region, a clone or a
-    /// replica of it lives, nothing but these handles writes the words: no other process, and nothing else in
-    /// this one.
+    /// readable and writable by this process for as long as `backing` lives. While this region, a
+    /// clone or a replica of it lives, only these handles write the words: no other process does,
+    /// and no other code in this one.
     #[cfg(not(loom))]
     pub unsafe fn from_raw(base: NonNull<Word>, words: usize, backing: Arc<dyn Backing>) -> Self {
         OwnRegion::of(Words { base, count: words, backing })
     }
 
-    /// A zeroed region on the heap.
+    /// Creates a zeroed region on the heap.
     pub fn heap(words: usize) -> Self {
         OwnRegion::of(heap(words))
     }
@@ -221,58 +224,62 @@ impl OwnRegion {
         OwnRegion { words, handles: Arc::new(()) }
     }
 
-    /// Turns the only handle that stores to the region into one that cannot be cloned; `None` if there is another handle.
-    /// [Replicas](Replica) do not count, because safe code only loads through them.
+    /// Turns the only handle that stores to the region into one that cannot be cloned; `None` if
+    /// there is another handle. [Replicas](Replica) do not count, because safe code only loads
+    /// through them.
     pub(crate) fn into_exclusive(self) -> Option<ExclusiveRegion> {
         let OwnRegion { words, handles } = self;
-        // Acquire: what the other handles stored came before the last of them was dropped.
+        // Acquire: the stores of the other handles came before the last of them was dropped.
         Arc::into_inner(handles).map(|()| ExclusiveRegion(words))
     }
 
-    /// Words in the region.
+    /// Number of words of the region.
     pub fn words(&self) -> usize {
         self.words.count
     }
 
-    /// The word at `index`.
+    /// Returns the word at `index`.
     ///
     /// # Panics
-    /// If `index` is outside the region: a mistake of our own layout, never of a peer.
+    /// If `index` is outside the region, which is an error in our own layout, never one of a peer.
     #[inline]
     pub fn word(&self, index: usize) -> &Word {
         self.words.get(index).expect("our own layout stays inside our own region")
     }
 
-    /// Where the bytes `offset..offset + length` lie, or `None` if they are not all inside.
+    /// Returns the address of the bytes `offset..offset + length`, or `None` if they are not
+    /// all inside.
     ///
-    /// Writing through the pointer is the caller's to justify: the range must be claimed by one
-    /// writer, and no reader may have been told of it yet.
+    /// The caller must justify writing through the pointer: the range must be claimed by one
+    /// writer, and no reader may know of it yet.
     #[inline]
     pub fn bytes(&self, offset: usize, length: usize) -> Option<NonNull<u8>> {
         self.words.bytes(offset, length)
     }
 
-    /// Copies words that a peer may be writing meanwhile: each of them is some value that it had. `false` if they do not
-    /// all lie in the two.
+    /// Copies words that a peer may be writing meanwhile: each copied word is some value that the
+    /// source had. `false` if they do not all lie inside both regions.
     #[must_use]
     pub(crate) fn copy_from(&self, to: usize, from: &Replica, first: usize, count: usize) -> bool {
         let (Some(theirs), Some(ours)) = (from.0.run(first, count), self.words.run(to, count))
         else {
             return false;
         };
-        // Word by word: a copy of bytes that somebody writes is no value at all.
+        // The copy proceeds word by word: a copy of bytes that a peer is writing would be no
+        // valid value.
         theirs.iter().zip(ours).for_each(|(theirs, ours)| ours.put(theirs.peek()));
         #[cfg(loom)]
         if let Some(bytes) = self.words.bytes(to * WORD, count * WORD) {
             for (index, word) in ours.iter().enumerate() {
-                // SAFETY: the bytes stand for these words, of which there are so many, and nobody reads them yet.
+                // SAFETY: the bytes represent these words, `index` is one of them, and no reader
+                // uses the bytes yet.
                 unsafe { bytes.cast::<u64>().add(index).write(word.peek()) };
             }
         }
         true
     }
 
-    /// The region as its peers would see it over memory that is shared.
+    /// Returns the region as its peers would see it over shared memory.
     pub fn replica(&self) -> Replica {
         Replica(self.words.clone())
     }
@@ -284,33 +291,34 @@ impl fmt::Debug for OwnRegion {
     }
 }
 
-/// The only handle that stores to a region of this node. Its holder may lend bytes out as slices that exclude other stores,
-/// because safe code has no other way to store to the region.
+/// The only handle that stores to a region of this node. Its holder may lend bytes out as slices
+/// that exclude other stores, because safe code has no other way to store to the region.
 pub(crate) struct ExclusiveRegion(Words);
 
 impl ExclusiveRegion {
-    /// The word at `index`.
+    /// Returns the word at `index`.
     ///
     /// # Panics
-    /// If `index` is outside the region: a mistake of our own layout, never of a peer.
+    /// If `index` is outside the region, which is an error in our own layout, never one of a peer.
     #[inline]
     pub(crate) fn word(&self, index: usize) -> &Word {
         self.0.get(index).expect("our own layout stays inside our own region")
     }
 
-    /// Where the bytes `offset..offset + length` lie, or `None` if they are not all inside.
+    /// Returns the address of the bytes `offset..offset + length`, or `None` if they are not
+    /// all inside.
     #[inline]
     pub(crate) fn bytes(&self, offset: usize, length: usize) -> Option<NonNull<u8>> {
         self.0.bytes(offset, length)
     }
 
-    /// The region as its peers would see it over memory that is shared.
+    /// Returns the region as its peers would see it over shared memory.
     pub(crate) fn replica(&self) -> Replica {
         Replica(self.0.clone())
     }
 }
 
-/// What this node sees of a peer's region. Outlives the peer: its last bytes stay readable.
+/// A peer's region as this node sees it. A replica outlives the peer: the last bytes stay readable.
 ///
 /// Safe code only loads through a replica:
 ///
@@ -319,15 +327,16 @@ impl ExclusiveRegion {
 /// OwnRegion::heap(8).replica().word(0).put(1);
 /// ```
 ///
-/// The owner builds records in place with plain stores, so a load of payload that no entry vouches for may race with such a store.
-/// If the owner is another process, the load gives some value. If the owner is a node of this process, the language does not define the
-/// outcome. The protocol loads words of payload in one place only, for readers that nobody waits for, and discards the
-/// copy if the owner may have been writing (I-220, I-221).
+/// The owner builds records in place with plain stores, so a load of payload that no entry vouches
+/// for may race with such a store. If the owner is another process, the load returns some value. If
+/// the owner is a node of this process, the language does not define the outcome. The protocol
+/// loads words of payload in one place only, for untethered readers, and discards the copy if the
+/// owner may have been writing (I-220, I-221).
 #[derive(Clone)]
 pub struct Replica(Words);
 
 impl Replica {
-    /// A replica over memory that a link provides.
+    /// Creates a replica over memory that a link provides.
     ///
     /// # Safety
     /// `base` points to `words` initialised words, aligned to a cache line, readable by this
@@ -337,23 +346,23 @@ impl Replica {
         Replica(Words { base, count: words, backing })
     }
 
-    /// Makes these bytes private, for all handles on the replica: see [`Backing::privatize`]. May copy the bytes. The process ends
-    /// if there is no memory for the copy.
+    /// Makes these bytes private, for all handles on the replica: see [`Backing::privatize`]. This
+    /// may copy the bytes. The process ends if there is no memory for the copy.
     ///
     /// # Panics
-    /// If the bytes are not all inside: a mistake of our own layout.
+    /// If the bytes are not all inside, which is an error in our own layout.
     pub fn privatize(&self, bytes: Range<usize>) {
         let inside = bytes.start <= bytes.end && bytes.end <= self.0.count * WORD;
         assert!(inside, "our own layout stays inside the replica");
         self.0.backing.privatize(bytes);
     }
 
-    /// Whether the two are handles on the same words.
+    /// Whether both are handles on the same words.
     pub fn is_same(&self, other: &Replica) -> bool {
         self.0.base == other.0.base
     }
 
-    /// Words in the replica.
+    /// Number of words of the replica.
     pub fn words(&self) -> usize {
         self.0.count
     }
@@ -364,46 +373,48 @@ impl Replica {
         self.0.get(index).map(Word::load)
     }
 
-    /// Reads the word at `index` without ordering anything; `None` outside the region.
+    /// Reads the word at `index` without ordering; `None` outside the region.
     #[inline]
     pub fn peek(&self, index: usize) -> Option<u64> {
         self.0.get(index).map(Word::peek)
     }
 
-    /// Loads the word at an index of our own layout, whose fit was checked when the replica came.
+    /// Loads the word at an index of our own layout, which was checked against the replica when the
+    /// replica appeared.
     ///
     /// # Panics
-    /// If `index` is outside the region: a mistake of ours.
+    /// If `index` is outside the region, which is an error of ours.
     #[inline]
     pub fn load(&self, index: usize) -> u64 {
         self.get(index).expect("the layout was checked against the replica")
     }
 
-    /// The word at `index`, to be stored to as well: for tests and models that play an owner who breaks the rules.
+    /// Returns the word at `index` for storing as well: for tests and models that act as an owner
+    /// that breaks the rules.
     ///
     /// # Panics
     /// If `index` is outside the region.
     ///
     /// # Safety
-    /// This process may write the memory. Whenever a store is made, no slice of an open claim or of a record has the word in it,
-    /// neither here nor in another thread.
+    /// This process may write the memory. At the time of each store, no slice of an open claim or
+    /// of a record contains the word, neither here nor in another thread.
     pub unsafe fn word(&self, index: usize) -> &Word {
         self.0.get(index).expect("the word lies inside the replica")
     }
 
-    /// Asks the processor for the first few lines of the bytes at `offset`, which will be read soon.
-    /// Only a hint.
+    /// Prefetches the first few lines of the bytes at `offset`, which will be read soon. This is
+    /// only a hint.
     #[inline]
     pub fn prefetch(&self, offset: usize, length: usize) {
-        /// What follows is asked for by the processor itself, if it is read one after the other.
+        /// The processor itself prefetches further lines of a sequential read.
         const MOST: usize = 3;
         #[cfg(all(target_arch = "x86_64", not(loom)))]
         if let Some(place) = self.0.bytes(offset, length) {
             use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let place = place.as_ptr().cast::<i8>();
             for at in (0..length).step_by(LINE).take(MOST) {
-                // SAFETY: a prefetch reads nothing that the program could see and faults on
-                // nothing; the address lies in the region all the same.
+                // SAFETY: a prefetch reads nothing that the program could see, and never faults;
+                // the address lies in the region all the same.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(place.add(at)) };
             }
         }
@@ -411,10 +422,11 @@ impl Replica {
         let _ = (offset, length, MOST);
     }
 
-    /// Where the bytes `offset..offset + length` lie, or `None` if they are not all inside.
+    /// Returns the address of the bytes `offset..offset + length`, or `None` if they are not
+    /// all inside.
     ///
-    /// The peer may write them while they are read: what is read must be valid for every bit
-    /// pattern, and nothing may be concluded from it but what the peer vouches for.
+    /// The peer may write the bytes while they are read. The reader must accept every bit pattern,
+    /// and may conclude nothing from them except what the peer vouches for.
     #[inline]
     pub fn bytes(&self, offset: usize, length: usize) -> Option<NonNull<u8>> {
         self.0.bytes(offset, length)

@@ -1,19 +1,20 @@
-//! The node: what one participant's protocol consists of, as one machine.
+//! Node: the complete protocol of one participant, as a single state machine.
 //!
-//! Owns: the streams that this node sends, those that it receives, and who is matched with whom.
-//! Never does: decide what matches; the upper layer reads announcements and subscribes.
+//! Owns: the streams that this node sends, the streams that it receives, and the matching of
+//! readers with streams. Never does: decide the matching; the upper layer reads
+//! announcements and subscribes.
 //!
-//! How a reader comes to a stream:
+//! Attachment of a reader to a stream:
 //!
 //! ```text
 //!   reader's node                                   sender's node
-//!                      <---- Announce(what I write)
-//!   subscribe()        ---- Attach(stream, line) -->  waits until the reader can be written to
-//!                      <---- Accept(slot) ----------  counts it among its readers from `slot` on
-//!   receives from `slot` on
+//!                      <---- Announce(stream)
+//!   subscribe()        ---- Attach(stream, line) -->  waits until it can write to the reader
+//!                      <---- Accept(entry) ---------  counts it among its readers from `entry` on
+//!   receives from `entry` on
 //! ```
-//! Nothing that is sent after the Accept is lost to that reader (I-4). A turn runs the predicates
-//! in a fixed order, each over all that is ready: receive, send, release, reclaim.
+//! That reader loses nothing that is sent after the Accept (I-4). A turn runs the predicates in a
+//! fixed order, each over all that is ready: receive, send, release, reclaim.
 
 mod activity;
 mod epochs;
@@ -46,28 +47,28 @@ use subscription::{Stage, Subscription};
 pub use urgent::Path;
 use urgent::Urgent;
 
-/// The region of a node's acknowledgements.
+/// Region of a node's acknowledgements.
 pub const ACKS: RegionId = RegionId(1);
-/// Lines in it: how many streams a node can receive at once.
+/// Number of lines in [`ACKS`]: the maximum number of streams that a node receives at once.
 pub const ACK_LINES: usize = 4096;
-/// Words of it.
+/// Number of words in [`ACKS`].
 pub const ACKS_WORDS: usize = ACK_LINES * LINE_WORDS;
-/// The region of a node's change counts.
+/// Region of a node's change counts.
 pub const CHANGES: RegionId = RegionId(2);
 pub use crate::multicast::changes::CHANGES_WORDS;
-/// The first region name that is free for streams.
+/// First region name that is free for streams.
 const FIRST_STREAM: u64 = 16;
 
-/// Bytes in one part of what is told: a note has a few of its own.
+/// Maximum number of message bytes in one part: a note has some bytes of overhead.
 const MOST_OF_A_PART: usize = NOTE_LIMIT - 64;
-/// The longest that a peer may tell at once.
+/// Maximum length of a message from a peer.
 const MOST_TOLD: u64 = 64 << 20;
 
-/// Names a subscription of this node.
+/// Identifier of a subscription of this node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SubscriptionId(u64);
 
-/// Who sends a stream.
+/// Sender of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Origin {
     /// This node itself.
@@ -76,89 +77,89 @@ pub enum Origin {
     Peer(Peer),
 }
 
-/// What the upper layer should know.
+/// Event for the upper layer.
 #[derive(Debug)]
 pub enum NodeEvent {
-    /// A peer is there.
+    /// A peer has appeared.
     PeerUp {
         /// The link's handle.
         peer: Peer,
-        /// Who.
+        /// Identity of the peer's node.
         node: NodeId,
     },
-    /// A peer is gone, and all that it announced with it.
+    /// A peer is gone, with all its announcements.
     PeerDown {
         /// The link's handle.
         peer: Peer,
-        /// Who.
+        /// Identity of the peer's node.
         node: NodeId,
-        /// How sure that is.
+        /// Certainty that the peer is gone.
         evidence: Evidence,
     },
-    /// A peer announces something.
+    /// A peer has made an announcement.
     Announced {
-        /// Who.
+        /// Peer that announces.
         peer: Peer,
-        /// Its name for it.
+        /// Identifier of the announcement, chosen by the peer.
         id: u64,
-        /// What: a peer's word, to be checked.
+        /// Contents from the peer, to be checked by the receiver.
         bytes: Vec<u8>,
     },
-    /// A peer's announcement holds no more.
+    /// A peer has withdrawn an announcement.
     Retracted {
-        /// Who.
+        /// Peer that withdraws.
         peer: Peer,
-        /// Its name for it.
+        /// Identifier of the announcement, chosen by the peer.
         id: u64,
     },
     /// The number of subscriptions that read an own stream has changed.
     Readers {
         /// The stream.
         stream: RegionId,
-        /// How many read it.
+        /// Number of subscriptions that read the stream.
         count: usize,
     },
     /// Records of a subscription arrive in this queue from now on.
     Subscribed(SubscriptionId, Arc<Inbox>),
-    /// So many messages of a stream were lost to a subscription that its sender does not wait for.
+    /// An untethered subscription has lost this number of messages of its stream.
     Lost(SubscriptionId, u64),
-    /// A subscription ended at the sender's side. What was received can still be taken.
+    /// A subscription has ended at the sender's side. Received records can still be taken.
     Ended(SubscriptionId),
     /// A subgroup is at work: this node can send to it and deliver from it.
     Founded(SubgroupId),
     /// The number of members of a subgroup that read and have begun has changed.
     Gathered {
-        /// Which.
+        /// Identifier of the subgroup.
         subgroup: SubgroupId,
-        /// How many have begun.
+        /// Number of reading members that have begun.
         readers: usize,
-        /// How many members other than this node send.
+        /// Number of sending members other than this node.
         senders: usize,
     },
-    /// A member that the others of a subgroup need is gone: what all had received is delivered, and
-    /// nothing more before the next epoch.
+    /// A member that the others of a subgroup need is gone: messages that all members had received
+    /// are delivered, and no more before the next epoch.
     Stalled(SubgroupId),
-    /// A subgroup has gone on to its next epoch: what is delivered from now on is of that one.
+    /// A subgroup has begun its next epoch: later deliveries belong to that epoch.
     Begun {
-        /// Which.
+        /// Identifier of the subgroup.
         subgroup: SubgroupId,
-        /// The epoch's number.
+        /// Number of the epoch.
         epoch: u64,
     },
-    /// This node is no member of a subgroup any more. What was delivered can still be taken.
+    /// This node is no longer a member of a subgroup. Delivered records can still be taken.
     Left(SubgroupId),
-    /// A peer has told something.
+    /// A peer has sent a message.
     Told {
-        /// Who.
+        /// Peer that sent the message.
         peer: Peer,
-        /// What: a peer's word, to be checked.
+        /// Contents from the peer, to be checked by the receiver.
         bytes: Vec<u8>,
     },
-    /// A peer did what no correct node does; it is neither read nor waited for any more.
+    /// A peer did what no correct node does. It is neither read nor awaited any more.
     Faulty {
-        /// Who.
+        /// Peer that is faulty.
         peer: Peer,
-        /// What it did.
+        /// Fault of the peer.
         fault: Fault,
     },
 }
@@ -171,16 +172,16 @@ struct PeerState {
     place: Option<u32>,
     replicas: BTreeMap<RegionId, Replica>,
     ready: Vec<RegionId>,
-    /// Readers that wait until this peer can be written to.
+    /// Readers that wait until this node can write to the peer.
     attaching: Vec<Attach>,
-    /// What it is about to tell, as far as it has come.
+    /// Received parts of an incomplete message.
     telling: Vec<u8>,
     faulty: bool,
-    /// It takes part no more, although it may still run.
+    /// The peer takes part no more, although it may still run.
     shut_out: bool,
-    /// It is no member of the group any more: no subgroup keeps anything for it.
+    /// The peer is no longer a member of the group: no subgroup keeps memory for it.
     put_out: bool,
-    /// Lines that it may still look at.
+    /// Lines of this node that the peer may still read.
     kept_lines: Vec<usize>,
 }
 
@@ -192,7 +193,7 @@ struct Attach {
     tethered: bool,
 }
 
-/// One participant's protocol. See the [module](self).
+/// Protocol of one participant. See the [module](self).
 pub struct Node {
     me: NodeId,
     acks: OwnRegion,
@@ -200,17 +201,17 @@ pub struct Node {
     free_lines: Vec<usize>,
     peers: Peers,
     streams: Vec<Stream>,
-    /// Streams that end once their last reader refers to nothing in them.
+    /// Streams that end when their last reader refers to none of their memory.
     ending: Vec<RegionId>,
     subscriptions: Vec<Subscription>,
     /// Memory of peers from which nothing is received any more, although records may refer to it.
     forgotten: Vec<Weak<Source>>,
     pending: Vec<Pending>,
     subgroups: Vec<Founded>,
-    /// Where a subgroup is in that list.
+    /// Index of each subgroup in `subgroups`.
     numbers: BTreeMap<SubgroupId, usize>,
-    /// Subgroups that were told something, that have an epoch to begin or whose members have not all begun: the
-    /// others have nothing to settle.
+    /// Subgroups that were told something, that have an epoch to begin, or whose members have not
+    /// all begun. Other subgroups have nothing to settle.
     astir: BTreeSet<usize>,
     activity: Activity,
     urgent: Urgent,
@@ -219,15 +220,16 @@ pub struct Node {
     next_region: u64,
     next_subscription: u64,
     next_subgroup: u64,
-    /// Some subscription or stream is on its way in or out; only then are stages looked at.
+    /// Whether a subscription or stream is being added or removed; only then stages are checked.
     unsettled: bool,
-    /// Whether this node receives nothing any more, and all memory that records refer to is private (I-335).
+    /// Whether this node receives nothing any more, and all memory to which records refer
+    /// is private (I-335).
     privatized: bool,
 }
 
 impl Node {
-    /// A node that knows nobody. `acks` is its region [`ACKS`] of [`ACKS_WORDS`] words; `waker` is
-    /// called by application threads that leave a turn something to do.
+    /// Creates a node without peers. `acks`: region [`ACKS`] of this node, with [`ACKS_WORDS`]
+    /// words. `waker`: called by application threads that leave work for a turn.
     pub fn new(me: NodeId, acks: OwnRegion, waker: Waker) -> Node {
         Node {
             me,
@@ -255,33 +257,33 @@ impl Node {
         }
     }
 
-    /// Who this node is.
+    /// Identity of this node.
     pub fn id(&self) -> NodeId {
         self.me
     }
 
-    /// The peers that are there.
+    /// Present peers.
     pub fn peers(&self) -> impl Iterator<Item = (Peer, NodeId)> + '_ {
         self.peers.iter().map(|(&peer, state)| (peer, state.node))
     }
 
-    /// Who a peer is, if it is there.
+    /// Identity of a peer, if it is present.
     pub fn node_of(&self, peer: Peer) -> Option<NodeId> {
         self.peers.get(&peer).map(|state| state.node)
     }
 
-    /// Whether a peer's memory is seen as it is, or copied.
+    /// Whether a peer's memory is shared or copied.
     pub fn sharing(&self, peer: Peer) -> Option<Sharing> {
         self.peers.get(&peer).map(|state| state.sharing)
     }
 
-    /// A region name that was never used.
+    /// Returns a region name that was never used before.
     pub fn fresh_region(&mut self) -> RegionId {
         self.next_region += 1;
         RegionId(self.next_region - 1)
     }
 
-    /// Sends a stream from now on: `memory` lies in the region `stream`, which the caller opened.
+    /// Starts to send a stream: `memory` lies in the region `stream`, which the caller opened.
     pub fn add_stream(&mut self, stream: RegionId, memory: SenderMemory, effects: &mut Effects) {
         let new = Stream::new(memory, stream);
         for (&peer, state) in &self.peers {
@@ -294,11 +296,11 @@ impl Node {
         self.unsettled = true;
     }
 
-    /// Ends a stream: readers get what was committed. Its region is closed once no reader refers
-    /// to it any more.
+    /// Ends a stream: readers get everything that was committed. The region is closed when no
+    /// reader refers to it any more.
     pub fn end_stream(&mut self, stream: RegionId, effects: &mut Effects) {
         let Some(ended) = self.streams.iter_mut().find(|s| s.region() == stream) else { return };
-        // All are told of what was committed, whoever was not yet.
+        // All readers are informed of everything that was committed.
         ended.sender().memory().hurry();
         ended.send(Time::default(), effects);
         let entry = ended.sender().entries();
@@ -321,22 +323,23 @@ impl Node {
         self.streams.iter().find(|known| known.region() == stream)
     }
 
-    /// How many subscriptions read a stream of this node's.
+    /// Number of subscriptions that read a stream of this node.
     pub fn readers(&self, stream: RegionId) -> usize {
         self.stream(stream).map_or(0, Stream::readers)
     }
 
-    /// Whether every reader has received all that was committed to a stream.
+    /// Whether every reader has received everything that was committed to a stream.
     pub fn is_acknowledged(&self, stream: RegionId) -> bool {
         self.stream(stream).is_none_or(Stream::is_acknowledged)
     }
 
-    /// Whoever was not told yet of what was committed to a stream is told in the next turn: somebody waits.
+    /// Requests that the next turn sends what was committed to a stream: a thread waits for it.
     pub fn hurry(&self, stream: RegionId) {
         self.stream(stream).into_iter().for_each(|stream| stream.sender().memory().hurry());
     }
 
-    /// Tells all peers, now and later, until it is retracted. The same id replaces it.
+    /// Makes an announcement to all present and later peers, until it is retracted. A later
+    /// announcement with the same id replaces it.
     pub fn announce(&mut self, id: u64, bytes: Vec<u8>, effects: &mut Effects) {
         let note = Note::Announce { id, bytes: bytes.clone() }.encode();
         for &peer in self.peers.keys() {
@@ -345,7 +348,7 @@ impl Node {
         self.announcements.insert(id, bytes);
     }
 
-    /// Tells a peer something of any length, reliably and in order.
+    /// Sends a peer a message of any length, reliably and in order.
     pub fn tell(&self, peer: Peer, bytes: &[u8], effects: &mut Effects) {
         let mut left = bytes.len();
         for part in bytes.chunks(MOST_OF_A_PART) {
@@ -354,7 +357,7 @@ impl Node {
         }
     }
 
-    /// An announcement holds no more.
+    /// Retracts an announcement.
     pub fn retract(&mut self, id: u64, effects: &mut Effects) {
         if self.announcements.remove(&id).is_some() {
             for &peer in self.peers.keys() {
@@ -363,15 +366,16 @@ impl Node {
         }
     }
 
-    /// Subscribes to a stream that somebody has told of; it begins when the stream's region is there.
+    /// Subscribes to an announced stream. Reception begins when the stream's region is present.
     /// `None` if this node receives [`ACK_LINES`] streams already.
     pub fn subscribe(&mut self, origin: Origin, stream: RegionId) -> Option<SubscriptionId> {
         self.add_subscription(origin, stream, true)
     }
 
-    /// As [`Node::subscribe`], without being waited for: what the sender overwrites before this node has copied it is lost,
-    /// and so is what finds no room in this node's copies, as [`NodeEvent::Lost`] tells. Where memory is not shared the
-    /// sender waits all the same.
+    /// Like [`Node::subscribe`], but the sender does not wait for this node. Messages are lost
+    /// if the sender overwrites them before this node has copied them, or if this node's copies
+    /// have no room for them; [`NodeEvent::Lost`] reports losses. If memory is not shared, the
+    /// sender waits nevertheless.
     pub fn subscribe_untethered(
         &mut self,
         origin: Origin,
@@ -398,8 +402,9 @@ impl Node {
         Some(id)
     }
 
-    /// The stream of a subscription is over, or about to be, as somebody told. It ends if it still waits
-    /// for the stream's region, which may have come and gone unseen.
+    /// Notes an announcement that the stream of a subscription is over or about to be. The
+    /// subscription ends if it still waits for the stream's region, which may have come
+    /// and gone unseen.
     pub fn withdrawn(&mut self, id: SubscriptionId) {
         let Some(index) = self.subscriptions.iter().position(|s| s.id == id) else { return };
         let Subscription { origin, stream, stage, .. } = self.subscriptions[index];
@@ -414,8 +419,9 @@ impl Node {
         AckLine::new(self.acks.clone(), ACKS, line, id.0)
     }
 
-    /// Wants no more of a stream, and is not counted among its readers any more. Records that the application still has stay
-    /// readable: the sender uses their memory for nothing else until the last of them is dropped (I-225).
+    /// Ends a subscription: this node is no longer counted among the stream's readers. Records that
+    /// the application still holds stay readable: the sender reuses their memory only after the
+    /// last of them is dropped (I-225).
     pub fn unsubscribe(&mut self, id: SubscriptionId) {
         let leaves = |s: &&mut Subscription| matches!(s.stage, Stage::Draining | Stage::Detaching);
         let subscription = self.subscriptions.iter_mut().find(|s| s.id == id);
@@ -432,8 +438,9 @@ impl Node {
         self.unsettled = true;
     }
 
-    /// Receives nothing more, and makes the memory of peers private where records may refer to it (I-335): the peers are about to go
-    /// on without this node, or have done so. Subgroups stop as if they were told to wedge.
+    /// Stops reception, and makes memory of peers private where records may refer to it (I-335):
+    /// the peers are about to go on without this node, or have done so. Subgroups stop as if they
+    /// were told to wedge.
     pub fn privatize(&mut self, effects: &mut Effects) {
         if core::mem::replace(&mut self.privatized, true) {
             return;
@@ -447,13 +454,13 @@ impl Node {
         forgotten.for_each(|source| source.privatize(0, effects));
     }
 
-    /// Whether there is something that the upper layer should know.
+    /// Whether an event for the upper layer is pending.
     #[inline]
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
 
-    /// Takes out what the upper layer should know, oldest first.
+    /// Removes and returns the oldest event for the upper layer.
     pub fn next_event(&mut self) -> Option<NodeEvent> {
         self.events.pop_front()
     }
@@ -523,7 +530,7 @@ impl Machine for Node {
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         let mut done = 0;
-        // Allocates only when there is a fault.
+        // Allocates only if there is a fault.
         let mut faults: Vec<(Peer, Fault)> = Vec::new();
         if self.urgent.is_wanted() && !self.privatized {
             done += self.turn_urgent(now, effects, &mut faults);
@@ -543,7 +550,7 @@ impl Machine for Node {
                 done += founded.turn(now, effects, &mut faults);
             }
         }
-        // What is given back is looked at when there is nothing better to do, or when it is needed.
+        // Memory is reclaimed when there is nothing better to do, or when the memory is needed.
         let idle = done == 0;
         for subscription in &mut self.subscriptions {
             if let Some(receiver) = &mut subscription.receiver {
@@ -563,7 +570,7 @@ impl Machine for Node {
             }
         }
         for (peer, fault) in faults {
-            // It may be found again while what it has left behind is in the way.
+            // The same fault may be found again while remains of the peer are in the way.
             done += usize::from(self.faulty(peer, fault));
         }
         if self.unsettled {
@@ -573,7 +580,8 @@ impl Machine for Node {
     }
 
     fn interest(&self) -> Interest {
-        // Whoever waits for room or for acknowledgements drives, and asks for hints itself.
+        // A thread that waits for room or for acknowledgements drives the node, and asks
+        // for hints itself.
         let awaits = self.unsettled || self.awaits_others();
         if awaits { Interest::Hints } else { Interest::News }
     }
@@ -591,7 +599,7 @@ impl Machine for Node {
 }
 
 impl Node {
-    /// A peer is gone: what it published before is still there and is received.
+    /// Receives everything that a peer published before it was gone.
     fn take_in_the_last(&mut self, peer: Peer) {
         if self.privatized {
             return;
@@ -600,7 +608,7 @@ impl Node {
             if subscription.origin != Origin::Peer(peer) {
                 continue;
             }
-            // It is gone already; whatever is wrong with the rest of it is not received.
+            // The peer is gone already; faulty remains are not received.
             let _ = subscription.receive(true, &mut self.events);
         }
     }

@@ -1,7 +1,7 @@
-//! Control messages between nodes, byte by byte.
+//! Encoding of control messages between nodes.
 //!
-//! Owns: their encoding. Never does: act on one. Decoding checks every length against what is
-//! left, and answers `None` for anything that no node of this version would send.
+//! Owns: the encoding. Never does: act on a message. Decoding checks every length against the bytes
+//! left, and returns `None` for anything that no node of this version would send.
 //!
 //! ```text
 //!   [tag: 1] [u64 little endian] ... [bytes to the end]
@@ -14,70 +14,70 @@ use crate::ids::RegionId;
 /// A control message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Note {
-    /// What the sender of this note has to say about itself, under a name of its choice.
+    /// An announcement by the sender of this note about itself, under an identifier of its choice.
     Announce {
-        /// The name, for [`Note::Retract`].
+        /// Identifier of the announcement, for [`Note::Retract`].
         id: u64,
-        /// What is said; the upper layer's business.
+        /// Content, interpreted by the upper layer.
         bytes: Vec<u8>,
     },
-    /// An announcement holds no more.
+    /// An announcement is no longer valid.
     Retract {
-        /// Its name.
+        /// Identifier of the announcement.
         id: u64,
     },
     /// The sender of this note wants to read a stream.
     Attach {
-        /// Its name for this subscription, never used again.
+        /// Identifier of this subscription, chosen by the sender of this note and never reused.
         reader: u64,
-        /// The stream's region, at the receiver of this note.
+        /// Region of the stream, at the receiver of this note.
         stream: RegionId,
-        /// The region of the reader's acknowledgements.
+        /// Region of the reader's acknowledgements.
         acks: RegionId,
-        /// The line in it.
+        /// Line in that region.
         line: u64,
-        /// Whether the reader is waited for.
+        /// Whether the sender waits for the reader's acknowledgements.
         tethered: bool,
     },
     /// A reader is counted from an entry on.
     Accept {
-        /// The subscription.
+        /// Subscription of the reader.
         reader: u64,
-        /// The first entry that it gets.
+        /// First entry that the reader receives.
         entry: u64,
-        /// The number of the first message that it gets.
+        /// Number of the first message that the reader receives.
         message: u64,
     },
-    /// The stream that a reader wants is not there, or ends.
+    /// The stream that a reader wants does not exist, or ends.
     End {
-        /// The subscription.
+        /// Subscription of the reader.
         reader: u64,
-        /// One past the last entry that it gets.
+        /// One past the last entry that the reader receives.
         entry: u64,
     },
-    /// A reader wants no more of a stream, and refers to nothing in it any more.
+    /// A reader has stopped reading a stream, and no longer refers to anything in it.
     Detach {
-        /// The subscription.
+        /// Subscription of the reader.
         reader: u64,
-        /// The stream's region.
+        /// Region of the stream.
         stream: RegionId,
     },
-    /// A reader is counted no more, and its line of acknowledgements not looked at any more.
+    /// A reader is no longer counted, and its line of acknowledgements is no longer read.
     Detached {
-        /// The subscription.
+        /// Subscription of the reader.
         reader: u64,
     },
-    /// A part of something that is told as a whole.
+    /// Part of a message that is sent in several notes.
     Part {
-        /// How many bytes of it follow in other parts.
+        /// Number of its bytes that follow in other parts.
         left: u64,
-        /// This part.
+        /// Bytes of this part.
         bytes: Vec<u8>,
     },
 }
 
 impl Note {
-    /// The message as bytes.
+    /// Encodes the note.
     pub fn encode(&self) -> Vec<u8> {
         let (tag, numbers, bytes): (u8, &[u64], &[u8]) = match self {
             Note::Announce { id, bytes } => (1, &[*id], bytes),
@@ -98,7 +98,7 @@ impl Note {
         out
     }
 
-    /// The message in these bytes, or `None` if there is none.
+    /// Decodes a note; `None` if the bytes are none.
     pub fn decode(bytes: &[u8]) -> Option<Note> {
         let (tag, mut rest) = bytes.split_first()?;
         let mut number = || {

@@ -1,19 +1,19 @@
-//! The two halves of parking: a wake-up is never lost.
+//! The two halves of parking, which never lose a wake-up.
 //!
 //! Owns: the order of the sleeper's and the writer's steps. Never does: sleep or ring; links have
 //! the means for that (an eventfd, a completion queue, a socket).
 //!
-//! Dekker's pattern: each side stores, fences, then loads what the other stores. With both fences
-//! sequentially consistent at least one side sees the other, so either the sleeper finds the news
-//! or the writer finds the sleeper. With anything weaker both may miss, and the node sleeps on
-//! news. loom runs exactly these functions.
+//! This is Dekker's pattern: each side stores, fences, then loads what the other side stores. With
+//! both fences sequentially consistent, at least one side sees the other: either the sleeper finds
+//! the news, or the writer finds the sleeper. With anything weaker, both may miss, and the node
+//! sleeps although there is news. loom runs exactly these functions.
 //!
 //! # The sleeper's barrier in place of the writer's fence
 //!
-//! A fence waits until the writer's stores have left its store buffer, after every publish, for
-//! the sake of a sleep that comes once in a long while. So the rare side may pay for both: a
-//! system call with which the sleeper makes every thread of every process that has agreed to it
-//! pass a full barrier (on Linux `membarrier`, global and expedited).
+//! A fence waits until the writer's stores have left its store buffer. The writer would pay for it
+//! after every publish, although a sleep is rare. So the sleeper may pay for both sides with a
+//! system call that makes every thread of every process that has registered for it pass a full
+//! barrier (on Linux `membarrier`, global and expedited).
 //!
 //! ```text
 //!   sleeper                                  writer
@@ -21,82 +21,82 @@
 //!   barrier (system call)  - - - p - - ->    before_looking_without_fence()
 //!   look once more                           look at parked
 //! ```
-//! Within the call every thread of a process that has agreed passes a point `p` of its program at
-//! which all its memory accesses are in program order, and which lies after the sleeper's store
-//! and before its look; a thread that does not run then passes one when the kernel switches it.
-//! The writer's store of the news comes before its look at `parked`, so one of two holds:
+//! During the call, every thread of a registered process passes a point `p` of its program at which
+//! all its memory accesses are in program order. The point lies after the sleeper's store and
+//! before its look. A thread that is not running passes such a point when the kernel switches to
+//! it. The writer's store of the news comes before its look at `parked`, so one of two cases holds:
 //!
 //! * The store of the news is before `p`. Then it is visible when the call returns, and the
 //!   sleeper's look finds it.
 //! * The look at `parked` is after `p`. Then it sees the sleeper's store, which was visible when
 //!   the call began, and the writer rings.
 //!
-//! All that this asks of the writer is that the compiler keeps the two in order, and that its
-//! process has agreed. All that it asks of the sleeper is that the call succeeds. So a writer
-//! leaves its fence out only if its own process has agreed **and** the sleeper has said that it
-//! issues the barrier; in every other pair both sides fence. A sleeper with a barrier fences as
-//! well, so it serves writers of both kinds at once.
+//! The writer only needs the compiler to keep its store and its look in order, and its process to
+//! be registered. The sleeper only needs the call to succeed. So a writer omits its fence only if
+//! its own process is registered **and** the sleeper has said that it issues the barrier; in every
+//! other pair, both sides fence. A sleeper with a barrier also fences, so it serves writers of both
+//! kinds at once.
 //!
-//! A fence that is left out also orders nothing else. Where the set of those whom a writer looks
-//! at may change, its load of that set must come after [`before_looking`] or
-//! [`before_looking_without_fence`] too: then whoever is put into the set before it announces its
-//! next sleep is a sleeper like any other, with the set in place of `parked` in the argument.
+//! An omitted fence also orders nothing else. If the set of sleepers that a writer looks at may
+//! change, its load of that set must also come after [`before_looking`] or
+//! [`before_looking_without_fence`]. A node that is put into the set before it announces its next
+//! sleep is then a sleeper like any other, with the set in place of `parked` in the argument.
 //!
-//! loom has no such system call, so it checks the pair with two fences only. The pair with the
-//! barrier is run by real processes in the tests of the link that uses it.
+//! loom has no such system call, so it checks only the pair with two fences. Real processes check
+//! the pair with the barrier in the tests of the link that uses it.
 
 use crate::atomic::{Ordering, compiler_fence, fence};
 use crate::link::Interest;
 use crate::memory::Word;
 
-/// The node sleeps; set in both of the following.
+/// The node sleeps; set for both kinds of interest.
 const ASLEEP: u64 = 1;
-/// It wants to be woken for hints too.
+/// The node also wants to be woken for hints.
 const HINTS: u64 = 2;
 
-/// The sleeper says that it will sleep, and what it wants to be woken for. It must look for that
-/// once more after this; if it has said that it issues a barrier, it does so in between.
+/// Announces that the sleeper will sleep, and what should wake it. The sleeper must look for that
+/// once more afterwards. If it has said that it issues a barrier, it does so in between.
 #[inline]
 pub fn announce(parked: &Word, interest: Interest) {
     parked.put(match interest {
         Interest::News => ASLEEP,
         Interest::Hints => ASLEEP | HINTS,
     });
-    // Pairs with the fence in `must_ring`.
+    // Pairs with the fence in `before_looking`.
     fence(Ordering::SeqCst);
 }
 
-/// The sleeper is awake.
+/// Announces that the sleeper is awake.
 #[inline]
 pub fn retract(parked: &Word) {
     parked.put(0);
 }
 
-/// Called by a writer after its news is published: orders the news before the looks that follow.
-/// One call serves any number of looks.
+/// Orders a writer's published news before its looks at sleepers that follow. One call serves any
+/// number of looks.
 #[inline]
 pub fn before_looking() {
     // Pairs with the fence in `announce`.
     fence(Ordering::SeqCst);
 }
 
-/// The same for looks at sleepers all of whom issue a barrier, in a process that has agreed to be
-/// reached by it: nothing but the order of the compiled code.
+/// As [`before_looking`], for sleepers that all issue a barrier, in a process that is registered
+/// for it: orders only the compiled code.
 #[inline]
 pub fn before_looking_without_fence() {
-    // The processor's part is done by the sleeper's barrier, see the module.
+    // The sleeper's barrier orders the processor's accesses, see the module.
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Whether a sleeper whose word was `parked` has to be rung for news. Only meaningful if the word was read after
-/// [`before_looking`] or [`before_looking_without_fence`].
+/// Whether a sleeper whose word was `parked` must be rung for news. Only meaningful if the word was
+/// read after [`before_looking`] or [`before_looking_without_fence`].
 #[inline]
 pub fn asleep(parked: u64) -> bool {
     parked & ASLEEP != 0
 }
 
-/// Whether a sleeper whose word was `parked` has to be rung for a hint. Only meaningful if the word was read after
-/// [`before_looking`] or [`before_looking_without_fence`].
+/// Whether a sleeper whose word was `parked` must be rung for a hint. Only meaningful if the word
+/// was read after [`before_looking`] or [`before_looking_without_fence`].
 #[inline]
 pub fn asleep_for_hints(parked: u64) -> bool {
     parked & HINTS != 0

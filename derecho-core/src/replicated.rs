@@ -1,22 +1,23 @@
 //! Objects that the members of shards replicate, on top of a [group](crate::group).
 //!
-//! Owns: who is wanted where, who has an object, how it comes to those who have not, and the answers to
-//! queries. Never does: know what an object is.
+//! Owns: which members are wanted in which shard, which members have an object, how it is
+//! transferred to the others, and the answers to queries. Never does: interpret an object.
 //!
-//! Read in this order: [`plan`] (who is wanted in which shard), [`agenda`] (what the group replicates of all
-//! that), [`house`] (the machine: a group, and what becomes of it in the order in which objects have to hear
-//! it), [`desk`] (the other side of the machine: objects, in the order of what the machine has put down),
-//! `keeper` (one object), `ledger` (answers), `courier` (direct messages, so many at a time). Objects that are logged:
-//! `trail` (an object as a log follows it), `keeper/logging` (its keeper's part in that); all else is storage's.
+//! Reading order: [`plan`] (the members wanted in each shard), [`agenda`] (the state of all this
+//! that the group replicates), [`house`] (the machine: a group, and its events in the order in
+//! which objects must receive them), [`desk`] (the other side of the machine: objects that consume
+//! these events), `keeper` (one object), `ledger` (answers), `courier` (direct messages with
+//! back-pressure). For logged objects: `trail` (an object as a log follows it), `keeper/logging`
+//! (the keeper's part in that); the rest is in `storage`.
 //!
 //! ```text
-//!   house  (a Machine; turned by whoever drives)     desk  (outside of all turns)
+//!   house  (a Machine; turned by its driver)         desk  (outside of all turns)
 //!     group ── views, epochs, messages, directs ──items──>  keepers ──> objects
 //!       ^                                                      |
 //!       '─────────────── errands: submit, direct ─────────────'
 //! ```
-//! In production the desk belongs to a thread of its own, so that no code of an application runs while the
-//! machine is turned; in the simulator it is asked whenever its node has had a turn.
+//! In production the desk belongs to a thread of its own, so that no application code runs while
+//! the machine is turned. In the simulator the desk runs whenever its node has had a turn.
 
 pub mod agenda;
 pub mod arrangements;
@@ -34,45 +35,46 @@ use alloc::vec::Vec;
 
 use crate::ids::NodeId;
 
-/// Something that the readers of a shard replicate: it becomes the same everywhere because the same messages
-/// are applied to it in the same order.
+/// Object that the readers of a shard replicate: it is the same everywhere because the same
+/// messages are applied to it in the same order.
 pub trait Object {
-    /// Applies a message; what it returns is the answer, if the message was a query.
+    /// Applies a message. The result is the answer, if the message was a query.
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u8>;
 
-    /// Answers a query that was put to this member alone. It changes nothing.
+    /// Answers a query that was sent to this member alone. Does not change the object.
     fn answer(&self, from: NodeId, query: &[u8]) -> Vec<u8>;
 
-    /// A member, of the shard or not, says something to this one alone.
+    /// Receives a message sent to this member alone, by a member of the shard or not.
     fn hear(&mut self, from: NodeId, message: &[u8]);
 
-    /// The state, as bytes.
+    /// Encodes the state.
     fn snapshot(&self) -> Vec<u8>;
 
-    /// Takes over a state. `false` if the bytes make no sense; nothing is changed then.
+    /// Takes over a state. Returns `false` and changes nothing if the bytes are invalid.
     fn restore(&mut self, bytes: &[u8]) -> bool;
 
-    /// Begins anew.
+    /// Resets the object to its initial state.
     fn reset(&mut self);
 }
 
-/// Where an object is in the order of what its shard delivers: positions are compared epoch first.
+/// Position of an object in the order of its shard's messages. Positions of one beginning compare
+/// by epoch first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Position {
-    /// Which beginning of the object; later ones have greater numbers.
+    /// Number of the object's beginning: later beginnings have greater numbers.
     pub beginning: u128,
-    /// The name of the epoch.
+    /// Name of the epoch.
     pub epoch: u64,
-    /// How many of its messages were applied.
+    /// Number of messages of the epoch that were applied.
     pub applied: u64,
 }
 
-/// Which state of a logged object: as it was after so many updates, of all that were ever applied to it.
+/// State of a logged object: the state after a number of updates, counted over all its beginnings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Edition {
-    /// How many updates led to it.
+    /// Number of updates that led to the state.
     pub version: u64,
-    /// The latest time at which one of these was sent, in nanoseconds since 1970.
+    /// Latest time at which one of these updates was sent, in nanoseconds since 1970.
     pub time: u64,
 }
 

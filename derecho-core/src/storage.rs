@@ -1,13 +1,15 @@
-//! What members of a subgroup keep in memory for those who come later.
+//! Store of a subgroup: the records that members keep in memory for late joiners.
 //!
-//! Owns: who has it, and how it comes to those who have not. Never does: know what a record means; the key
-//! in it is found by whoever makes the store.
+//! Owns: which members have it, and how it is transferred to members that lack it. Never does:
+//! interpret a record; the creator of the store passes functions that find a record's key.
 //!
-//! Read in this order: [`store`] (what one member keeps), [`cursor`] (how it is read), [`holders`] (who is
-//! known to have it), `keeper` (a member's part in one subgroup), [`depot`] (its part in all), `porter` (how records go from one
-//! member to another). What is kept in logs as well: [`journal`] (the port), [`logbook`] (which logs it begins from),
-//! `scribe` (how a log follows), `trail` (a store, followed), [`state`] (what a checkpoint says of one), [`errands`] (what takes
-//! its time), [`harmed`] (errands of a log that cannot be opened), `frontier` (what is durable everywhere).
+//! Reading order: [`store`] (the records of one member), [`cursor`] (reading them), [`holders`]
+//! (which members are known to have them), `keeper` (a member's part in one subgroup), [`depot`]
+//! (its part in all subgroups), `porter` (transfer of records from one member to another). For
+//! stores that are also logged: [`journal`] (the port), [`logbook`] (the logs that a store begins
+//! from), `scribe` (how a log follows a store), `trail` (a store as a log follows it), [`state`]
+//! (the content of a checkpoint), [`errands`] (slow operations), [`harmed`] (errands of a log that
+//! cannot be opened), `frontier` (what is durable everywhere).
 
 pub mod cursor;
 pub mod depot;

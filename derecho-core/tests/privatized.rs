@@ -1,4 +1,5 @@
-//! Memory of a peer in which records lie becomes private before the peer goes on without this node (I-335).
+//! A peer's memory that contains held records becomes private before the peer continues without
+//! this node (I-335).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -91,13 +92,13 @@ impl Pair {
         self.inbox.as_ref().unwrap().len()
     }
 
-    /// Place of a record in the stream's region.
+    /// Offset of a record in the stream's region.
     fn place_of(&self, record: &Record) -> usize {
         let base = self.memory.replica().bytes(0, 0).unwrap().as_ptr() as usize;
         record.bytes().as_ptr() as usize - base
     }
 
-    /// Ranges of the stream's region that become private.
+    /// Returns the ranges of the stream's region that become private.
     fn privatize(&mut self) -> Vec<std::ops::Range<usize>> {
         let mut effects = Effects::new();
         self.nodes[READER].privatize(&mut effects);
@@ -134,7 +135,7 @@ fn memory_becomes_private_although_nothing_was_received_from_its_owner_for_long(
     let mut pair = Pair::new();
     pair.write(1);
     let held = pair.take();
-    // The writer is no member any more, and its subscription is forgotten.
+    // The writer is no longer a member, and its subscription is forgotten.
     pair.nodes[READER].shut_out(Peer(WRITER as u32));
     pair.turn();
     let place = pair.place_of(&held);

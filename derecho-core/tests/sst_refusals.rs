@@ -1,4 +1,4 @@
-//! What is not plain data is refused when it is compiled, in words that name the rule.
+//! Types that are not plain data are refused at compile time, with messages that name the rule.
 #![cfg(not(loom))]
 
 #[test]

@@ -1,6 +1,7 @@
-//! A condition and the type that it is about.
+//! Binding of a condition to a type.
 //!
-//! Owns: which member is meant, and whether a value can be compared with it. Never does: look at a sample.
+//! Owns: the resolution of members, and the check whether a value can be compared with a member.
+//! Never does: evaluate a sample.
 
 use std::sync::Arc;
 
@@ -12,15 +13,15 @@ use crate::error::ExpressionError;
 use crate::filter::Test;
 use crate::syntax::{Condition, FieldName, Literal, Operand, OperandKind, Predicate, Relation};
 
-/// What a member is, as far as comparisons go.
+/// Kind of a member, as far as comparisons need it.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Boolean,
     Integer,
-    /// Of 32 bits: values in expressions are rounded to what such a member can be.
+    /// 32 bits: values in expressions are rounded to what such a member can hold.
     Single,
     Float,
-    /// What a double has not bits enough for: long doubles and decimal numbers.
+    /// Needs more precision than a double: long doubles and decimal numbers.
     Long,
     Character,
     Text,
@@ -60,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// The same of a type of run time.
+    /// As `of`, for a dynamic type.
     fn of_dynamic(of: &DynamicType) -> Result<Kind, String> {
         match of.value_kind() {
             ValueKind::Primitive(primitive) => Ok(match primitive {
@@ -97,7 +98,7 @@ impl Kind {
         }
     }
 
-    /// Whether members of the two can be compared.
+    /// Whether members of the two kinds can be compared.
     fn goes_with(&self, other: &Kind) -> bool {
         let class = |kind: &Kind| match kind {
             Kind::Boolean => 0,
@@ -108,7 +109,7 @@ impl Kind {
         class(self) == class(other) || matches!((class(self), class(other)), (1, 3) | (3, 1))
     }
 
-    /// What a written value is beside such a member.
+    /// Converts a literal to a constant for comparisons with members of this kind.
     pub(crate) fn constant(&self, literal: &Literal) -> Result<Constant, String> {
         let named = |name: &str, literals: &[(Arc<str>, i32)]| {
             let found = literals.iter().find(|(known, _)| **known == *name);
@@ -139,7 +140,8 @@ impl Kind {
                 let single = matches!(self, Kind::Single).then(|| f64::from(value as f32));
                 Ok(Constant::Float(single.unwrap_or(value)))
             }
-            // Equals are compared faster than what has to be converted for each sample.
+            // Values of the same kind compare faster than values that must be converted for
+            // each sample.
             (Kind::Single | Kind::Float, Literal::Integer(value))
                 if value.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS =>
             {
@@ -150,7 +152,7 @@ impl Kind {
                 Literal::Integer(value),
             ) => Ok(match i64::try_from(*value) {
                 Ok(value) => Constant::Signed(value),
-                // The lexer lets nothing pass that has neither sign nor 64 bits.
+                // The lexer accepts only integers that fit into an `i64` or a `u64`.
                 Err(_) => Constant::Unsigned(*value as u64),
             }),
             (Kind::Character, Literal::Quoted(text)) if text.chars().count() == 1 => {
@@ -169,15 +171,15 @@ impl Kind {
     }
 }
 
-/// A value beside a member, wherever it comes from.
+/// A value that is compared with a member, from the expression or from a parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
-    /// What it is compared with.
+    /// Kind of the member.
     kind: Kind,
-    /// The member's name, for errors.
+    /// Name of the member, for errors.
     field: String,
     from: Source,
-    /// Where it stands in the expression.
+    /// Position in the expression.
     at: usize,
     is_pattern: bool,
 }
@@ -189,7 +191,7 @@ enum Source {
 }
 
 impl Slot {
-    /// The value, with these parameters.
+    /// Evaluates the value with these parameters.
     pub(crate) fn constant(
         &self,
         expression: &str,
@@ -227,7 +229,7 @@ impl Slot {
     }
 }
 
-/// Compares conditions with a type.
+/// Binds conditions to a type.
 pub(crate) struct Binder<'a> {
     expression: &'a str,
     of: Fields<'a>,
@@ -296,7 +298,7 @@ impl<'a> Binder<'a> {
                         }
                         Ok(Test::CompareMembers(path, relation, other_path))
                     }
-                    // What is no member may be an enumerator.
+                    // A name that is no member may be an enumerator.
                     (Ok((path, kind @ Kind::Enumeration(_))), Err(_)) => {
                         let slot = self.slot(kind, &one.to_string(), &as_word(right), false)?;
                         Ok(Test::Compare(path, relation, slot))
@@ -348,7 +350,7 @@ impl<'a> Binder<'a> {
         Ok((path, kind.map_err(|reason| self.error(at, format!("`{name}` {reason}")))?))
     }
 
-    /// Makes a place for a value, and tries it if it is known.
+    /// Reserves a slot for a value.
     fn slot(
         &mut self,
         kind: Kind,
@@ -378,7 +380,7 @@ fn as_word(operand: &Operand) -> Operand {
 }
 
 impl Relation {
-    /// The same with the sides exchanged.
+    /// The relation with exchanged sides.
     fn turned(self) -> Relation {
         match self {
             Relation::Less => Relation::Greater,

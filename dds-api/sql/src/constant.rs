@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use idl_cdr::{LongDouble, ValueRef};
 
-/// A value of the kind that its member has.
+/// A value of the kind of the member with which it is compared.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Constant {
     Boolean(bool),
     Signed(i64),
-    /// What is too large for the others.
+    /// A value that is too large for the signed kind.
     Unsigned(u64),
     Float(f64),
-    /// With all bits that a long double, and all digits that a decimal number can have.
+    /// With all bits of a long double, and all digits of a decimal number.
     Long(LongDouble),
     Text(String),
     Enumerator(i32, Arc<str>),
@@ -32,7 +32,7 @@ impl Constant {
         }
     }
 
-    /// Its text, if it is one.
+    /// The text; empty if the value is no text.
     #[inline]
     pub(crate) fn text(&self) -> &str {
         match self {

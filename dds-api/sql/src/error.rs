@@ -1,10 +1,10 @@
-//! What is wrong with an expression, and where.
+//! Faults in expressions, and their positions.
 //!
-//! Owns: the words of it. Never does: quote an expression without the place.
+//! Owns: the error text. Never does: quote an expression without the position.
 
 use std::fmt;
 
-/// An expression that means nothing, or nothing for the type that it is about.
+/// An expression that is invalid, by itself or for its type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExpressionError {
     expression: String,
@@ -12,22 +12,22 @@ pub struct ExpressionError {
     reason: String,
 }
 
-/// What is shown of a long expression, to either side of the place.
+/// Maximum number of characters shown of an expression on either side of the position.
 const SHOWN: usize = 60;
 
 impl ExpressionError {
-    /// Something is wrong at this place, in bytes from the beginning.
+    /// A fault at this position, in bytes from the beginning.
     pub fn new(expression: &str, position: usize, reason: impl Into<String>) -> Self {
         let position = position.min(expression.len());
         ExpressionError { expression: expression.to_owned(), position, reason: reason.into() }
     }
 
-    /// Where, in bytes from the beginning of the expression.
+    /// Position of the fault, in bytes from the beginning of the expression.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// What is wrong there, and what would be right.
+    /// The fault, and the way to correct it.
     pub fn reason(&self) -> &str {
         &self.reason
     }
@@ -50,7 +50,7 @@ impl fmt::Display for ExpressionError {
 }
 
 impl ExpressionError {
-    /// The place as an editor counts it, from 1.
+    /// Position in characters, counted from 1.
     fn column(&self) -> usize {
         self.expression[..self.position].chars().count() + 1
     }

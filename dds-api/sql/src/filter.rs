@@ -1,9 +1,10 @@
-//! A condition that samples are asked about.
+//! Evaluation of conditions for samples.
 //!
-//! Owns: what it means. Never does: allocate when it is asked.
+//! Owns: the meaning of conditions. Never does: allocate during an evaluation.
 //!
-//! A test of a member that is not there (an optional one, a case that is not selected, an element beyond the last)
-//! is neither true nor false, and neither is its negation; a sample passes when the whole is true.
+//! A test of an absent member (an optional one, a case that is not selected, an element beyond the
+//! last one) is neither true nor false, and neither is its negation. A sample passes if the whole
+//! condition is true.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::error::ExpressionError;
 use crate::pattern::is_like;
 use crate::syntax::{Condition, Query, Relation, Selection};
 
-/// A test with its members found; values are places in the list of constants.
+/// A test with resolved members. Values are indices into the list of constants.
 #[derive(Debug)]
 pub(crate) enum Test {
     All(Box<[Test]>),
@@ -29,18 +30,18 @@ pub(crate) enum Test {
     Like(MemberPath, usize),
 }
 
-/// What is made of an expression once.
+/// The part of an expression that is independent of parameters and shared by filters.
 #[derive(Debug)]
 struct Program {
     expression: String,
     type_name: String,
-    /// None lets all pass.
+    /// `None` lets all samples pass.
     test: Option<Test>,
     slots: Vec<Slot>,
     order_by: Vec<MemberPath>,
 }
 
-/// Which samples, and in which order: an expression bound to a type, with values for its parameters.
+/// Selection and order of samples: an expression bound to a type, with values for its parameters.
 ///
 /// ```
 /// use dds_sql::Filter;
@@ -67,7 +68,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// A filter expression over samples of `T`.
+    /// Makes a filter from a filter expression over samples of `T`.
     pub fn new<T: DdsType>(
         expression: &str,
         parameters: &[String],
@@ -75,7 +76,7 @@ impl Filter {
         Self::in_type(Fields::Compiled(descriptor_of::<T>()), expression, parameters)
     }
 
-    /// A filter expression over samples of a type.
+    /// Makes a filter from a filter expression over samples of a type.
     pub fn in_type(
         of: Fields<'_>,
         expression: &str,
@@ -85,7 +86,8 @@ impl Filter {
         Self::of_query(of, expression, Query { condition, order_by: Vec::new() }, parameters)
     }
 
-    /// A query expression over samples of `T`: a filter expression, `ORDER BY` with members, or both.
+    /// Makes a filter from a query expression over samples of `T`: a filter expression, `ORDER BY`
+    /// with members, or both.
     pub fn query<T: DdsType>(
         expression: &str,
         parameters: &[String],
@@ -93,7 +95,7 @@ impl Filter {
         Self::query_in_type(Fields::Compiled(descriptor_of::<T>()), expression, parameters)
     }
 
-    /// A query expression over samples of a type.
+    /// Makes a filter from a query expression over samples of a type.
     pub fn query_in_type(
         of: Fields<'_>,
         expression: &str,
@@ -103,7 +105,8 @@ impl Filter {
         Self::of_query(of, expression, query, parameters)
     }
 
-    /// A topic expression, and the condition in it over samples of this type, whose members are what it selects.
+    /// Parses a topic expression. Makes a filter from its condition, over samples of the type that
+    /// consists of the selected members.
     pub fn of_selection(
         of: Fields<'_>,
         expression: &str,
@@ -142,7 +145,7 @@ impl Filter {
         Ok(Filter { constants: constants?.into(), parameters: parameters.into(), program })
     }
 
-    /// The same expression with other values for its parameters. Nothing is read anew but these.
+    /// Makes a filter of this expression with other parameters. Only the parameters are parsed.
     pub fn with_parameters(&self, parameters: &[String]) -> Result<Filter, ExpressionError> {
         Self::with(Arc::clone(&self.program), parameters)
     }
@@ -152,17 +155,18 @@ impl Filter {
         &self.program.expression
     }
 
-    /// The values of its parameters.
+    /// The parameters.
     pub fn parameters(&self) -> &[String] {
         &self.parameters
     }
 
-    /// The type that it is about.
+    /// Name of the type to which the expression is bound.
     pub fn type_name(&self) -> &str {
         &self.program.type_name
     }
 
-    /// Whether a sample passes. `R` is the type that the filter was made for, or a dynamic value of it.
+    /// Whether a sample passes. `R` is the type that the filter was made for, or a dynamic value
+    /// of it.
     #[inline]
     pub fn accepts<R: Reflect>(&self, sample: &R) -> bool {
         match &self.program.test {
@@ -171,12 +175,12 @@ impl Filter {
         }
     }
 
-    /// Whether it says an order.
+    /// Whether the expression determines an order.
     pub fn is_ordered(&self) -> bool {
         !self.program.order_by.is_empty()
     }
 
-    /// Which of two samples comes first; equal if nothing is said of it. What has no such member comes first.
+    /// Compares two samples by the members in ORDER BY. Samples without such a member come first.
     pub fn order<R: Reflect>(&self, one: &R, other: &R) -> Ordering {
         let by = |path: &MemberPath| match (path.find(one), path.find(other)) {
             (ValueRef::Absent, ValueRef::Absent) => Ordering::Equal,
@@ -189,7 +193,7 @@ impl Filter {
     }
 }
 
-/// `None` if it cannot be said.
+/// Whether a test holds; `None` if it is neither true nor false.
 #[inline]
 fn holds<R: Reflect>(test: &Test, sample: &R, constants: &[Constant]) -> Option<bool> {
     match test {
@@ -211,7 +215,8 @@ fn holds<R: Reflect>(test: &Test, sample: &R, constants: &[Constant]) -> Option<
     }
 }
 
-/// Whether one of these decides the whole by being so, or all of them do by not being so.
+/// Result of a conjunction (`so` is `false`) or disjunction (`so` is `true`): one test that is `so`
+/// decides; otherwise all must be known not to be.
 fn decided<R: Reflect>(
     tests: &[Test],
     sample: &R,
@@ -233,7 +238,7 @@ fn compare(one: ValueRef<'_>, relation: Relation, other: ValueRef<'_>) -> Option
     if matches!(one, ValueRef::Absent) || matches!(other, ValueRef::Absent) {
         return None;
     }
-    // What has no order, as what is no number has none, is not equal either.
+    // Values without an order, such as NaN, are not equal either.
     let order = one.compare(other);
     Some(match relation {
         Relation::Equal => order == Some(Ordering::Equal),

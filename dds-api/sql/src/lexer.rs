@@ -1,19 +1,19 @@
-//! An expression in words.
+//! Division of an expression into tokens.
 //!
-//! Owns: what a word is. Never does: know a keyword; any word may be a member's name.
+//! Owns: the form of tokens. Never does: know a keyword; any word may be a member's name.
 
 use idl_cdr::LongDouble;
 
 use crate::error::ExpressionError;
 
-/// The longest expression that is read.
+/// Maximum length of an expression in bytes.
 pub(crate) const LONGEST: usize = 1 << 16;
 
-/// A word with its place.
+/// A token with its position.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: TokenKind,
-    /// In bytes from the beginning.
+    /// Position in bytes from the beginning.
     pub(crate) at: usize,
 }
 
@@ -22,9 +22,9 @@ pub(crate) enum TokenKind {
     /// A keyword, a name with its dots and indices, or an enumerator.
     Name(String),
     Integer(i128),
-    /// As it is written, for the nearest number depends on the member beside it.
+    /// Kept as written, because the nearest number depends on the member with which it is compared.
     Float(String),
-    /// In single quotes: a string, a character or an enumerator.
+    /// Text in single quotes: a string, a character or an enumerator.
     Quoted(String),
     /// `%n`.
     Parameter(u8),
@@ -34,7 +34,7 @@ pub(crate) enum TokenKind {
 }
 
 impl TokenKind {
-    /// As an error calls it.
+    /// Description for error messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             TokenKind::Name(name) => format!("`{name}`"),
@@ -48,10 +48,10 @@ impl TokenKind {
     }
 }
 
-/// The longer ones first.
+/// Longer signs come first.
 const SIGNS: [&str; 12] = ["<>", "!=", "<=", ">=", "=", "<", ">", "(", ")", ",", ";", "*"];
 
-/// All words of an expression, with an end behind the last one.
+/// All tokens of an expression, followed by an end token.
 pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, ExpressionError> {
     if text.len() > LONGEST {
         let reason =
@@ -67,7 +67,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, ExpressionError> {
     Ok(tokens)
 }
 
-/// What `%n` in a parameter, or a literal that is alone, says.
+/// The single token in the text of a parameter or of a separate literal.
 pub(crate) fn literal(text: &str) -> Result<TokenKind, ExpressionError> {
     let all = tokens(text)?;
     match all.as_slice() {
@@ -93,7 +93,7 @@ impl Lexer<'_> {
         ExpressionError::new(self.text, at, reason)
     }
 
-    /// So many bytes from here on are such.
+    /// Length in bytes of the following characters for which `of` holds.
     fn run(&self, of: impl Fn(char) -> bool) -> usize {
         self.rest().find(|c| !of(c)).unwrap_or(self.rest().len())
     }
@@ -213,7 +213,7 @@ impl Lexer<'_> {
     }
 }
 
-/// How long the number, word or quoted text is that a closing bracket comes behind.
+/// Length of the number, word or quoted text that precedes a closing bracket.
 fn key(text: &str) -> Option<usize> {
     let length = match text.chars().next()? {
         quote @ ('\'' | '"') => text[1..].find(quote)? + 2,

@@ -1,9 +1,9 @@
-//! The SQL of DDS: which samples, in which order, joined how (annex B of the standard).
+//! The SQL of DDS: selection, order and joins of samples (annex B of the standard).
 //!
-//! An expression is parsed ([`Condition`], [`Query`], [`Selection`]), bound to a type, and then asked about
-//! samples: a [`Filter`] does all of it.
+//! An expression is parsed ([`Condition`], [`Query`], [`Selection`]), bound to a type, and then
+//! evaluated for samples. A [`Filter`] does all of this.
 //!
-//! Owns: the language. Never does: know a topic, or allocate when a sample is looked at.
+//! Owns: the language. Never does: know a topic, or allocate during the evaluation of a sample.
 
 #![forbid(unsafe_code)]
 

@@ -1,15 +1,16 @@
-//! Words into what they say, by the grammar of the standard's annex B.
+//! Parsing of tokens, by the grammar of the standard's annex B.
 //!
 //! ```text
 //!   filter    condition
 //!   query     [condition] [ORDER BY field, ...]
-//!   topic     SELECT * | field [AS name], ... FROM topic [NATURAL JOIN topic ...] [WHERE condition] [;]
+//!   topic     SELECT * | field [AS name], ... FROM topic [NATURAL JOIN topic ...]
+//!             [WHERE condition] [;]
 //!
 //!   condition any  { OR any }          any   all { AND all }
 //!   all       NOT all | ( condition ) | value relation value | field [NOT] BETWEEN value AND value
 //!                                     | field [NOT] LIKE value
 //! ```
-//! Owns: the grammar. Never does: recurse deeper than [`DEEPEST`], whatever it is given.
+//! Owns: the grammar. Never does: recurse deeper than [`DEEPEST`], for any input.
 
 use idl_cdr::PathStep;
 
@@ -20,17 +21,17 @@ use crate::syntax::{
     Selection, Step,
 };
 
-/// So deep may parentheses and NOT be nested.
+/// Maximum nesting depth of parentheses and NOT.
 pub const DEEPEST: usize = 64;
 
-/// Words that say how an expression goes on, so that no value is named so.
+/// Keywords that continue an expression, so that they cannot name a member or value.
 const KEYWORDS: [&str; 12] = [
     "AND", "OR", "NOT", "BETWEEN", "LIKE", "ORDER", "WHERE", "FROM", "NATURAL", "INNER", "JOIN",
     "AS",
 ];
 
 impl Condition {
-    /// A filter expression.
+    /// Parses a filter expression.
     pub fn parse(text: &str) -> Result<Condition, ExpressionError> {
         let mut parser = Parser::new(text)?;
         let condition = parser.condition(0)?;
@@ -40,7 +41,7 @@ impl Condition {
 }
 
 impl Query {
-    /// A query expression.
+    /// Parses a query expression.
     pub fn parse(text: &str) -> Result<Query, ExpressionError> {
         let mut parser = Parser::new(text)?;
         let mut query = Query::default();
@@ -60,7 +61,7 @@ impl Query {
 }
 
 impl Selection {
-    /// A topic expression: what a multi-topic is made of.
+    /// Parses a topic expression, which defines a multi-topic.
     pub fn parse(text: &str) -> Result<Selection, ExpressionError> {
         let mut parser = Parser::new(text)?;
         parser.expect_word("SELECT")?;
@@ -85,7 +86,7 @@ impl Selection {
 }
 
 impl Literal {
-    /// What a parameter's text says: the same as if it stood in the expression.
+    /// Parses the text of a parameter, which means the same as it would in the expression.
     pub fn parse(text: &str) -> Result<Literal, ExpressionError> {
         match literal(text)? {
             TokenKind::Integer(value) => Ok(Literal::Integer(value)),
@@ -112,7 +113,7 @@ impl<'a> Parser<'a> {
     }
 
     fn token(&self) -> &Token {
-        // The last one is the end, which is never passed.
+        // The last token is the end, which is never passed.
         &self.tokens[self.next.min(self.tokens.len() - 1)]
     }
 
@@ -240,11 +241,12 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// A value that is no member.
+    /// Parses a value that is no member.
     fn value(&mut self) -> Result<Operand, ExpressionError> {
         let operand = self.operand()?;
         match operand.kind {
-            // Which of the two it is shows only when the member's type is known.
+            // A single word may be a member or an enumerator. Only the type of the other member
+            // decides that.
             OperandKind::Field(FieldName { steps }) => match steps.as_slice() {
                 [Step::Member(word)] => {
                     let kind = OperandKind::Literal(Literal::Word(word.clone()));
@@ -302,7 +304,7 @@ impl<'a> Parser<'a> {
                 self.next += 1;
                 Ok((name, at))
             }
-            // What is no name otherwise may stand in quotes: topics are called what they are called.
+            // A name with other characters may be quoted, because topics may have any name.
             TokenKind::Quoted(name) => {
                 self.next += 1;
                 Ok((name, at))
@@ -311,7 +313,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `NATURAL JOIN`, `INNER NATURAL JOIN` and `NATURAL INNER JOIN` are one.
+    /// Accepts `NATURAL JOIN`, `INNER NATURAL JOIN` and `NATURAL INNER JOIN` as equivalent.
     fn joins(
         &mut self,
         topics: &mut Vec<(String, usize)>,
@@ -357,7 +359,7 @@ fn is_keyword(name: &str) -> bool {
     KEYWORDS.iter().any(|keyword| name.eq_ignore_ascii_case(keyword))
 }
 
-/// The lexer has seen to it that this is a path.
+/// The lexer guarantees that the name is a path.
 fn steps_of(name: &str) -> FieldName {
     let steps = idl_cdr::parse_path(name).unwrap_or_default();
     let steps = steps.into_iter().map(|(_, step)| match step {

@@ -1,12 +1,14 @@
-//! LIKE.
+//! The LIKE operator.
 
-/// Whether a text is like a pattern, in which `%` stands for any text and `_` for any one character.
+/// Whether a text matches a pattern, in which `%` stands for any text and `_` for any
+/// one character.
 ///
-/// Goes over text and pattern from left to right, and back to the last `%` where they part: no more than
-/// their lengths multiplied, whatever the pattern, and nothing is allocated.
+/// Compares text and pattern from left to right, and returns to the last `%` where they
+/// differ. The number of steps is at most the product of both lengths for any pattern, and
+/// nothing is allocated.
 pub(crate) fn is_like(text: &str, pattern: &str) -> bool {
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
-    // Behind the last `%`, and the text that it did not take yet.
+    // The pattern behind the last `%`, and the text that this `%` has not taken yet.
     let mut retry: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
     loop {
         let (before, at) = (text.clone(), pattern.clone());
@@ -22,7 +24,7 @@ pub(crate) fn is_like(text: &str, pattern: &str) -> bool {
             (None, Some(_)) => return false,
             _ => drop((before, at)),
         }
-        // The last `%` takes one character more.
+        // The last `%` takes one more character.
         let Some((behind, mut left)) = retry.take() else { return false };
         if left.next().is_none() {
             return false;

@@ -1,17 +1,17 @@
-//! What an expression says, before it is known what it is about.
+//! The syntax tree of an expression that is not yet bound to a type.
 //!
-//! Owns: its shape. Never does: know a type.
+//! Owns: the shape of the tree. Never does: know a type.
 
 use std::fmt;
 
 /// A condition over one sample.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Condition {
-    /// All of these.
+    /// All of these conditions hold.
     And(Vec<Condition>),
-    /// One of these at least.
+    /// At least one of these conditions holds.
     Or(Vec<Condition>),
-    /// Not this.
+    /// This condition does not hold.
     Not(Box<Condition>),
     /// A single test.
     Test(Predicate),
@@ -20,15 +20,16 @@ pub enum Condition {
 /// A single test.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Predicate {
-    /// Two values, one of them a member.
+    /// Compares two values, at least one of them a member.
     Compare(Operand, Relation, Operand),
-    /// A member between two values, or equal to one of them.
+    /// Tests whether a member lies between two values, or equals one of them.
     Between(Operand, Operand, Operand),
-    /// A member's text, and a pattern in which `%` stands for any text and `_` for one character.
+    /// Tests a member's text against a pattern, in which `%` stands for any text and `_` for
+    /// one character.
     Like(Operand, Operand),
 }
 
-/// How two values are compared.
+/// Comparison of two values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Relation {
     /// `=`
@@ -45,32 +46,32 @@ pub enum Relation {
     GreaterOrEqual,
 }
 
-/// What is compared, and where it stands.
+/// A compared value, with its position.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Operand {
-    /// What.
+    /// The value.
     pub kind: OperandKind,
-    /// Where, in bytes from the beginning of the expression.
+    /// Position in bytes from the beginning of the expression.
     pub at: usize,
 }
 
-/// What is compared.
+/// Kinds of compared values.
 #[derive(Clone, PartialEq, Debug)]
 pub enum OperandKind {
     /// A member.
     Field(FieldName),
-    /// A value that stands in the expression.
+    /// A value in the expression.
     Literal(Literal),
-    /// A value that is given beside the expression, by its number.
+    /// A parameter that is given separately, by its number.
     Parameter(u8),
 }
 
-/// A value as it is written. What it means depends on the member that it is compared with.
+/// A value as written. Its meaning depends on the member with which it is compared.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Literal {
     /// A whole number of up to 64 bits.
     Integer(i128),
-    /// Any other number, as it is written.
+    /// Any other number, as written.
     Float(String),
     /// A text, a character or an enumerator, in quotes.
     Quoted(String),
@@ -92,7 +93,7 @@ impl fmt::Display for Literal {
 /// A member of a sample, or of a member: `position.axes[2].value`, `names['a']`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FieldName {
-    /// From the outermost in.
+    /// Steps from the outermost member inwards.
     pub steps: Vec<Step>,
 }
 
@@ -101,9 +102,9 @@ pub struct FieldName {
 pub enum Step {
     /// To the member of this name.
     Member(String),
-    /// To this element, or the entry of a map with this number as its key.
+    /// To the element of this index, or to the map entry whose key is this number.
     Element(i64),
-    /// To the entry of a map with this key.
+    /// To the map entry with this key.
     Key(String),
 }
 
@@ -122,33 +123,35 @@ impl fmt::Display for FieldName {
     }
 }
 
-/// Which samples, and in which order.
+/// The selection and the order of samples.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Query {
-    /// All if there is none.
+    /// Selects all samples if `None`.
     pub condition: Option<Condition>,
-    /// By the first of these, among equals by the second, and so on.
+    /// Members that determine the order; later ones decide among equals. With their positions in
+    /// the expression.
     pub order_by: Vec<(FieldName, usize)>,
 }
 
-/// What a multi-topic is made of.
+/// Definition of a multi-topic.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Selection {
-    /// The members of its samples; all members of all topics if there are none.
+    /// The members of its samples; empty for all members of all topics.
     pub columns: Vec<Column>,
-    /// The topics that are joined by the members that they have in common.
+    /// The topics, which are joined by their common members. With their positions in
+    /// the expression.
     pub topics: Vec<(String, usize)>,
-    /// Which samples.
+    /// Selects all samples if `None`.
     pub condition: Option<Condition>,
 }
 
 /// A member of a multi-topic's samples.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Column {
-    /// The member of a topic that it is taken from.
+    /// The topic member from which the column is taken.
     pub field: FieldName,
-    /// Where that stands in the expression.
+    /// Position in the expression.
     pub at: usize,
-    /// What it is called; its own name if nothing is said.
+    /// Name of the column; `None` for the member's own name.
     pub name: Option<String>,
 }

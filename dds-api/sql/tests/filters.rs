@@ -1,4 +1,4 @@
-//! What filters let pass, and what they refuse when they are made.
+//! Samples that filters accept, and expressions that filters refuse.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -137,8 +137,9 @@ struct Precise {
     count: u64,
 }
 
-/// Long doubles are compared by their 113 bits, decimal numbers by all their digits, with values of the same and with members of any
-/// other kind; compiled types as those of run time.
+/// Long doubles are compared by their 113 bits and decimal numbers by all their digits, with
+/// values of their own kind and with members of any other numeric kind, for compiled and for
+/// dynamic types.
 #[test]
 fn numbers_that_are_no_doubles_are_compared_as_what_they_are() {
     let value = Precise {
@@ -155,7 +156,7 @@ fn numbers_that_are_no_doubles_are_compared_as_what_they_are() {
         ("exact = 0.1", true),
         ("exact = 0.1000000000000000000000000000000001", false),
         ("exact < 0.1000000000000000000000000000000001", true),
-        // The double that is nearest to a tenth is a little above it.
+        // The double nearest to a tenth is slightly larger than a tenth.
         ("exact = double", false),
         ("exact < double", true),
         ("double > exact", true),
@@ -324,7 +325,7 @@ fn a_query_puts_samples_in_order() {
     assert!(!Filter::query::<Track>("", &[]).unwrap().is_ordered());
 }
 
-/// The same in Rust.
+/// Rust equivalent of the tested expression.
 fn plainly(track: &Track, low: i32, high: i32) -> bool {
     (track.altitude > low && track.altitude <= high || track.airborne)
         && f64::from(track.altitude) >= track.position.x

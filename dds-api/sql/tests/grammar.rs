@@ -1,4 +1,4 @@
-//! What expressions say, and what is wrong with others.
+//! Meaning of valid expressions, and errors of invalid ones.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -203,7 +203,7 @@ fn a_parameter_is_one_value() {
     }
 }
 
-/// Pieces of expressions, so that much of what is thrown together is nearly right.
+/// Pieces of expressions, so that many random combinations are almost valid.
 const PIECES: [&str; 22] = [
     "a", "b.c", "d[2]", "=", "<>", "<", "LIKE", "BETWEEN", "AND", "OR", "NOT", "(", ")", "1",
     "-2.5", "'x'", "%0", "ORDER", "BY", "SELECT", "FROM", ",",

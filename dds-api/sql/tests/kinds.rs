@@ -1,4 +1,4 @@
-//! Filters over members of every kind, of compiled types and of those of run time alike.
+//! Filters over members of every kind, for compiled and dynamic types alike.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -125,7 +125,7 @@ fn every() -> Every {
     }
 }
 
-/// Expressions that hold; their negations do not.
+/// Expressions that hold. Their negations do not.
 const HOLD: [&str; 48] = [
     "id = 1",
     "flag = TRUE",
@@ -177,7 +177,7 @@ const HOLD: [&str; 48] = [
     "id BETWEEN 1 AND 1",
 ];
 
-/// Expressions of which cannot be said whether they hold, for what they are about is not there.
+/// Expressions that are neither true nor false, because their members are absent.
 const ABSENT: [&str; 9] = [
     "absent = 1",
     "rows[0][0] = 1",
@@ -202,7 +202,8 @@ fn members_of_every_kind_are_compared() {
         let accepts = |expression: &str| {
             let typed = Filter::new::<Every>(expression, &[]).unwrap_or_else(|why| panic!("{why}"));
             let typed = typed.accepts(&value);
-            // Of a decimal number a peer is told the octets: type objects have no other word for it.
+            // A decimal number is announced as octets, because type objects have no other
+            // representation for it.
             let told_as_well = !expression.contains("price");
             for data in &data[..1 + usize::from(told_as_well)] {
                 let filter = Filter::in_type(Fields::Dynamic(data.of()), expression, &[]);
@@ -222,7 +223,7 @@ fn members_of_every_kind_are_compared() {
     }
 }
 
-/// Filters that say what cannot be are refused for both with the same words.
+/// Invalid filters are refused with the same text for both kinds of types.
 #[test]
 fn what_no_member_can_be_is_refused() {
     let of = DynamicType::of::<Every>();

@@ -1,4 +1,4 @@
-//! Where the node, its engine and its link are joined: the only place that knows all three.
+//! Assembly of the node, its engine and its link: the only module that knows all three.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) type DomainEngine = Engine<ParticipantMachine, ShmLink>;
 /// How long a participant that has left or died may still be counted as a member.
 const LAST_MOMENTS: Duration = Duration::from_millis(500);
 
-/// What the parts have to be told.
+/// Configuration of the assembled parts.
 #[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) domain: u32,
@@ -45,11 +45,12 @@ pub(crate) struct Plan {
     pub(crate) pace: Pace,
     pub(crate) unattended: bool,
     pub(crate) real_time: Wishes,
-    /// Where logs are kept, if they are, of which topics that nobody here uses, and how.
+    /// If logs are kept: their folder, the topics to log even if nobody here uses them, and
+    /// the settings.
     pub(crate) logs: Option<(PathBuf, Vec<String>, Settings)>,
 }
 
-/// What a life of a participant begins with.
+/// The parts with which a life of a participant begins.
 pub(super) struct Parts {
     pub(super) link: ShmLink,
     pub(super) parker: Arc<dyn Parker>,
@@ -58,7 +59,7 @@ pub(super) struct Parts {
     pub(super) logs: Option<TopicLogs>,
 }
 
-/// Joins the domain, under a new name.
+/// Joins the domain under a new name.
 pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
     let mut config = ShmConfig::new(format!("domain-{}", plan.domain));
     if plan.runtime_dir.is_some() {
@@ -112,7 +113,8 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
     Ok(Parts { link, parker, group, host, logs: logs.transpose()? })
 }
 
-/// An error if the domain has as many participants as there can be: nobody would ever let this one in.
+/// Returns an error if the domain has the maximum number of participants, because the domain would
+/// never admit this one.
 fn find_a_place(link: &ShmLink, domain: u32) -> DdsResult<()> {
     let deadline = Instant::now() + LAST_MOMENTS;
     loop {
@@ -127,7 +129,7 @@ fn find_a_place(link: &ShmLink, domain: u32) -> DdsResult<()> {
                 )));
             }
             Ok(_) => return Ok(()),
-            // Who founds the group will meet it again, and wait until it has passed.
+            // The step that founds the group meets the same error and waits until it has passed.
             Err(error) => {
                 tracing::debug!(%error, "how many participants there are is not known");
                 return Ok(());
@@ -136,8 +138,8 @@ fn find_a_place(link: &ShmLink, domain: u32) -> DdsResult<()> {
     }
 }
 
-/// Joins the domain and starts to drive. One that comes in again when it has fallen out also has somebody who
-/// brings it in.
+/// Joins the domain and starts to drive the participant. If the participant may rejoin, also starts
+/// its rejoiner.
 pub(crate) fn assemble(
     plan: Plan,
     standing: &Arc<Standing>,

@@ -1,7 +1,9 @@
-//! The thread that takes part in others' topics that are to be logged here, for which memory is needed that no turn can get,
-//! and that reads logs for participants that keep none.
+//! The attendant thread. It takes part in topics of other participants that must be logged here,
+//! because that needs memory, which no turn can allocate. It also reads logs for participants that
+//! keep none.
 //!
-//! Owns: when it looks, and its end. Never does: hold a participant that its application has dropped.
+//! Owns: when it checks, and its end. Never does: keep a participant alive that its application
+//! has dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +14,7 @@ use super::assembly::DomainEngine;
 use crate::infrastructure::{DdsError, DdsResult};
 use crate::mapping::past::server::PastServer;
 
-/// How often it is looked whether others have begun topics that are to be logged here.
+/// Interval between checks for topics of other participants that must be logged here.
 const ATTEND: Duration = Duration::from_millis(10);
 
 /// See the [module](self).
@@ -49,7 +51,7 @@ impl Attendant {
         Ok(Attendant { over, thread })
     }
 
-    /// Has it end, and waits for that: a call at most.
+    /// Ends the thread and waits for its end, at most for one call in progress.
     pub(super) fn join(self) {
         self.over.store(true, Ordering::Release);
         self.thread.thread().unpark();

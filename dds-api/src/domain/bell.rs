@@ -1,6 +1,7 @@
-//! What wakes a thread that rests until a turn of its participant's engine did something.
+//! A bell for a thread that rests until a turn of its participant's engine did something.
 //!
-//! Owns: whether it was rung. Never does: count how often; the thread looks for itself what there is.
+//! Owns: whether the bell was rung. Never does: count the rings; the thread checks itself what
+//! there is to do.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
@@ -14,17 +15,17 @@ pub(super) struct Bell {
 }
 
 impl Bell {
-    /// One that wakes this thread, and was rung or not.
+    /// Creates a bell that wakes the current thread, and that counts as rung or not.
     pub(super) fn new(rung: bool) -> Bell {
         Bell { thread: std::thread::current(), rung: AtomicBool::new(rung) }
     }
 
-    /// Whether it was rung since it was muffled.
+    /// Whether the bell was rung since it was last muffled.
     pub(super) fn is_rung(&self) -> bool {
         self.rung.load(Ordering::SeqCst)
     }
 
-    /// What rings from now on is news.
+    /// Resets the bell, so that only later rings count.
     pub(super) fn muffle(&self) {
         self.rung.store(false, Ordering::SeqCst);
     }

@@ -1,6 +1,7 @@
-//! What is known of the entities of a domain, in the standard's words: the data of its builtin topics.
+//! The data of the builtin topics: the known entities of a domain, in the terms of the standard.
 //!
-//! Owns: the four forms, and how they become samples. Never does: find out anything; discovery does.
+//! Owns: the four data types, and their conversion into samples. Never does: discover anything;
+//! discovery does.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::mapping::builtin::{BuiltinKind, Fact};
 use crate::mapping::directory::{Known, ParticipantFacts, TopicFacts};
 use crate::mapping::policies::Policies;
 
-/// What is known of an entity: what is said of it, and policies out of these sets.
+/// Defines the data of an entity: its own fields, and policies out of these sets.
 macro_rules! data {
     (
         $(#[$doc:meta])* $name:ident $idl:literal {
@@ -50,7 +51,8 @@ macro_rules! data {
 }
 
 data! {
-    /// What is known of a participant: see [`DomainParticipant::discovered_participant_data`](super::DomainParticipant::discovered_participant_data).
+    /// Data of a participant: see
+    /// [`discovered_participant_data`](super::DomainParticipant::discovered_participant_data).
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -65,7 +67,7 @@ data! {
     /// # }
     /// ```
     ParticipantBuiltinTopicData "DDS::ParticipantBuiltinTopicData" {
-        /// Its name in the domain.
+        /// Name of the participant in the domain.
         #[dds(key)]
         key: InstanceHandle,
         /// The [UserDataQosPolicy].
@@ -75,7 +77,8 @@ data! {
 }
 
 data! {
-    /// What is known of a topic: see [`DomainParticipant::discovered_topic_data`](super::DomainParticipant::discovered_topic_data).
+    /// Data of a topic: see
+    /// [`discovered_topic_data`](super::DomainParticipant::discovered_topic_data).
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -90,12 +93,12 @@ data! {
     /// # }
     /// ```
     TopicBuiltinTopicData "DDS::TopicBuiltinTopicData" {
-        /// Its name in the domain.
+        /// Name of the topic entity in the domain.
         #[dds(key)]
         key: InstanceHandle,
-        /// Its name.
+        /// Name of the topic.
         name: String,
-        /// The name of its type.
+        /// Name of the topic's type.
         type_name: String,
         ;
         from topic: TopicQos {
@@ -118,7 +121,8 @@ data! {
 }
 
 data! {
-    /// What is known of a writer: see [`DataReader::matched_publication_data`](crate::subscription::DataReader::matched_publication_data).
+    /// Data of a writer: see
+    /// [`matched_publication_data`](crate::subscription::DataReader::matched_publication_data).
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -133,14 +137,14 @@ data! {
     /// # }
     /// ```
     PublicationBuiltinTopicData "DDS::PublicationBuiltinTopicData" {
-        /// Its name in the domain.
+        /// Name of the writer in the domain.
         #[dds(key)]
         key: InstanceHandle,
-        /// That of its participant.
+        /// Name of its participant in the domain.
         participant_key: InstanceHandle,
-        /// The name of its topic.
+        /// Name of its topic.
         topic_name: String,
-        /// The name of its type.
+        /// Name of its type.
         type_name: String,
         /// The [TopicDataQosPolicy].
         topic_data: TopicDataQosPolicy,
@@ -168,7 +172,8 @@ data! {
 }
 
 data! {
-    /// What is known of a reader: see [`DataWriter::matched_subscription_data`](crate::publication::DataWriter::matched_subscription_data).
+    /// Data of a reader: see
+    /// [`matched_subscription_data`](crate::publication::DataWriter::matched_subscription_data).
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -183,14 +188,14 @@ data! {
     /// # }
     /// ```
     SubscriptionBuiltinTopicData "DDS::SubscriptionBuiltinTopicData" {
-        /// Its name in the domain.
+        /// Name of the reader in the domain.
         #[dds(key)]
         key: InstanceHandle,
-        /// That of its participant.
+        /// Name of its participant in the domain.
         participant_key: InstanceHandle,
-        /// The name of its topic.
+        /// Name of its topic.
         topic_name: String,
-        /// The name of its type.
+        /// Name of its type.
         type_name: String,
         /// The [TopicDataQosPolicy].
         topic_data: TopicDataQosPolicy,
@@ -228,7 +233,7 @@ impl TopicBuiltinTopicData {
     }
 }
 
-/// What is said of an endpoint beside its policies.
+/// Data of an endpoint beside its policies.
 type Said = (InstanceHandle, InstanceHandle, String, String, TopicDataQosPolicy);
 
 fn said((key, endpoint, topic_data): Known) -> (Said, Policies) {
@@ -238,7 +243,7 @@ fn said((key, endpoint, topic_data): Known) -> (Said, Policies) {
 }
 
 impl PublicationBuiltinTopicData {
-    /// That of a writer; none if it is something else.
+    /// Data of a writer; none if the entity is something else.
     pub(crate) fn new(known: Known) -> Option<Self> {
         match said(known) {
             (said, Policies::Offered { writer, publisher }) => {
@@ -250,7 +255,7 @@ impl PublicationBuiltinTopicData {
 }
 
 impl SubscriptionBuiltinTopicData {
-    /// That of a reader; none if it is something else.
+    /// Data of a reader; none if the entity is something else.
     pub(crate) fn new(known: Known) -> Option<Self> {
         match said(known) {
             (said, Policies::Requested { reader, subscriber }) => {
@@ -261,7 +266,7 @@ impl SubscriptionBuiltinTopicData {
     }
 }
 
-/// The data of a builtin topic: nothing but the four forms is.
+/// The data of a builtin topic. Only the four data types implement this trait.
 ///
 /// ```
 /// use dds_api::domain::{BuiltinTopicData, TopicBuiltinTopicData};
@@ -276,15 +281,15 @@ impl SubscriptionBuiltinTopicData {
 /// # }
 /// ```
 pub trait BuiltinTopicData: DdsType + Clone + std::fmt::Debug {
-    /// The topic's name in the standard.
+    /// Name of the topic in the standard.
     const TOPIC_NAME: &'static str;
 
-    /// Where its samples come from.
+    /// Source of the topic's samples.
     #[doc(hidden)]
     const SOURCE: BuiltinSource<Self>;
 }
 
-/// How what discovery has becomes samples of a builtin topic: this crate's own.
+/// Conversion of discovered data into samples of a builtin topic; internal to this crate.
 ///
 /// ```
 /// use dds_api::domain::{BuiltinTopicData, TopicBuiltinTopicData};
@@ -294,9 +299,9 @@ pub trait BuiltinTopicData: DdsType + Clone + std::fmt::Debug {
 #[doc(hidden)]
 pub struct BuiltinSource<T> {
     pub(crate) kind: BuiltinKind,
-    /// What is known of an entity; none if it is of another kind.
+    /// Data of an entity; none if the entity is of another kind.
     pub(crate) told: fn(InstanceHandle, Fact) -> Option<T>,
-    /// The key of one that is no more, alone.
+    /// Sample of an entity that is gone: only its key is set.
     pub(crate) gone: fn(InstanceHandle) -> T,
 }
 

@@ -1,14 +1,17 @@
-//! The thread that brings samples into the caches of readers at which nobody looks, so that those that keep the last ones
-//! hold no writer up (I-144).
+//! The collector thread: moves samples into the caches of readers from which no thread reads, so
+//! that readers that keep the last samples do not hold up writers (I-144).
 //!
 //! ```text
-//!   resting ──a turn did something──> looking, first after 1 ms ──nothing for a while──> resting
-//!                                      | the pause between two looks: a quarter if a writer was held up, else twice it
+//!   resting ──a turn did something──> checking, first after 1 ms ──nothing for a while──> resting
+//!                                      | pause between two checks: a quarter of the last one
+//!                                      | if a writer was held up, else twice the last one
 //! ```
-//! There is none until a reader wants it. At rest it costs nothing: then alone turns tell it. While samples come it looks a
-//! hundred times a second, and more often only as long as nobody else takes them.
+//! The thread starts when the first reader needs it. At rest the thread costs nothing; only then do
+//! turns notify it. While samples arrive, it checks a hundred times a second, and more often only
+//! while no other thread takes the samples.
 //!
-//! Owns: when it looks, and at which readers. Never does: hold a participant that its application has dropped, or drive.
+//! Owns: when it checks, and which readers. Never does: keep a participant alive that its
+//! application has dropped, or drive the engine.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,33 +23,33 @@ use derecho_node::Hearer;
 use super::assembly::DomainEngine;
 use super::bell::Bell;
 
-/// The first pause: an application that looks by itself does so sooner.
+/// First pause. An application that takes samples itself does so sooner.
 const FIRST: Duration = Duration::from_millis(1);
-/// The shortest pause.
+/// Shortest pause.
 const SHORTEST: Duration = Duration::from_micros(20);
-/// The longest pause while something comes.
+/// Longest pause while samples arrive.
 const LONGEST: Duration = Duration::from_millis(10);
-/// So many looks in a row that find nothing are the last ones.
+/// Number of checks in a row that find nothing before the thread rests.
 const LOOKS_BEFORE_REST: u32 = 10;
 
-/// What a look has found.
+/// Result of a check.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Found {
     /// Nothing.
     Nothing,
-    /// Something.
+    /// Some samples.
     Little,
-    /// So much that a writer was held up, or nearly.
+    /// Samples, so many that a writer was held up or nearly so.
     Much,
 }
 
-/// A reader that keeps what comes without being asked.
+/// A reader that takes samples into its cache without a call of the application.
 pub(crate) trait Collect: Send + Sync {
-    /// Takes in what is queued, unless somebody else does.
+    /// Takes queued samples into the cache, unless another thread is doing so.
     fn collect(&self) -> Found;
 }
 
-/// A reader's place in the list.
+/// Entry of a reader in the collector's list.
 pub(crate) struct Charge(Mutex<Option<Arc<dyn Collect>>>);
 
 impl Charge {
@@ -55,13 +58,13 @@ impl Charge {
     }
 
     fn collect(&self) -> Found {
-        // Under the lock, so that nothing of the reader is used once it has left.
+        // Under the lock, so that nothing of the reader is used once the reader has left.
         self.lock().as_ref().map_or(Found::Nothing, |reader| reader.collect())
     }
 
-    /// The reader is looked at no more; waits for a look that is going on.
+    /// Removes the reader from the checks; waits for a check in progress.
     pub(crate) fn leave(&self) {
-        // What it refers to goes with whoever calls this, not under the lock.
+        // The caller drops the reader and all that it refers to, not under the lock.
         let reader = self.lock().take();
         drop(reader);
     }
@@ -74,7 +77,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Looks at all readers; says the most that was found.
+    /// Checks all readers and returns the largest result.
     fn look(&self) -> Found {
         let mut charges = self.charges.lock().unwrap_or_else(PoisonError::into_inner);
         charges.retain(|charge| charge.lock().is_some());
@@ -83,7 +86,7 @@ impl Shared {
         all.iter().map(|charge| charge.collect()).max().unwrap_or(Found::Nothing)
     }
 
-    /// Looks until the end.
+    /// Checks until the collector ends.
     fn run(&self, engine: &DomainEngine) {
         while !self.over.load(Ordering::Acquire) {
             self.rest(engine);
@@ -103,10 +106,10 @@ impl Shared {
     /// Sleeps until a turn did something.
     fn rest(&self, engine: &DomainEngine) {
         let bell = Arc::new(Bell::new(false));
-        // As long as this lasts; afterwards turns have nobody to tell.
+        // The hearer lives as long as this call; afterwards turns have nobody to notify.
         let hearer: Arc<dyn Hearer> = Arc::clone(&bell) as _;
         engine.tell(&hearer);
-        // What came before it was told.
+        // Takes in what arrived before the hearer was registered.
         if self.look() > Found::Nothing {
             return;
         }
@@ -128,7 +131,7 @@ impl Collector {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at this reader from now on.
+    /// Starts to check this reader.
     pub(crate) fn add(&self, engine: &DomainEngine, reader: Arc<dyn Collect>) -> Arc<Charge> {
         let charge = Arc::new(Charge(Mutex::new(Some(reader))));
         let mut charges = self.shared.charges.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +151,7 @@ impl Collector {
         charge
     }
 
-    /// Has the thread end, and waits for that.
+    /// Ends the thread and waits for its end.
     pub(super) fn end(&self) {
         self.shared.over.store(true, Ordering::Release);
         let Some(thread) = self.thread().take() else { return };

@@ -1,6 +1,6 @@
-//! How a participant joins its domain.
+//! Configuration of how a participant joins its domain.
 //!
-//! Owns: what an application says of that. Never does: join.
+//! Owns: the settings that an application gives. Never does: join.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::profiles::Source;
 use super::realtime::RealTime;
 use crate::infrastructure::{DdsResult, Timeout};
 
-/// How a participant joins its domain. Everything has a default.
+/// Configuration of how a participant joins its domain. Everything has a default.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -41,20 +41,21 @@ pub struct ParticipantConfig {
     pub(super) profiles: Source,
     pub(super) profile: Option<String>,
     pub(super) qos: Option<DomainParticipantQos>,
-    /// The set of policies that is this participant's own, whatever profile is that of its entities.
+    /// Policy set for this participant alone, independent of the profile of its entities.
     pub(super) own_set: Option<String>,
     pub(super) log_queue: Option<usize>,
     pub(super) real_time: RealTime,
 }
 
 impl ParticipantConfig {
-    /// The defaults, with what the `SQUALL_*` environment variables say.
+    /// The defaults, with the values of the `SQUALL_*` environment variables.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Meets other participants in this folder instead of the user's own under `/tmp`. A missing folder is made, and
-    /// removed by the last participant to leave; a folder that is there stays.
+    /// Sets the folder in which participants meet. The default is the user's own folder under
+    /// `/tmp`. A missing folder is created, and the last participant to leave removes it; an
+    /// existing folder stays.
     pub fn runtime_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.runtime_dir = Some(folder.into());
         self
@@ -66,39 +67,43 @@ impl ParticipantConfig {
         self
     }
 
-    /// Takes at most so many bytes of shared memory.
+    /// Limits the shared memory of the participant to `bytes`.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
         self
     }
 
-    /// How long a participant for which the others wait may keep silent before they go on without it (1 s by
-    /// default); [`Timeout::FOREVER`]: for ever. One that has died is not waited for in any case, and one
-    /// for which nobody waits may be silent as long as it likes.
+    /// Sets how long a participant that others wait for may stay silent before they continue
+    /// without it (1 s by default). [`Timeout::FOREVER`] means no limit. A participant that
+    /// has died is not waited for in any case, and one that nobody waits for may be silent
+    /// without limit.
     pub fn member_timeout(mut self, time: impl Into<Timeout>) -> Self {
         self.patience.member_timeout = time.into().nanos();
         self
     }
 
-    /// Keeps logs of [persistent](crate::topic::TopicBuilder::persistent) topics in this folder, which has to be there:
-    /// of those that this participant takes part in, and of those of which there is a log from before. All participants
-    /// of a host are to have the same folder: each has a folder of its own in it, and takes over one that nobody has any
-    /// more. Without this the environment variable `SQUALL_LOG_FOLDER` says where; without that no logs are kept.
+    /// Keeps logs of [persistent](crate::topic::TopicBuilder::persistent) topics in this folder,
+    /// which must exist. Logged are the topics that this participant takes part in, and those that
+    /// have a log here from before. All participants of a host should have the same folder: each
+    /// uses a folder of its own in it, and takes over one that no participant uses any more.
+    /// Without this setting, the environment variable `SQUALL_LOG_FOLDER` names the folder; without
+    /// that, no logs are kept.
     pub fn log_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.log_folder = Some(folder.into());
         self
     }
 
-    /// Keeps logs of all persistent topics whose names match one of these patterns, used here or not: `*` stands for any
-    /// text, `?` for one character. So their samples outlive the applications. Without a log folder nothing is kept.
+    /// Keeps logs of all persistent topics whose names match one of these patterns, whether used
+    /// here or not: `*` stands for any text, `?` for one character. The samples of these topics
+    /// then outlive the applications. Without a log folder nothing is kept.
     pub fn log_topics<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.log_topics = patterns.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Its profiles of policies are in these files, which may inherit from each other, and are those that are ready-made. Without
-    /// this the environment variable `SQUALL_QOS_FILES` says where they are, and `SQUALL_QOS_PROFILES.xml` is read too if it is in
-    /// the working folder.
+    /// Sets the files of QoS profiles, beside the ready-made profiles. The files may inherit from
+    /// each other. Without this setting, the environment variable `SQUALL_QOS_FILES` names the
+    /// files, and `SQUALL_QOS_PROFILES.xml` is read too if it is in the working folder.
     ///
     /// ```no_run
     /// # use dds_api::prelude::*;
@@ -122,21 +127,22 @@ impl ParticipantConfig {
         self.profiles.files()
     }
 
-    /// Its profiles of policies are those of this provider, which several participants may share.
+    /// Sets the provider of QoS profiles, which several participants may share.
     pub fn qos_provider(mut self, provider: Arc<QosProvider>) -> Self {
         self.profiles = Source::Provider(provider);
         self
     }
 
-    /// Its entities of which nothing is said have their policies by this profile, and so does it itself. Without this, by the
-    /// one that says `is_default_qos`, if there is one.
+    /// Sets the default profile: the participant and those of its entities for which nothing else
+    /// is specified take their policies from it. Without this setting, the profile with
+    /// `is_default_qos` is the default, if there is one.
     pub fn profile(mut self, name: impl Into<String>) -> Self {
         self.profile = Some(name.into());
         self
     }
 
-    /// Its policies, whatever a profile says: USER_DATA, and ENTITY_FACTORY, by which its entities are enabled as they are made,
-    /// or are not.
+    /// Sets the policies of the participant, whatever a profile says: USER_DATA, and
+    /// ENTITY_FACTORY, which decides whether its entities are enabled when they are created.
     ///
     /// ```no_run
     /// # use dds_api::prelude::*;
@@ -153,66 +159,79 @@ impl ParticipantConfig {
         self
     }
 
-    /// What waits in memory for the disk of the logs takes so many bytes at most (64 MiB by default), all topics together.
-    /// More waits where it was delivered; beyond 64 MiB of a topic its writers wait, too.
+    /// Limits the data that waits in memory for the disk of the logs to `bytes` (64 MiB by
+    /// default), all topics together. Further data waits where it was delivered; beyond 64 MiB of a
+    /// topic its writers wait, too.
     pub fn log_queue(mut self, bytes: usize) -> Self {
         self.log_queue = Some(bytes);
         self
     }
 
-    /// Switches optimisations of atomic topics off, to measure what each is worth.
+    /// Switches optimisations of atomic topics off, to measure the effect of each.
     #[doc(hidden)]
     pub fn ablation(mut self, ablation: Ablation) -> Self {
         self.ablation = ablation;
         self
     }
 
-    /// How long a thread that waits looks for news again and again (5 µs by default), before it
-    /// [lingers](ParticipantConfig::linger): longer answers sooner and burns more.
+    /// Sets how long a waiting thread polls for news (5 µs by default) before it
+    /// [lingers](ParticipantConfig::linger). A longer time answers sooner and uses more
+    /// processor time.
     pub fn spin(mut self, spin: Duration) -> Self {
         self.pace.spin = spin;
         self
     }
 
-    /// How long a thread that waits then stays awake, offering the processor to others between its
-    /// looks (95 µs by default), before it sleeps. A sleeper burns nothing, and answers later by
-    /// what it takes to wake it. With neither it sleeps as soon as it has found nothing.
+    /// Sets how long a waiting thread then stays awake (95 µs by default), offering the processor
+    /// to other threads between its checks, before it sleeps. A sleeping thread uses no processor
+    /// time, and answers later by the time that it takes to wake it. If spin and linger are zero,
+    /// the thread sleeps as soon as it has found nothing.
     pub fn linger(mut self, linger: Duration) -> Self {
         self.pace.linger = linger;
         self
     }
 
-    /// Starts no thread that drives: the participant's work is done inside the application's own
-    /// calls. For applications that schedule everything themselves; they have to call often.
+    /// Starts no thread that drives the participant: its work is done inside the application's own
+    /// calls. Meant for applications that schedule everything themselves; they must call often.
     pub fn caller_drives(mut self) -> Self {
         self.unattended = true;
         self
     }
 
-    /// Whether a participant comes back by itself when the others of the domain have gone on without it: it was
-    /// stopped for longer than the [`member_timeout`](ParticipantConfig::member_timeout), say. Not, by default.
+    /// Sets whether the participant rejoins by itself after the other participants of the domain
+    /// have continued without it, for example because it was stopped for longer than the
+    /// [`member_timeout`](ParticipantConfig::member_timeout). Off by default.
     ///
-    /// It joins anew, under a new name, and its writers and readers go on, as if all of them had been made anew:
+    /// The participant joins under a new name, and its writers and readers continue as if all of
+    /// them had been newly created:
     ///
-    /// * What had been received and not been taken is discarded, for the others have used its memory again; and
-    ///   what was written meanwhile by others never comes. [`DataReader::membership_changes`] says that there may
-    ///   be such a gap, [`DomainParticipant::rejoins`] how often.
-    /// * Where samples are [kept] a reader goes on behind the last one that it has given out, with all that has
-    ///   come meanwhile and is still kept: there is no gap. What it gives out is a copy. It comes from the others,
-    ///   or from logs: what this participant alone had kept in memory is gone if nobody else is there.
-    /// * Its logs of [persistent](crate::topic::TopicBuilder::persistent) topics are completed, as after a restart.
-    /// * A writer writes for whoever has found it again; [`DataWriter::wait_for_readers`] waits for them. What it
-    ///   wrote just before may be lost.
-    /// * Calls that may wait go on to wait, up to their time-out. If the participant is not back by then they say
-    ///   [`DdsError::Isolated`], and that it is rejoining; so do those that do not wait.
-    /// * A loan that was taken before is published in the new membership, or dropped, like any other.
-    /// * A sample that was taken before may be held and dropped, but what it says may have been written anew:
-    ///   it was read in time if [`DataReader::membership_changes`] is after it what it was before.
+    /// * Samples that were received but not taken are discarded, because the other participants
+    ///   have reused their memory. Samples that others write meanwhile never arrive.
+    ///   [`DataReader::membership_changes`] shows that there may be such a gap,
+    ///   [`DomainParticipant::rejoins`] counts the rejoins.
+    /// * If samples are [kept], a reader continues after the last sample that it has given out,
+    ///   with all samples that have come meanwhile and are still kept: there is no gap. The samples
+    ///   that it gives out are copies. They come from the other participants, or from logs: samples
+    ///   that only this participant had kept in memory are lost if no other participant is there.
+    /// * Its logs of [persistent](crate::topic::TopicBuilder::persistent) topics are completed, as
+    ///   after a restart.
+    /// * A writer writes for the readers that have found it again; [`DataWriter::wait_for_readers`]
+    ///   waits for them. Samples that it wrote just before may be lost.
+    /// * Calls that may wait continue to wait, up to their time-out. If the participant is not back
+    ///   by then, they return [`DdsError::Isolated`], which says that the participant is rejoining;
+    ///   calls that do not wait return it at once.
+    /// * A loan that was taken before is published in the new membership, or dropped, like
+    ///   any other.
+    /// * A sample that was taken before may be held and dropped, but its content may have been
+    ///   overwritten. It was read in time if [`DataReader::membership_changes`] returns the same
+    ///   value after the read as before it.
     ///
-    /// If it cannot join (no memory, no folder, as many participants as there can be) it tries again, with
-    /// pauses of up to five seconds, and says so through `tracing`; it pauses, too, if it falls out again within ten
-    /// seconds, for all others stop for a moment whenever somebody comes or goes. A thread of its own sees to that, with
-    /// [`caller_drives`](ParticipantConfig::caller_drives) too; it sleeps as long as nothing happens.
+    /// If the participant cannot join (no memory, no folder, or the maximum number of
+    /// participants), it tries again, with pauses of up to five seconds, and reports this through
+    /// `tracing`. It also pauses if it loses its membership again within ten seconds, because all
+    /// others stop for a moment at every join and departure. A thread of its own does this, with
+    /// [`caller_drives`](ParticipantConfig::caller_drives) too; the thread sleeps as long as
+    /// nothing happens.
     ///
     /// ```no_run
     /// # use dds_api::prelude::*;

@@ -1,6 +1,6 @@
-//! Who and what is there in a domain, as a participant has heard of it.
+//! Discovered participants and topics of a domain, and the calls that ignore discovered entities.
 //!
-//! Owns: the calls, those included that ignore some of it. Never does: speak of the participant's own entities, which its
+//! Owns: these calls. Never does: report the participant's own entities, which its
 //! application knows.
 
 use super::{
@@ -10,7 +10,8 @@ use super::{
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
 use crate::subscription::key_of;
 
-/// The participants and topics of others, as far as this one has heard of them: the standard's `get_discovered_..`.
+/// Participants and topics of others that this participant has discovered: the
+/// standard's `get_discovered_..`.
 ///
 /// ```no_run
 /// use dds_api::prelude::*;
@@ -29,15 +30,15 @@ use crate::subscription::key_of;
 /// # }
 /// ```
 impl DomainParticipant {
-    /// The other participants that are enabled.
+    /// Names of the other participants that are enabled.
     pub fn discovered_participants(&self) -> DdsResult<Vec<InstanceHandle>> {
         self.discovered::<ParticipantBuiltinTopicData>()
     }
 
-    /// What is known of another participant.
+    /// Data of another participant.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if this is not, or no more, the name of one.
+    /// [`DdsError::BadParameter`] if this is not, or no longer, the name of another participant.
     pub fn discovered_participant_data(
         &self,
         participant: InstanceHandle,
@@ -45,15 +46,16 @@ impl DomainParticipant {
         self.discovered_data(participant, "participant")
     }
 
-    /// The topics that other participants have: each participant's for itself, also if several have one of the same name.
+    /// Names of the topics of other participants. A topic that several participants have is listed
+    /// once for each of them.
     pub fn discovered_topics(&self) -> DdsResult<Vec<InstanceHandle>> {
         self.discovered::<TopicBuiltinTopicData>()
     }
 
-    /// What is known of a topic of another participant.
+    /// Data of a topic of another participant.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if this is not, or no more, the name of one.
+    /// [`DdsError::BadParameter`] if this is not, or no longer, the name of such a topic.
     pub fn discovered_topic_data(&self, topic: InstanceHandle) -> DdsResult<TopicBuiltinTopicData> {
         self.discovered_data(topic, "topic")
     }
@@ -75,7 +77,8 @@ impl DomainParticipant {
         data.ok_or_else(|| unknown(handle, what))
     }
 
-    /// The entity that is meant: by its name in the domain, or by that of its instance in a builtin topic.
+    /// The entity that a handle means: by its name in the domain, or by its instance in a
+    /// builtin topic.
     fn entity_of<T: BuiltinTopicData>(&self, handle: InstanceHandle) -> InstanceHandle {
         let Some(key) = handle.instance_key() else { return handle };
         let all = self.inner().engine.act(|machine, _, _| machine.entities(T::SOURCE.kind));
@@ -84,17 +87,22 @@ impl DomainParticipant {
     }
 }
 
-/// Ignoring what others have: the standard's `ignore_..`. What is ignored is to this participant as if it were no more: its
-/// readers and writers are matched with nothing of it, get nothing of it, and builtin topics tell of it no more, but that its
-/// instance is disposed. What waits to be taken goes, too; only what a reader that follows instances has in its cache stays
-/// there until it is taken. This is for good: there is no call that takes it back. An entity is named by its own name, as in the
-/// `key` of [builtin data](ParticipantBuiltinTopicData), or by its instance in a builtin topic.
+/// Ignoring entities of other participants: the standard's `ignore_..`. To this participant an
+/// ignored entity is gone: its readers and writers are not matched with the entity and receive
+/// nothing from it, and builtin topics report nothing of it except that its instance is disposed.
+/// Samples that wait to be taken are dropped, too; only samples in the cache of a reader that
+/// follows instances stay there until they are taken. Ignoring is permanent: no call reverts it. An
+/// entity is named by its own name, as in the `key` of [builtin data](ParticipantBuiltinTopicData),
+/// or by its instance in a builtin topic.
 ///
-/// It is this participant's own business: the others are not told, go on as before, and get what it writes. So a reader that
-/// is ignored still gets samples, and may hold writers up here as any other; PUBLICATION_MATCHED and
-/// [`DataWriter::matched_subscriptions`](crate::publication::DataWriter::matched_subscriptions) do not know of it, while
-/// [`DataWriter::matched_readers`](crate::publication::DataWriter::matched_readers) of a topic without order counts who gets
-/// samples. An ordered topic has the one order that it has, of which this participant's readers leave out what is ignored.
+/// Ignoring affects this participant only: the others are not told, continue as before, and receive
+/// what it writes. An ignored reader therefore still receives samples, and may hold up writers here
+/// like any other reader. PUBLICATION_MATCHED and
+/// [`DataWriter::matched_subscriptions`](crate::publication::DataWriter::matched_subscriptions) do
+/// not count it, while
+/// [`DataWriter::matched_readers`](crate::publication::DataWriter::matched_readers) of a topic
+/// without order counts all readers that receive samples. An ordered topic keeps its one order;
+/// this participant's readers leave out the ignored samples.
 ///
 /// ```no_run
 /// use dds_api::domain::ParticipantBuiltinTopicData;
@@ -112,19 +120,20 @@ impl DomainParticipant {
 /// # }
 /// ```
 impl DomainParticipant {
-    /// Ignores another participant, and all that it has or will have. One that [comes back](super::ParticipantConfig::rejoin)
-    /// has another name, and is another one.
+    /// Ignores another participant and all entities that it has or will have. A participant that
+    /// [rejoins](super::ParticipantConfig::rejoin) has another name, and counts as another one.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if this is not, or no more, the name of one, or is this one's.
+    /// [`DdsError::BadParameter`] if this is not, or no longer, the name of another participant.
     pub fn ignore_participant(&self, participant: InstanceHandle) -> DdsResult<()> {
         self.ignore::<ParticipantBuiltinTopicData>(participant, "participant")
     }
 
-    /// Ignores the topic of this name, whoever has it: all writers and readers of it that other participants have or will have.
+    /// Ignores the topic of this name: all writers and readers of it that other participants have
+    /// or will have.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if this is not, or no more, a topic of another participant.
+    /// [`DdsError::BadParameter`] if this is not, or no longer, a topic of another participant.
     pub fn ignore_topic(&self, topic: InstanceHandle) -> DdsResult<()> {
         self.ignore::<TopicBuiltinTopicData>(topic, "topic")
     }
@@ -132,7 +141,7 @@ impl DomainParticipant {
     /// Ignores a writer of another participant.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if this is not, or no more, the name of one.
+    /// [`DdsError::BadParameter`] if this is not, or no longer, the name of such a writer.
     pub fn ignore_publication(&self, publication: InstanceHandle) -> DdsResult<()> {
         self.ignore::<PublicationBuiltinTopicData>(publication, "writer")
     }
@@ -140,7 +149,7 @@ impl DomainParticipant {
     /// Ignores a reader of another participant.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if this is not, or no more, the name of one.
+    /// [`DdsError::BadParameter`] if this is not, or no longer, the name of such a reader.
     pub fn ignore_subscription(&self, subscription: InstanceHandle) -> DdsResult<()> {
         self.ignore::<SubscriptionBuiltinTopicData>(subscription, "reader")
     }
@@ -150,7 +159,7 @@ impl DomainParticipant {
         let (kind, entity) = (T::SOURCE.kind, self.entity_of::<T>(handle));
         match self.inner().engine.act(|machine, _, _| machine.ignore(kind, entity)) {
             true => {
-                // What readers have in their caches of what is lost now is told of.
+                // Readers then report the cached samples whose writers are lost by this.
                 self.inner().engine.nudge();
                 Ok(())
             }

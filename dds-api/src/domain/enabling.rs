@@ -1,9 +1,10 @@
-//! How a writer or reader comes to work, and how that ends.
+//! Enabling and end of a writer or reader.
 //!
 //! ```text
 //!   draft ──enable──> started, announced, matched ──delete, or the last handle──> gone
 //! ```
-//! Owns: what an endpoint is to be until it is enabled, and the order in which it is. Never does: announce it; it does that itself.
+//! Owns: the draft of an endpoint until it is enabled, and the order of the steps of enabling.
+//! Never does: announce the endpoint; the endpoint does that itself.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -13,24 +14,24 @@ use crate::infrastructure::DdsResult;
 use crate::infrastructure::lifecycle::Lifecycle;
 use crate::topic::TopicEntity;
 
-/// What an endpoint is to be once it is enabled.
+/// Draft of an endpoint, from which enabling starts the endpoint.
 pub(crate) trait Draft {
-    /// What it has since then.
+    /// State of the endpoint once it is enabled.
     type Started;
 
-    /// The profile that its policies are by, if they are.
+    /// Profile from which the policies come, if there is one.
     fn following(&self) -> Option<&Following>;
 
-    /// What its participant calls it since then.
+    /// The participant's number for the started endpoint.
     fn id(started: &Self::Started) -> u64;
 }
 
-/// Whoever endpoints belong to: a publisher, a subscriber, or the participant.
+/// An entity that contains endpoints: a publisher, a subscriber, or the participant.
 pub(crate) trait Encloses: Send + Sync {
-    /// Whether what it makes is enabled as it is made.
+    /// Whether an entity that is created in this one is enabled at once.
     fn enables(&self) -> bool;
 
-    /// An error unless what it contains may be enabled.
+    /// Returns an error unless contained entities may be enabled.
     fn check_enables(&self) -> DdsResult<()>;
 }
 
@@ -39,16 +40,16 @@ pub(crate) struct Enabling<D: Draft> {
     lifecycle: Lifecycle,
     started: OnceLock<D::Started>,
     draft: Mutex<Option<D>>,
-    /// What its participant calls it until it is enabled.
+    /// The participant's number for the endpoint until it is enabled.
     provisional: u64,
     of: Arc<dyn Encloses>,
     topic: Arc<TopicEntity>,
-    /// What it is, for errors: `a writer`.
+    /// Kind of endpoint, for errors: `a writer`.
     what: &'static str,
 }
 
 impl<D: Draft> Enabling<D> {
-    /// Of an endpoint that is not enabled.
+    /// Creates the enabling state of an endpoint that is not enabled.
     pub(crate) fn new(
         what: &'static str,
         (of, provisional): (Arc<dyn Encloses>, u64),
@@ -66,34 +67,34 @@ impl<D: Draft> Enabling<D> {
         }
     }
 
-    /// Whether it is enabled, and there.
+    /// Whether the endpoint is enabled, and whether it still exists.
     pub(crate) fn lifecycle(&self) -> &Lifecycle {
         &self.lifecycle
     }
 
-    /// The same.
+    /// Whether the endpoint is enabled.
     #[inline(always)]
     pub(crate) fn is_enabled(&self) -> bool {
         self.lifecycle.is_enabled()
     }
 
-    /// What it has since it was enabled.
+    /// State of the endpoint since it was enabled.
     #[inline(always)]
     pub(crate) fn started(&self) -> Option<&D::Started> {
         self.started.get()
     }
 
-    /// What it is to be; none once it is enabled.
+    /// Draft of the endpoint; none once the endpoint is enabled.
     pub(crate) fn draft(&self) -> MutexGuard<'_, Option<D>> {
         self.draft.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What its participant calls it.
+    /// The participant's number for the endpoint.
     pub(crate) fn id(&self) -> u64 {
         self.started().map_or(self.provisional, D::id)
     }
 
-    /// An error unless it is enabled.
+    /// Returns an error unless the endpoint is enabled.
     #[inline]
     pub(crate) fn check(&self) -> DdsResult<()> {
         if self.is_enabled() { Ok(()) } else { self.refuse() }
@@ -104,7 +105,7 @@ impl<D: Draft> Enabling<D> {
         self.lifecycle.check(self.name())
     }
 
-    /// An error if it is deleted.
+    /// Returns an error if the endpoint is deleted.
     pub(crate) fn check_there(&self) -> DdsResult<()> {
         self.lifecycle.check_there(self.name())
     }
@@ -113,12 +114,13 @@ impl<D: Draft> Enabling<D> {
         format!("{} of `{}`", self.what, self.topic.policies.name)
     }
 
-    /// Whether it is enabled as it is made.
+    /// Whether the endpoint is enabled when it is created.
     pub(crate) fn is_at_once(&self) -> bool {
         self.of.enables() && self.topic.is_enabled()
     }
 
-    /// Enables it: `start` announces it, and `then` happens before anybody can end it. Once it is enabled, nothing happens.
+    /// Enables the endpoint: `start` announces it, and `then` runs before any thread can end it.
+    /// Does nothing if the endpoint is already enabled.
     pub(crate) fn enable(
         &self,
         participant: &Inner,
@@ -143,13 +145,14 @@ impl<D: Draft> Enabling<D> {
         Ok(())
     }
 
-    /// It is deleted from now on. Whether it was enabled until now.
+    /// Deletes the endpoint. Returns whether it was enabled until now.
     pub(crate) fn end(&self) -> bool {
-        // Whoever had the lock in the process that this one was forked from is not here to let go of it.
+        // A thread of the parent process may have held the lock at the fork, and cannot release
+        // it here.
         if self.lifecycle.is_inherited() {
             return false;
         }
-        // Whoever enables it is done.
+        // Waits for a thread that is enabling the endpoint.
         let _draft = self.draft();
         self.lifecycle.delete() == Some(true)
     }

@@ -1,10 +1,11 @@
-//! What the entities of a participant have in common, whatever they are: that they are enabled and deleted, and belong together.
+//! Common behaviour of a participant's entities: enabling, deletion, and containment.
 //!
 //! ```text
 //!   participant ──> topics, publishers, subscribers, writers and readers that have neither
 //!   publisher ──> writers        subscriber ──> readers
 //! ```
-//! Owns: what enabling and deleting one of them does to those that it contains. Never does: make one.
+//! Owns: the effect of enabling or deleting an entity on the entities that it contains. Never does:
+//! create one.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -18,70 +19,71 @@ use super::roster::Attended;
 use crate::infrastructure::lifecycle::Lifecycle;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
 
-/// Writers and readers that are not announced yet are called so, and above.
+/// Lowest number of a writer or reader that is not announced yet.
 const PROVISIONAL: u64 = 1 << 62;
 
 /// An entity of a participant.
 pub(crate) trait Entity: Send + Sync {
-    /// What it is.
+    /// Kind of the entity.
     fn kind(&self) -> EntityKind;
-    /// What its participant calls it.
+    /// The participant's number for the entity.
     fn id(&self) -> u64;
-    /// The publisher or subscriber that it belongs to; zero if it has none of its own.
+    /// Number of its publisher or subscriber; zero if it has none of its own.
     fn group(&self) -> u64 {
         0
     }
-    /// The topic that it writes or reads; zero if it does not.
+    /// Number of the topic that it writes or reads; zero if it does neither.
     fn topic(&self) -> u64 {
         0
     }
-    /// The name of its topic; none if it has none.
+    /// Name of its topic; empty if it has none.
     fn topic_name(&self) -> &str {
         ""
     }
-    /// Whether it is the participant's own, and not the application's to count or to delete.
+    /// Whether the entity is the participant's own, so that the application neither counts nor
+    /// deletes it.
     fn is_builtin(&self) -> bool {
         false
     }
-    /// Whether it is enabled, and there.
+    /// Whether the entity is enabled, and whether it still exists.
     fn lifecycle(&self) -> &Lifecycle;
-    /// The entity itself, as it is handed to applications.
+    /// The entity in the form in which applications receive it.
     fn handle(self: Arc<Self>) -> Box<dyn Any>;
-    /// Enables it, and what it contains if its ENTITY_FACTORY says so.
+    /// Enables the entity, and its contents if its ENTITY_FACTORY says so.
     fn enable(self: Arc<Self>) -> DdsResult<()>;
-    /// Deletes it, whatever it contains.
+    /// Deletes the entity, whatever it contains.
     fn delete(self: Arc<Self>);
 }
 
 impl Inner {
-    /// Its entities that are there, builtin ones included.
+    /// Entities that exist, builtin ones included.
     fn all_there(&self) -> impl Iterator<Item = Arc<dyn Attended>> {
         let all = self.roster.entities().into_iter();
         all.filter(|entity| !entity.lifecycle().is_deleted())
     }
 
-    /// Those that its application has made.
+    /// Entities that the application has created.
     fn there(&self) -> impl Iterator<Item = Arc<dyn Attended>> {
         self.all_there().filter(|entity| !entity.is_builtin())
     }
 
-    /// The writers or readers of a publisher or subscriber, or those that have neither.
+    /// Writers or readers of a publisher or subscriber, or those that have neither.
     pub(crate) fn endpoints_of(&self, group: u64) -> impl Iterator<Item = Arc<dyn Attended>> {
         let of_it = move |it: &Arc<dyn Attended>| is_endpoint(it.kind()) && it.group() == group;
         self.all_there().filter(of_it)
     }
 
-    /// The writers and readers of a topic.
+    /// Number of writers and readers of a topic.
     pub(crate) fn endpoints_of_topic(&self, topic: u64) -> usize {
         self.there().filter(|it| is_endpoint(it.kind()) && it.topic() == topic).count()
     }
 
-    /// How many entities it contains.
+    /// Number of contained entities.
     pub(crate) fn count(&self) -> usize {
         self.there().count()
     }
 
-    /// Those that it contains and `wants` wants, themselves, as far as they are of this type.
+    /// Returns the contained entities that `wants` accepts, as handles, if they are of this type.
     pub(crate) fn look_up<H: 'static>(
         &self,
         wants: impl Fn(&dyn Attended) -> bool,
@@ -90,13 +92,13 @@ impl Inner {
         wanted.filter_map(|entity| entity.handle().downcast().ok().map(|handle| *handle))
     }
 
-    /// Whether it contains this one, itself or in a publisher or subscriber.
+    /// Whether the participant contains this entity, directly or in a publisher or subscriber.
     pub(crate) fn contains(&self, handle: InstanceHandle) -> bool {
         let is_here = handle.node == self.standing.node();
         is_here && self.there().any(|entity| entity.id() == handle.entity)
     }
 
-    /// Enables what it contains: topics first, for writers and readers need them.
+    /// Enables the contained entities: topics first, because writers and readers need them.
     pub(super) fn enable_contents(&self) -> DdsResult<()> {
         let (topics, others): (Vec<_>, Vec<_>) =
             self.there().partition(|it| it.kind() == EntityKind::Topic);
@@ -106,24 +108,25 @@ impl Inner {
         topics.into_iter().chain(groups).chain(endpoints).try_for_each(|it| it.enable())
     }
 
-    /// Deletes all that it contains: topics last, for writers and readers have them.
+    /// Deletes all contained entities: topics last, because writers and readers use them.
     pub(super) fn delete_contents(&self) {
         let (endpoints, others): (Vec<_>, Vec<_>) =
             self.there().partition(|it| is_endpoint(it.kind()));
         let (topics, groups): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|it| it.kind() == EntityKind::Topic);
         endpoints.into_iter().chain(groups).chain(topics).for_each(|it| it.delete());
-        // Whoever waits for something of them waits for nothing.
+        // Threads that wait for one of these entities must stop waiting.
         self.engine.nudge();
     }
 
-    /// The builtin ones are there no more.
+    /// Deletes the builtin entities.
     pub(super) fn delete_builtin(&self) {
         self.all_there().filter(|it| it.is_builtin()).for_each(|it| it.delete());
     }
 
-    /// A name for a writer or reader that is not enabled: those that are announced are called by rising numbers, as they are
-    /// announced (I-170), so it gets another one then.
+    /// Returns a number for a writer or reader that is not enabled. Announced endpoints have
+    /// rising numbers in the order of their announcement (I-170), so the endpoint gets another
+    /// number then.
     pub(crate) fn provisional(&self) -> u64 {
         PROVISIONAL + self.provisional.fetch_add(1, Ordering::Relaxed)
     }
@@ -142,7 +145,7 @@ impl Encloses for Inner {
     }
 }
 
-/// The error of enabling what belongs to somebody who is not enabled.
+/// Error of enabling an entity that belongs to one that is not enabled.
 pub(crate) fn not_yet(of: &str) -> DdsError {
     DdsError::PreconditionNotMet(format!("{of} is not enabled: enable that first"))
 }

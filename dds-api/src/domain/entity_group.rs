@@ -1,6 +1,8 @@
-//! What publishers and subscribers have in common: writers or readers whose policies they share a part of.
+//! Common behaviour of publishers and subscribers: groups of writers or readers that share some of
+//! their policies.
 //!
-//! Owns: the policies of the group, and those that its entities have if nothing else is said. Never does: write or read.
+//! Owns: the policies of the group, and the default policies of its entities. Never does: write
+//! or read.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -30,16 +32,16 @@ use crate::subscription::{GroupAccess, Subscriber, not_with_builtin};
 
 /// The policies of a publisher or of a subscriber.
 pub(crate) trait GroupQos: Clone + Default + Send + Sync + 'static {
-    /// What a group has of its own beside its policies: a publisher what it holds back.
+    /// State of a group beside its policies; for a publisher, the changes that it holds back.
     type Own: Default + Send + Sync + 'static;
 
-    /// Which of the two.
+    /// Kind of the group: publisher or subscriber.
     const KIND: EntityKind;
-    /// Those of this kind of entity, if these are.
+    /// The policies in `qos`, if they are of this kind of entity.
     fn of(qos: &EntityQos) -> Option<&Self>;
-    /// Those that a participant gives if nothing is said, if any were set.
+    /// The participant's default policies of this kind of group, if any were set.
     fn usual(policies: &ParticipantPolicies) -> Option<Self>;
-    /// Those among the policies of an endpoint.
+    /// The group's policies among the policies of an endpoint.
     fn within(policies: &mut Policies) -> Option<&mut Self>;
     /// PARTITION.
     fn partition(&self) -> &PartitionQosPolicy;
@@ -47,7 +49,7 @@ pub(crate) trait GroupQos: Clone + Default + Send + Sync + 'static {
     fn group_data(&self) -> &[u8];
     /// ENTITY_FACTORY.
     fn autoenables(&self) -> bool;
-    /// Those that differ, and may not.
+    /// Policies that differ and may not change.
     fn immutable_changes(&self, other: &Self) -> Vec<PolicyId>;
 }
 
@@ -92,20 +94,21 @@ macro_rules! group_qos {
 group_qos!(PublisherQos, Publisher, Offered, publisher, Changes);
 group_qos!(SubscriberQos, Subscriber, Requested, subscriber, GroupAccess);
 
-/// A publisher or subscriber: its policies, and those that its entities have by default, if any were set.
+/// A publisher or subscriber: its policies, and the default policies of its entities, if any
+/// were set.
 pub(crate) struct EntityGroup<Q: GroupQos, E, L: ?Sized> {
     pub(crate) participant: Arc<Inner>,
     pub(crate) id: u64,
     qos: Mutex<Q>,
     default: Usual<E>,
     lifecycle: Lifecycle,
-    /// It is the participant's own, for builtin topics.
+    /// Whether the group is the participant's own, for builtin topics.
     pub(crate) is_builtin: bool,
     pub(crate) own: Q::Own,
     pub(crate) listener: Slot<L>,
 }
 
-/// What its entities have by default.
+/// Policies of a group's entities.
 pub(crate) trait MemberQos: Clone + Into<EntityQos> + Send + Sync + 'static {}
 
 impl<E: Clone + Into<EntityQos> + Send + Sync + 'static> MemberQos for E {}
@@ -134,7 +137,7 @@ where
         Self::made(participant, qos, false)
     }
 
-    /// One for builtin topics, which is enabled whatever else is.
+    /// Creates a group for builtin topics, which is enabled whatever else is enabled.
     pub(crate) fn builtin(participant: Arc<Inner>, qos: Q) -> Arc<Self> {
         Self::made(participant, qos, true)
     }
@@ -155,27 +158,27 @@ where
         group
     }
 
-    /// Whether it is enabled, and there.
+    /// Whether the group is enabled, and whether it still exists.
     pub(crate) fn lifecycle(&self) -> &Lifecycle {
         &self.lifecycle
     }
 
-    /// An error unless it is enabled.
+    /// Returns an error unless the group is enabled.
     pub(crate) fn check(&self) -> DdsResult<()> {
         self.lifecycle.check(format_args!("this {}", Q::KIND.word()))
     }
 
-    /// An error if it is deleted.
+    /// Returns an error if the group is deleted.
     pub(crate) fn check_there(&self) -> DdsResult<()> {
         self.lifecycle.check_there(format_args!("this {}", Q::KIND.word()))
     }
 
-    /// An error if it is not the application's to change or to delete.
+    /// Returns an error if the application may not change or delete the group.
     fn check_changes(&self) -> DdsResult<()> {
         if self.is_builtin { Err(not_with_builtin("this subscriber")) } else { Ok(()) }
     }
 
-    /// Enables it, and its entities if ENTITY_FACTORY says so.
+    /// Enables the group, and its entities if ENTITY_FACTORY says so.
     pub(crate) fn enable(&self) -> DdsResult<()> {
         self.check_there()?;
         if self.lifecycle.is_enabled() {
@@ -189,7 +192,7 @@ where
         }
     }
 
-    /// Deletes its entities, whoever has handles on them.
+    /// Deletes the entities of the group, even if applications still have handles on them.
     pub(crate) fn delete_contents(&self) -> DdsResult<()> {
         self.check_there()?;
         self.check_changes()?;
@@ -198,7 +201,7 @@ where
         Ok(())
     }
 
-    /// Deletes it, if it has no entities; these are called so.
+    /// Deletes the group if it has no entities. `of` names such entities in the error.
     pub(crate) fn delete(&self, of: &str) -> DdsResult<()> {
         self.check_there()?;
         self.check_changes()?;
@@ -218,17 +221,17 @@ where
         self.participant.standing.handle(self.id)
     }
 
-    /// Its policies.
+    /// Policies of the group.
     pub(crate) fn qos(&self) -> Q {
         self.lock_qos().clone()
     }
 
-    /// The same; whoever holds them keeps others from changing them.
+    /// Locks the policies. They do not change while the guard is held.
     fn lock_qos(&self) -> MutexGuard<'_, Q> {
         self.qos.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives it, and all its entities, other policies.
+    /// Gives the group and all its entities other policies.
     pub(crate) fn set_qos(&self, qos: &Q) -> DdsResult<()> {
         self.check_there()?;
         self.check_changes()?;
@@ -249,37 +252,37 @@ where
         Ok(())
     }
 
-    /// The policies of entities of which nothing else is said, if any were set.
+    /// Policies of entities for which nothing else is specified, if any were set.
     pub(crate) fn default(&self) -> Option<E> {
         self.default.get()
     }
 
-    /// Sets them.
+    /// Sets these default policies.
     pub(crate) fn set_default(&self, qos: Option<E>) -> DdsResult<()> {
         self.default.set(qos)
     }
 
-    /// This one is told from now on what its entities do not tell their own.
+    /// Sets the listener for changes that the entities do not report to a listener of their own.
     pub(crate) fn set_listener(&self, listener: Box<L>, mask: StatusMask) -> DdsResult<()> {
         self.listener.set(listener, mask);
         self.participant.attend()
     }
 
-    /// The entities that there are.
+    /// Names of the group's entities that exist.
     pub(crate) fn entities(&self) -> Vec<InstanceHandle> {
         let node = self.participant.standing.node();
         let all = self.participant.endpoints_of(self.id);
         all.map(|it| InstanceHandle { node, entity: it.id() }).collect()
     }
 
-    /// One of its entities, of a topic of this name and as this kind of handle.
+    /// One of the group's entities with a topic of this name, as this kind of handle.
     pub(crate) fn lookup<H: 'static>(&self, topic: &str) -> Option<H> {
         let is_it = |it: &dyn Attended| it.group() == self.id && it.topic_name() == topic;
         self.participant.look_up(is_it).next()
     }
 }
 
-/// A publisher or subscriber, of which handles are made.
+/// A publisher or subscriber from which handles are made.
 pub(crate) trait Grouped: Attended {}
 
 macro_rules! grouped {
@@ -315,7 +318,7 @@ macro_rules! grouped {
         }
 
         impl Attended for EntityGroup<$qos, $member, dyn $listener> {
-            // It is told of its entities' changes, and has none of its own.
+            // The group is told of its entities' changes, and has none of its own.
             fn tell(self: Arc<Self>) -> bool {
                 false
             }
@@ -332,11 +335,11 @@ macro_rules! grouped {
 grouped!(Publisher, PublisherQos, DataWriterQos, PublisherListener);
 grouped!(Subscriber, SubscriberQos, DataReaderQos, SubscriberListener);
 
-/// A publisher or subscriber that is being made.
+/// A publisher or subscriber that is being created.
 pub(crate) struct Draft<Q> {
     participant: Arc<Inner>,
     pub(crate) qos: Q,
-    /// The profile that its policies are by, if they are.
+    /// Profile from which the policies come, if there is one.
     following: Option<Following>,
     wrong: Option<DdsError>,
 }
@@ -352,7 +355,7 @@ impl<Q: GroupQos> Draft<Q> {
         }
     }
 
-    /// Its policies by a profile.
+    /// Takes the policies from a profile.
     pub(crate) fn profile(mut self, name: &str) -> Self {
         match self.participant.profiles.of_shared(Q::KIND, name, None) {
             Ok(given) => {
@@ -367,14 +370,14 @@ impl<Q: GroupQos> Draft<Q> {
         self
     }
 
-    /// All its policies.
+    /// Sets all policies.
     pub(crate) fn all(mut self, qos: &Q) -> Self {
         (self.following, self.wrong) = (None, None);
         self.qos.clone_from(qos);
         self
     }
 
-    /// Makes it. `shared`: as whoever reads profiles again knows it.
+    /// Creates the group. `shared` gives the form in which a reload of the profiles knows it.
     pub(crate) fn create<E: MemberQos, L: ?Sized + Send + 'static>(
         self,
         shared: impl FnOnce(Weak<EntityGroup<Q, E, L>>) -> Shared,
@@ -395,13 +398,13 @@ impl<Q: GroupQos> Draft<Q> {
     }
 }
 
-/// Whether policies can be announced and sent.
+/// Checks that the policies can be announced and sent.
 fn check<Q: GroupQos>(qos: &Q) -> DdsResult<()> {
     check_data(PolicyId::GroupData, qos.group_data())?;
     check_partition(qos.partition())
 }
 
-/// Whether names of partitions can be sent.
+/// Checks that the names of partitions can be sent.
 fn check_partition(partition: &PartitionQosPolicy) -> DdsResult<()> {
     let size = Terms::names(partition).map_or(0, |names| names.len());
     if size > LONGEST_NAMES {

@@ -1,7 +1,7 @@
 //! The factory of participants: the standard's `DomainParticipantFactory`.
 //!
-//! Owns: which participants this process has, and their policies of which nothing is said. Never does: keep a participant that
-//! its application has dropped.
+//! Owns: which participants this process has, and their default policies. Never does: keep a
+//! participant alive that its application has dropped.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -28,11 +28,12 @@ use crate::infrastructure::{DdsError, DdsResult};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct DomainParticipantFactoryQos {
-    /// ENTITY_FACTORY: whether participants are enabled as they are made.
+    /// ENTITY_FACTORY: whether participants are enabled when they are created.
     pub entity_factory: EntityFactoryQosPolicy,
 }
 
-/// The factory of participants, of which each process has one. [`DomainParticipant::new`] asks it as well.
+/// The factory of participants. Each process has one, which [`DomainParticipant::new`] uses
+/// as well.
 ///
 /// ```no_run
 /// use dds_api::domain::DomainParticipantFactory;
@@ -79,12 +80,13 @@ impl DomainParticipantFactory {
         DomainParticipant::with_config(domain, config)
     }
 
-    /// Has a participant leave its domain, whoever still has handles on it: their calls say
-    /// [`DdsError::AlreadyDeleted`] from then on. Its memory is given back with the last handle; dropping that does the same.
+    /// Makes a participant leave its domain, even if handles on it exist. Calls on these return
+    /// [`DdsError::AlreadyDeleted`] from then on. The memory is freed with the last handle;
+    /// dropping the last handle also leaves the domain.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] as long as it contains entities: see
-    /// [`DomainParticipant::delete_contained_entities`].
+    /// [`DdsError::PreconditionNotMet`] while the participant contains entities:
+    /// see [`DomainParticipant::delete_contained_entities`].
     pub fn delete_participant(&self, participant: &DomainParticipant) -> DdsResult<()> {
         participant.check_there()?;
         match participant.inner().count() {
@@ -98,7 +100,8 @@ impl DomainParticipantFactory {
         }
     }
 
-    /// A participant of this process in this domain, if there is one: the one that was made first.
+    /// A participant of this process in this domain, if there is one: the one that was
+    /// created first.
     pub fn lookup_participant(&self, domain: u32) -> Option<DomainParticipant> {
         let all = self.participants().clone();
         let mut all = all.iter().filter_map(Weak::upgrade);
@@ -107,32 +110,32 @@ impl DomainParticipantFactory {
         found.map(DomainParticipant::of)
     }
 
-    /// The policies of participants of which nothing is said; none: the standard's.
+    /// Policies of participants for which nothing is specified; `None` means those of the standard.
     pub fn default_participant_qos(&self) -> Option<DomainParticipantQos> {
         self.usual.get()
     }
 
-    /// Sets the policies of participants that are made from now on, of which nothing is said and no
-    /// [profile](ParticipantConfig::profile) either.
+    /// Sets the policies of participants that are created from now on without any policies and
+    /// without a [profile](ParticipantConfig::profile).
     pub fn set_default_participant_qos(&self, qos: Option<DomainParticipantQos>) -> DdsResult<()> {
         self.usual.set(qos)
     }
 
-    /// Its policies.
+    /// Policies of the factory.
     pub fn qos(&self) -> DomainParticipantFactoryQos {
         let mut qos = DomainParticipantFactoryQos::default();
         qos.entity_factory.autoenable_created_entities = self.autoenables();
         qos
     }
 
-    /// Gives it other policies, for participants that are made from now on.
+    /// Gives the factory other policies, for participants that are created from now on.
     pub fn set_qos(&self, qos: &DomainParticipantFactoryQos) -> DdsResult<()> {
         *self.autoenables.lock().unwrap_or_else(PoisonError::into_inner) =
             qos.entity_factory.autoenable_created_entities;
         Ok(())
     }
 
-    /// Whether participants are enabled as they are made.
+    /// Whether participants are enabled when they are created.
     pub(super) fn autoenables(&self) -> bool {
         *self.autoenables.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -141,7 +144,7 @@ impl DomainParticipantFactory {
         self.participants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// There is this participant.
+    /// Adds this participant to the list.
     pub(super) fn enter(&self, participant: &Arc<Inner>) {
         let mut participants = self.participants();
         participants.retain(|known| known.strong_count() > 0);

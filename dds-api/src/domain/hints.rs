@@ -1,11 +1,11 @@
-//! Tasks that wait for what readers give back.
+//! Wake-ups for tasks that wait until readers have received or released something.
 //!
-//! Owns: that whoever drives is woken for it. Never does: wait.
+//! Owns: the request that the driving thread be woken for that. Never does: wait.
 
 use super::Inner;
 
-/// As long as it is there, whoever drives is woken also when readers have received or released something: a task that waits
-/// for that drives nothing, and so cannot ask for it itself.
+/// While this value exists, the driving thread is also woken when readers have received or released
+/// something. A task that waits for that drives nothing, and so cannot request it itself.
 pub(crate) struct HintsWanted<'a>(&'a Inner);
 
 impl Inner {

@@ -1,4 +1,5 @@
-//! The participant as an entity and as the container of entities: policies, enabling, looking up, finding, deleting.
+//! The participant as an entity and as a container of entities: policies, enabling, looking up,
+//! finding, deleting.
 //!
 //! Owns: the calls. Never does: keep a list of its own; the roster has it.
 
@@ -16,7 +17,7 @@ use crate::mapping::machine::FoundTopic;
 use crate::mapping::type_identity::TypeIdentity;
 use crate::topic::{Topic, TopicDescription};
 
-/// Its policies, and those of its entities of which nothing is said.
+/// Policies of the participant, and default policies of its entities.
 ///
 /// ```no_run
 /// use dds_api::prelude::*;
@@ -35,12 +36,13 @@ use crate::topic::{Topic, TopicDescription};
 /// # }
 /// ```
 impl DomainParticipant {
-    /// Its policies.
+    /// Policies of the participant.
     pub fn qos(&self) -> DomainParticipantQos {
         self.inner().policies.qos()
     }
 
-    /// Gives it other policies; both may change at any time. ENTITY_FACTORY counts for entities that are made from then on.
+    /// Gives the participant other policies. Both USER_DATA and ENTITY_FACTORY may change at any
+    /// time. ENTITY_FACTORY applies to entities that are created from then on.
     ///
     /// # Errors
     /// [`DdsError::BadParameter`] if USER_DATA has more bytes than can be announced: some 12,000.
@@ -49,58 +51,60 @@ impl DomainParticipant {
         self.inner().set_qos(qos)
     }
 
-    /// The policies of its publishers of which nothing is said, if any were set.
+    /// Policies of its publishers for which nothing is specified, if any were set.
     pub fn default_publisher_qos(&self) -> Option<PublisherQos> {
         self.inner().policies.publisher.get()
     }
 
-    /// Sets the policies of publishers that are made from now on and of which nothing is said; none: as its profile says, or
-    /// the standard.
+    /// Sets the policies of publishers that are created from now on and for which nothing is
+    /// specified. `None` means those of the participant's profile, or of the standard.
     ///
     /// # Errors
-    /// [`DdsError::InconsistentPolicy`] if they contradict each other.
+    /// [`DdsError::InconsistentPolicy`] if the policies contradict each other.
     pub fn set_default_publisher_qos(&self, qos: Option<PublisherQos>) -> DdsResult<()> {
         self.inner().policies.publisher.set(qos)
     }
 
-    /// The policies of its subscribers of which nothing is said, if any were set.
+    /// Policies of its subscribers for which nothing is specified, if any were set.
     pub fn default_subscriber_qos(&self) -> Option<SubscriberQos> {
         self.inner().policies.subscriber.get()
     }
 
-    /// Sets the policies of subscribers that are made from now on and of which nothing is said; none: as its profile says, or
-    /// the standard.
+    /// Sets the policies of subscribers that are created from now on and for which nothing is
+    /// specified. `None` means those of the participant's profile, or of the standard.
     ///
     /// # Errors
-    /// [`DdsError::InconsistentPolicy`] if they contradict each other.
+    /// [`DdsError::InconsistentPolicy`] if the policies contradict each other.
     pub fn set_default_subscriber_qos(&self, qos: Option<SubscriberQos>) -> DdsResult<()> {
         self.inner().policies.subscriber.set(qos)
     }
 
-    /// The policies of its topics of which nothing is said, if any were set.
+    /// Policies of its topics for which nothing is specified, if any were set.
     pub fn default_topic_qos(&self) -> Option<TopicQos> {
         self.inner().policies.topic.get()
     }
 
-    /// Sets the policies of topics that are made from now on and of which nothing is said, as
-    /// [`TopicBuilder::qos`](crate::topic::TopicBuilder::qos) does for one; none: as its profile says, or reliable and unordered.
+    /// Sets the policies of topics that are created from now on and for which nothing is specified,
+    /// as [`TopicBuilder::qos`](crate::topic::TopicBuilder::qos) does for one topic. `None` means
+    /// those of the participant's profile, or reliable and unordered.
     ///
     /// # Errors
-    /// [`DdsError::InconsistentPolicy`] if they contradict each other.
+    /// [`DdsError::InconsistentPolicy`] if the policies contradict each other.
     pub fn set_default_topic_qos(&self, qos: Option<TopicQos>) -> DdsResult<()> {
         self.inner().policies.topic.set(qos)
     }
 
-    /// The wall clock, by which samples are stamped.
+    /// The wall clock, from which samples take their timestamps.
     pub fn current_time(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_nanos(clock::wall(clock::now()))
     }
 }
 
-/// Enabling. An entity that is made by one whose ENTITY_FACTORY says `autoenable_created_entities = false`, or that is not
-/// enabled itself, is not enabled: nobody hears of it, and its calls say [`DdsError::NotEnabled`], but for those that give or take
-/// policies, listeners, conditions and statuses, make or look up entities, or delete them. Its policies may change, also those
-/// that may not later on.
+/// Enabling. An entity is created disabled if the ENTITY_FACTORY of its container says
+/// `autoenable_created_entities = false`, or if the container is itself disabled. Nobody learns of
+/// a disabled entity, and its calls return [`DdsError::NotEnabled`], except those that give or take
+/// policies, listeners, conditions and statuses, create or look up entities, or delete them. Its
+/// policies may change, also those that may not change later.
 ///
 /// ```no_run
 /// use dds_api::prelude::*;
@@ -125,8 +129,9 @@ impl DomainParticipant {
 /// # }
 /// ```
 impl DomainParticipant {
-    /// Enables it, and what it contains if its ENTITY_FACTORY says so. A participant that is not enabled is a member of its
-    /// domain's group, and says nothing there. Once it is enabled, nothing happens.
+    /// Enables the participant, and its contents if its ENTITY_FACTORY says so. A participant that
+    /// is not enabled is a member of its domain's group, and announces nothing there. Does nothing
+    /// if the participant is already enabled.
     ///
     /// # Errors
     /// The error of an entity that cannot be enabled.
@@ -142,32 +147,34 @@ impl DomainParticipant {
         }
     }
 
-    /// Whether it is enabled.
+    /// Whether the participant is enabled.
     pub fn is_enabled(&self) -> bool {
         self.inner().lifecycle.is_enabled()
     }
 
-    /// An error unless it is enabled.
+    /// Returns an error unless the participant is enabled.
     pub(crate) fn check(&self) -> DdsResult<()> {
         self.inner().lifecycle.check("the participant")
     }
 
-    /// An error if it is deleted.
+    /// Returns an error if the participant is deleted.
     pub(super) fn check_there(&self) -> DdsResult<()> {
         self.inner().lifecycle.check_there("the participant")
     }
 }
 
-/// The entities that it contains.
+/// Entities that the participant contains.
 impl DomainParticipant {
-    /// Whether it contains an entity of this name, itself or in one of its publishers and subscribers.
+    /// Whether the participant contains an entity of this name, directly or in one of its
+    /// publishers and subscribers.
     pub fn contains_entity(&self, handle: InstanceHandle) -> bool {
         self.inner().contains(handle)
     }
 
-    /// Deletes all its writers, readers, publishers, subscribers and topics, whoever has handles on them: their calls say
-    /// [`DdsError::AlreadyDeleted`] from then on, those that wait included. What readers have given out stays whole. What another
-    /// thread is in the middle of writing may come or not.
+    /// Deletes all writers, readers, publishers, subscribers and topics of the participant, even if
+    /// handles on them exist. Calls on these return [`DdsError::AlreadyDeleted`] from then on,
+    /// waiting calls included. Samples that readers have given out stay whole. A sample that
+    /// another thread is writing at that time may arrive or not.
     ///
     /// ```no_run
     /// # use dds_api::prelude::*;
@@ -181,8 +188,9 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// A topic of this name that this participant has, or a [part](DomainParticipant::content_filtered_topic) of one: the
-    /// standard's `lookup_topicdescription`. None if there is none, or if it is of another type.
+    /// Returns a topic of this name that this participant has, or a
+    /// [part](DomainParticipant::content_filtered_topic) of a topic: the standard's
+    /// `lookup_topicdescription`. `None` if there is none, or if it has another type.
     ///
     /// ```no_run
     /// # use dds_api::prelude::*;
@@ -199,12 +207,13 @@ impl DomainParticipant {
         D::look_up(self.inner(), name)
     }
 
-    /// A topic of this name: one that this participant has, or else one as another participant of the domain has it, with its
-    /// policies, whoever makes it meanwhile.
+    /// Returns a topic of this name: one that this participant has, or else one that another
+    /// participant of the domain has, with its policies. If there is none, waits until a
+    /// participant creates one.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] if there is one of another type, and none whose samples can be read as this one;
-    /// [`DdsError::Timeout`] if there is none in time.
+    /// [`DdsError::PreconditionNotMet`] if there is a topic of another type, and none whose samples
+    /// can be read as this type; [`DdsError::Timeout`] if no topic is found in time.
     ///
     /// ```no_run
     /// # use dds_api::prelude::*;
@@ -240,7 +249,7 @@ impl DomainParticipant {
         })
     }
 
-    /// What `look` finds of a topic of this name, as soon as it finds anything.
+    /// Returns what `look` finds of a topic of this name, as soon as it finds anything.
     pub(crate) fn find<T>(
         &self,
         name: &str,
@@ -251,7 +260,7 @@ impl DomainParticipant {
         let (engine, standing) = (&inner.engine, &inner.standing);
         loop {
             self.check()?;
-            // Before the look, so that no turn in between is missed.
+            // Read before the search, so that no turn in between is missed.
             let turns = engine.counters().busy_turns();
             if let Some(found) = look()? {
                 return Ok(found);

@@ -38,26 +38,27 @@ use crate::topic::{
 
 /// The greatest domain number, as in the standard's default port mapping.
 const GREATEST_DOMAIN: u32 = 232;
-/// How long a participant that ends waits until the others have heard of it.
+/// Maximum time that a leaving participant waits until the others have heard of it.
 const GOODBYE: Duration = Duration::from_millis(500);
-/// Says where logs are kept, if the configuration does not.
+/// Environment variable that names the log folder, if the configuration does not.
 const LOG_FOLDER: &str = "SQUALL_LOG_FOLDER";
 
-/// What all entities of a participant share. The last of them to go ends the membership.
+/// State that all entities of a participant share. The membership ends when the last of them
+/// is dropped.
 pub(crate) struct Inner {
     pub(crate) engine: DomainEngine,
     pub(crate) standing: Arc<Standing>,
     pub(crate) profiles: Profiles,
     /// Signs of life of the application.
     pub(crate) pulse: Arc<Pulse>,
-    /// Whether it is enabled, and there.
+    /// Whether the participant is enabled, and whether it still exists.
     pub(crate) lifecycle: Lifecycle,
     pub(crate) policies: ParticipantPolicies,
-    /// How many names were given to entities that are not enabled.
+    /// Number of provisional numbers that were given to entities that are not enabled.
     pub(super) provisional: AtomicU64,
-    /// Its content-filtered topics.
+    /// Its content-filtered topics and multi-topics, by name.
     pub(crate) parts: Parts,
-    /// The subscriber of builtin topics, as long as somebody has it.
+    /// Subscriber of the builtin topics, while anybody has it.
     pub(crate) builtin: Mutex<Weak<SubscriberGroup>>,
     domain: u32,
     rejoiner: Mutex<Option<Rejoiner>>,
@@ -68,14 +69,14 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Listeners are called from now on.
+    /// Starts to call listeners.
     pub(crate) fn attend(&self) -> DdsResult<()> {
         self.roster.attend(&self.engine).map_err(|error| {
             DdsError::OutOfResources(format!("no thread that calls listeners: {error}"))
         })
     }
 
-    /// What may be the reason that nobody is there, and what to do.
+    /// Returns the probable reason why no other participant is there, and what to do.
     #[cold]
     pub(crate) fn why_nobody(&self) -> &'static str {
         match self.standing.company().view.0 {
@@ -115,7 +116,7 @@ impl Inner {
         self.domain
     }
 
-    /// It leaves its domain, and its calls say so from then on.
+    /// Leaves the domain. Later calls report that.
     pub(super) fn end(&self) {
         if self.lifecycle.delete().is_none() {
             return;
@@ -123,7 +124,7 @@ impl Inner {
         self.standing.close();
         let rejoiner = lock(&self.rejoiner).take();
         if let Some(rejoiner) = rejoiner {
-            // It may wait for a view.
+            // The rejoiner may wait for a view.
             self.engine.poke();
             rejoiner.join();
         }
@@ -131,13 +132,16 @@ impl Inner {
         self.delete_builtin();
         self.collector.end();
         self.roster.end();
-        // Who says goodbye is waited for by nobody. Others that do not answer are left all the same.
+        // After the goodbye no member waits for this participant. It leaves even if others do
+        // not answer.
         self.engine.act(|machine, _, _| machine.leave());
         let deadline = Timeout::from(GOODBYE).deadline();
         self.engine.wait(deadline, || self.standing.has_ended());
-        // If the others have not answered, they go on without this participant when its link is gone.
+        // If the others have not answered, they continue without this participant once its link
+        // is gone.
         self.engine.act(|machine, _, effects| machine.privatize(effects));
-        // When the participant is gone, so is its hold on its folder of logs; unless its disk does not answer in time.
+        // The lock on the log folder ends with the participant, unless the disk does not answer
+        // in time.
         let ending = self.engine.act(|machine, _, _| machine.take_ending());
         if ending.is_some_and(|ending| ending.join().is_err()) {
             tracing::error!("the thread that ends logs panicked");
@@ -153,7 +157,7 @@ fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Drop for Inner {
     fn drop(&mut self) {
         if self.engine.is_inherited() {
-            // A goodbye would be the parent's. All of it stays as it is until this process ends.
+            // A goodbye would be the parent's. Everything stays as it is until this process ends.
             let _ = std::mem::ManuallyDrop::new(self.engine.clone());
             return;
         }
@@ -161,8 +165,8 @@ impl Drop for Inner {
     }
 }
 
-/// An application's membership in a domain. Clones are handles on the same one; it ends when the
-/// last handle and the last writer and reader are gone.
+/// An application's membership in a domain. Clones are handles on the same membership. It ends when
+/// the last handle and the last writer and reader are gone.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -182,7 +186,7 @@ pub struct DomainParticipant {
 }
 
 impl DomainParticipant {
-    /// Joins a domain with all defaults. Participants on the same host find each other.
+    /// Joins a domain with all defaults. Participants on the same host discover each other.
     pub fn new(domain: u32) -> DdsResult<DomainParticipant> {
         Self::with_config(domain, ParticipantConfig::new())
     }
@@ -190,8 +194,8 @@ impl DomainParticipant {
     /// Joins a domain.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if something is wrong with the configuration, or with files of
-    /// [profiles](ParticipantConfig::qos_files); it says what and where.
+    /// [`DdsError::BadParameter`] if the configuration or a file of
+    /// [profiles](ParticipantConfig::qos_files) has an error; the message says what and where.
     pub fn with_config(domain: u32, config: ParticipantConfig) -> DdsResult<DomainParticipant> {
         if domain > GREATEST_DOMAIN {
             return Err(DdsError::BadParameter(format!(
@@ -256,7 +260,7 @@ impl DomainParticipant {
         let participant = DomainParticipant { inner };
         match factory.autoenables() {
             true => participant.enable()?,
-            // What is wrong with its policies is said at once.
+            // Reports an error in the participant's policies at once.
             false => participant.set_qos(&participant.qos())?,
         }
         Ok(participant)
@@ -270,64 +274,69 @@ impl DomainParticipant {
         &self.inner
     }
 
-    /// The domain's number.
+    /// Number of the domain.
     pub fn domain_id(&self) -> u32 {
         self.inner.domain
     }
 
-    /// This participant's name in the domain: another one after each [rejoin](ParticipantConfig::rejoin).
+    /// Name of this participant in the domain. It changes with each
+    /// [rejoin](ParticipantConfig::rejoin).
     pub fn instance_handle(&self) -> InstanceHandle {
         self.inner.standing.handle(0)
     }
 
-    /// How many participants the domain's present view has, this one included, and the view's number. They
-    /// see the same views in the same order; none before this one has come in. While it is isolated, the last
-    /// one that it has seen, or none yet if it is rejoining.
+    /// Number of the domain's present view, and number of participants in it, this one included.
+    /// All participants see the same views in the same order. Before this participant is admitted
+    /// there is no view. While it is isolated, the result is the last view that it has seen, or
+    /// none yet if it is rejoining.
     pub fn view(&self) -> (u64, usize) {
         self.inner.engine.poke();
         self.inner.standing.company().view
     }
 
-    /// Whether the others of the domain go on without this participant: every call on it and on its entities
-    /// fails from now on, or until it has [come back](ParticipantConfig::rejoin) if it may.
+    /// Whether the others of the domain continue without this participant. Every call on it and on
+    /// its entities then fails from now on, or until it has [rejoined](ParticipantConfig::rejoin)
+    /// if it may.
     pub fn is_isolated(&self) -> bool {
         let is_isolated = self.inner.standing.is_evicted();
         if is_isolated {
-            // The next turn makes the memory of samples in hand private.
+            // The next turn makes private the memory of samples that the application still holds.
             self.inner.engine.poke();
         }
         is_isolated
     }
 
-    /// How often this participant has come back after the others had gone on without it. See
-    /// [`ParticipantConfig::rejoin`].
+    /// Number of times this participant has rejoined after the others had continued without it.
+    /// See [`ParticipantConfig::rejoin`].
     pub fn rejoins(&self) -> u64 {
         self.inner.standing.rejoins()
     }
 
-    /// How all stands here, for whoever looks for what is wrong; in no fixed form.
+    /// Describes the participant's state for debugging, in no fixed form.
     #[doc(hidden)]
     pub fn describe(&self) -> String {
         self.inner.engine.act(|machine, _, _| machine.describe())
     }
 
-    /// How many other participants are there.
+    /// Number of other participants that are connected to this one.
     pub fn peer_count(&self) -> usize {
         self.inner.engine.poke();
         self.inner.standing.company().peers
     }
 
-    /// Waits until `ready` answers true, and says whether it did in time. For those who wait for
-    /// one of several things, a sample or room for one, say, which no single entity can wait for.
+    /// Waits until `ready` returns true, and returns whether it did in time. Use it to wait for one
+    /// of several events, for example for a sample or for room for one, for which no single entity
+    /// can wait.
     ///
-    /// `ready` is asked often, also while this participant holds still for it: it has to be cheap,
-    /// may ask readers and writers ([`DataReader::has_samples`], [`DataWriter::has_room_for`]),
-    /// [`peer_count`](Self::peer_count) and [`view`](Self::view), and take what is there. A call within it that would wait
-    /// does not, and says that its time is over.
+    /// `ready` is called often, also while this participant stands still for the call. It must be
+    /// cheap. It may query readers and writers ([`DataReader::has_samples`],
+    /// [`DataWriter::has_room_for`]), [`peer_count`](Self::peer_count) and [`view`](Self::view),
+    /// and take available samples. A call within `ready` that would wait does not wait, and reports
+    /// that its time is over.
     ///
     /// # Panics
-    /// If `ready` asks for what only a turn of this participant can tell, such as [`stored_topics`](Self::stored_topics): none is
-    /// done while it is asked.
+    /// If `ready` asks for something that only a turn of this participant can tell, such as
+    /// [`stored_topics`](Self::stored_topics): no turn runs while `ready` runs.
     ///
     /// [`DataReader::has_samples`]: crate::subscription::DataReader::has_samples
     /// [`DataWriter::has_room_for`]: crate::publication::DataWriter::has_room_for
@@ -343,37 +352,40 @@ impl DomainParticipant {
         }
     }
 
-    /// Topics whose order stands still by now, and the domain itself if it does: for how long, and which participants are awaited
-    /// for what. An order that goes on is not among them, nor one that has stood still for less than a tenth of a second.
-    /// Each is also said in the log while it lasts.
+    /// Topics whose order makes no progress at present, and the domain itself if it makes none: for
+    /// how long, and which participants are awaited for what. An order that makes progress is not
+    /// listed, nor is one that has stood still for less than a tenth of a second. Each standstill
+    /// is also logged while it lasts.
     pub fn standstills(&self) -> Vec<Standstill> {
         self.inner.engine.act(|machine, _, _| machine.standstills())
     }
 
-    /// What the engine of this participant has done so far.
+    /// Counters of the work of this participant's engine.
     pub fn counters(&self) -> &derecho_node::Counters {
         self.inner.engine.counters()
     }
 
-    /// The topics whose samples this participant keeps, those that it only logs included: their names, the names of their
-    /// types, and how they are kept.
+    /// Topics whose samples this participant keeps, including those that it only logs: the name,
+    /// the name of the type, and the storage status of each.
     pub fn stored_topics(&self) -> Vec<(String, String, StorageStatus)> {
         self.inner.engine.act(|machine, _, _| machine.stored())
     }
 
-    /// Its profiles of policies.
+    /// Provider of the participant's QoS profiles.
     pub fn qos_provider(&self) -> &Arc<QosProvider> {
         self.inner.profiles.provider()
     }
 
-    /// Reads the files of its [profiles](ParticipantConfig::qos_files) again, and applies what has changed to all topics,
-    /// publishers, subscribers, writers and readers that were made by a profile: of each the policies that may change on an
-    /// entity that is at work, unless the application has said otherwise of them since. Policies that may not change stay, and
-    /// are reported, as is an entity whose policies would contradict each other, which keeps all that it has. Entities that are
-    /// made from now on have their policies by the new profiles.
+    /// Reads the files of the participant's [profiles](ParticipantConfig::qos_files) again, and
+    /// applies the changes to all topics, publishers, subscribers, writers and readers that were
+    /// created from a profile. On each of them, the policies change that may change on an enabled
+    /// entity, unless the application has set them otherwise since. Policies that may not change
+    /// stay, and are reported. An entity whose policies would contradict each other keeps all its
+    /// policies, and is reported too. Entities that are created from now on take their policies
+    /// from the new profiles.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if anything is wrong with the files; then nothing changes.
+    /// [`DdsError::BadParameter`] if the files have an error; then nothing changes.
     ///
     /// ```no_run
     /// # use dds_api::prelude::*;
@@ -391,7 +403,8 @@ impl DomainParticipant {
 
     /// A topic: a name for samples of one type.
     ///
-    /// A type that says that it is [nested](crate::types#on-a-type) is the type of no topic, and this does not compile:
+    /// A type that is marked as [nested](crate::types#on-a-type) cannot be the type of a topic.
+    /// This does not compile:
     /// ```compile_fail,E0080
     /// # use dds_api::prelude::*;
     /// #[derive(DdsType, Clone, Debug, Default)]
@@ -412,8 +425,8 @@ impl DomainParticipant {
         TopicBuilder::new(Arc::clone(&self.inner), name, ())
     }
 
-    /// The topic that its type is meant for: of the name that the type says (`#[dds(topic = "...")]`, in IDL
-    /// `@topic(name = "...")`), else of the name of the type.
+    /// The topic that its type is meant for. The type gives its name (`#[dds(topic = "...")]`, in
+    /// IDL `@topic(name = "...")`); else the name is that of the type.
     ///
     /// ```no_run
     /// use dds_api::prelude::*;
@@ -431,8 +444,9 @@ impl DomainParticipant {
         self.topic(T::TOPIC.unwrap_or(T::TYPE_NAME))
     }
 
-    /// A topic whose type is known at run time only: built by the program, read from IDL, or [told by
-    /// others](Self::find_dynamic_topic). It is the same topic to those who were compiled with the type.
+    /// A topic whose type is known at run time only: built by the program, read from IDL, or [told
+    /// by others](Self::find_dynamic_topic). A program that was compiled with the type uses the
+    /// same topic.
     ///
     /// ```no_run
     /// use dds_api::prelude::*;
@@ -455,8 +469,9 @@ impl DomainParticipant {
         TopicBuilder::new(Arc::clone(&self.inner), name, of.clone())
     }
 
-    /// The same, of samples that are passed on as their bytes: for tools and bridges. Nothing of a sample is read but its key,
-    /// and what a filter asks for.
+    /// A topic like that of [`dynamic_topic`](Self::dynamic_topic), but with samples that are
+    /// passed on as bytes: for tools and bridges. Only the key of a sample is read, and the members
+    /// that a filter needs.
     pub fn serialized_topic(&self, name: &str, of: &DynamicType) -> TopicBuilder<SerializedData> {
         TopicBuilder::new(Arc::clone(&self.inner), name, of.clone())
     }
@@ -466,13 +481,13 @@ impl DomainParticipant {
         DataWriterBuilder::new(Arc::clone(&self.inner), topic.clone())
     }
 
-    /// A reader of a topic, or of a [part](DomainParticipant::content_filtered_topic) of it.
+    /// A reader of a topic, or of a [part](DomainParticipant::content_filtered_topic) of a topic.
     pub fn reader<D: TopicDescription>(&self, topic: &D) -> DataReaderBuilder<D::Data> {
         DataReaderBuilder::of(Arc::clone(&self.inner), topic)
     }
 
-    /// LIVELINESS manual by participant: says that the application is alive, for all its writers that live by that. So does each
-    /// write of one of them.
+    /// LIVELINESS manual by participant: asserts that the application is alive, for all its writers
+    /// with this kind of liveliness. Each write of one of these writers does so, too.
     pub fn assert_liveliness(&self) -> DdsResult<()> {
         let standing = &self.inner.standing;
         self.check()?;
@@ -485,8 +500,8 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// Has this called for changes of these statuses of all its entities, where none nearer wants them: on a thread that calls all
-    /// listeners of the participant, one after another.
+    /// Sets the listener for changes of these statuses of all its entities, where no nearer
+    /// listener wants them. One thread calls all listeners of the participant, one after another.
     pub fn set_listener(
         &self,
         listener: impl DomainParticipantListener + 'static,
@@ -496,13 +511,14 @@ impl DomainParticipant {
         self.inner.attend()
     }
 
-    /// Has no listener for all its entities called any more.
+    /// Removes the listener for all its entities.
     pub fn clear_listener(&self) {
         self.inner.listener.clear();
     }
 
-    /// The statuses for which its listener is called; none if it has none. The listener itself is the entity's own: what is to be
-    /// asked of it, it shares.
+    /// Statuses for which the participant's listener is called; none if it has no listener.
+    /// The entity owns the listener itself, so the listener must share whatever the
+    /// application queries.
     pub fn listener_mask(&self) -> StatusMask {
         self.inner.listener.mask()
     }
@@ -517,11 +533,13 @@ impl DomainParticipant {
         SubscriberBuilder::new(Arc::clone(&self.inner))
     }
 
-    /// The samples of a topic that an expression lets pass: the standard's SQL, with `%0` to `%99` for parameters.
+    /// The samples of a topic that pass an expression: the standard's SQL, with `%0` to `%99`
+    /// for parameters.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if the expression is wrong, or compares what cannot be compared; it says where and why.
-    /// [`DdsError::PreconditionNotMet`] if the topic belongs to another participant.
+    /// [`DdsError::BadParameter`] if the expression is wrong, or compares values that cannot be
+    /// compared; the message says where and why. [`DdsError::PreconditionNotMet`] if the topic
+    /// belongs to another participant.
     pub fn content_filtered_topic<T: TopicData>(
         &self,
         name: &str,
@@ -543,12 +561,13 @@ impl DomainParticipant {
         )
     }
 
-    /// A topic of this name whose samples are put together from those of topics that this participant has: a
-    /// [multi-topic](MultiTopic), with readers as any topic has.
+    /// A topic of this name whose samples are composed from samples of this participant's topics: a
+    /// [multi-topic](MultiTopic), with readers like any topic.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if the expression is wrong, or does not go with the types; it says where and why.
-    /// [`DdsError::PreconditionNotMet`] if the participant has none of the topics.
+    /// [`DdsError::BadParameter`] if the expression is wrong or does not fit the types; the
+    /// message says where and why. [`DdsError::PreconditionNotMet`] if the participant has none of
+    /// the topics.
     pub fn multi_topic<T: DdsType>(
         &self,
         name: &str,
@@ -559,10 +578,11 @@ impl DomainParticipant {
         MultiTopic::new(&self.inner, name, (), expression)
     }
 
-    /// The same with samples of a type that is known at run time only.
+    /// A topic like that of [`multi_topic`](Self::multi_topic), but with samples of a type that is
+    /// known at run time only.
     ///
     /// # Errors
-    /// As of [`DomainParticipant::multi_topic`].
+    /// The errors of [`DomainParticipant::multi_topic`].
     pub fn dynamic_multi_topic(
         &self,
         name: &str,

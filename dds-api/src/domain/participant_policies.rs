@@ -1,6 +1,6 @@
-//! The policies of a participant, and those of its publishers, subscribers and topics of which nothing is said.
+//! Policies of a participant, and default policies of its publishers, subscribers and topics.
 //!
-//! Owns: them. Never does: announce any.
+//! Owns: these policies. Never does: announce them itself; the machine does.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -19,7 +19,7 @@ pub(crate) struct ParticipantPolicies {
     pub(crate) topic: Usual<TopicQos>,
 }
 
-/// Policies of entities of which nothing is said, if any were set.
+/// Policies of entities for which nothing is specified, if any were set.
 pub(crate) struct Usual<Q>(Mutex<Option<Q>>);
 
 impl<Q> Usual<Q> {
@@ -39,10 +39,10 @@ impl<Q: Clone + Into<EntityQos>> Usual<Q> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sets them.
+    /// Sets these policies.
     ///
     /// # Errors
-    /// If they contradict each other.
+    /// If the policies contradict each other.
     pub(crate) fn set(&self, qos: Option<Q>) -> DdsResult<()> {
         let set: Option<EntityQos> = qos.clone().map(Into::into);
         if let Some(wrong) = set.and_then(|set| set.inconsistencies().into_iter().next()) {
@@ -70,16 +70,16 @@ impl ParticipantPolicies {
 }
 
 impl Inner {
-    /// Gives the participant other policies; all hear of them if it is enabled.
+    /// Gives the participant other policies, and announces them if the participant is enabled.
     pub(crate) fn set_qos(&self, qos: &DomainParticipantQos) -> DdsResult<()> {
-        // Whoever enables it meanwhile waits, and announces these.
+        // A thread that enables the participant meanwhile waits, and then announces these policies.
         let mut present = self.policies.qos.lock().unwrap_or_else(PoisonError::into_inner);
         self.announce(qos, self.lifecycle.is_enabled())?;
         present.clone_from(qos);
         Ok(())
     }
 
-    /// The participant is enabled, and all hear of it.
+    /// Enables the participant and announces it.
     pub(super) fn introduce(&self) -> DdsResult<()> {
         let present = self.policies.qos.lock().unwrap_or_else(PoisonError::into_inner);
         self.announce(&present, true)?;

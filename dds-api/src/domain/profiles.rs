@@ -1,11 +1,11 @@
-//! Profiles at work: the policies that entities have by the name of a profile.
+//! QoS profiles in use: the policies that entities take from a profile by its name.
 //!
 //! ```text
 //!   files ──> provider ──> builders ──> entities
-//!                └── read again ──> those of them that run (reload)
+//!                └── read again ──> those entities that run (reload)
 //! ```
-//! Owns: the participant's provider, what a profile gives to an entity, and which running entity follows which profile. Never
-//! does: read XML; that is `qos-profiles`' part.
+//! Owns: the participant's provider, the policies that a profile gives to an entity, and which
+//! running entity follows which profile. Never does: read XML; `qos-profiles` does that.
 
 mod reload;
 
@@ -27,10 +27,10 @@ use crate::topic::{TopicEntity, TopicPolicies};
 
 pub use reload::{QosReload, ReloadedEntity};
 
-/// Where a participant's profiles come from.
+/// Source of a participant's profiles.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Source {
-    /// Where `SQUALL_QOS_FILES` says, and from the working folder.
+    /// Files in `SQUALL_QOS_FILES`, and the file in the working folder.
     #[default]
     Environment,
     Files(Vec<PathBuf>),
@@ -38,7 +38,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// The files that were named, for whoever reads more files with them.
+    /// Files that were named, for a caller that reads more files with them.
     pub(super) fn files(&self) -> DdsResult<Vec<PathBuf>> {
         match self {
             Source::Environment => Ok(Vec::new()),
@@ -51,20 +51,21 @@ impl Source {
     }
 }
 
-/// That an entity has its policies by a profile.
+/// Link between an entity and the profile from which it takes its policies.
 #[derive(Clone, Debug)]
 pub(crate) struct Following {
     profile: Arc<str>,
-    /// Nothing was said of itself: it is the profile of its topic.
+    /// Whether nothing was specified for the entity itself, so that the profile is that of
+    /// its topic.
     by_topic: bool,
     given: Given,
 }
 
-/// What an entity has by a profile.
+/// Policies that an entity takes from a profile.
 #[derive(Clone, Debug)]
 pub(crate) struct Given {
     pub(crate) qos: EntityQos,
-    /// What the profile itself says of such entities; none if it says nothing of them.
+    /// Settings of the profile itself for such entities; none if it has none.
     pub(crate) said: Option<ResolvedEntity>,
 }
 
@@ -73,7 +74,7 @@ impl Following {
         Following { profile: profile.into(), by_topic, given }
     }
 
-    /// What the profile itself says of such entities, if anything.
+    /// Settings of the profile itself for such entities, if it has any.
     pub(crate) fn said(&self) -> Option<&ResolvedEntity> {
         self.given.said.as_ref()
     }
@@ -83,10 +84,10 @@ impl Following {
     }
 }
 
-/// A publisher or a subscriber.
+/// Weak reference to a publisher or a subscriber.
 type Group<Q, E, L> = Weak<EntityGroup<Q, E, L>>;
 
-/// An entity that shares its policies with whoever has a handle on it.
+/// An entity that shares its policies with all handles on it.
 pub(crate) enum Shared {
     Participant(Weak<Inner>),
     Topic(Weak<TopicEntity>),
@@ -105,27 +106,28 @@ impl Shared {
     }
 }
 
-/// The entities of a participant that follow profiles.
+/// Entities of a participant that follow profiles.
 #[derive(Default)]
 struct Followers {
-    /// Topics first, as they are made before what follows them.
+    /// Topics come first, because they are created before the entities that follow them.
     shared: Vec<(Shared, Following)>,
-    /// With so many those that are gone are looked for.
+    /// Number of entries at which the entries of dropped entities are removed.
     tidy_at: usize,
-    /// Writers and readers, by their numbers.
+    /// Writers and readers, by number.
     endpoints: BTreeMap<u64, (Arc<TopicPolicies>, Following)>,
 }
 
 /// The profiles of a participant.
 pub(crate) struct Profiles {
     provider: Arc<QosProvider>,
-    /// The profile of entities of which nothing is said; none: the one that the files say is.
+    /// Profile of entities for which nothing is specified; none: the default profile of the files.
     usual: Option<Arc<str>>,
     followers: Mutex<Followers>,
 }
 
 impl Profiles {
-    /// Reads the files. The error says what is wrong with them, or that there is no profile of this name.
+    /// Reads the files. The error says what is wrong with them, or that there is no profile of
+    /// this name.
     pub(super) fn new(source: Source, usual: Option<String>) -> DdsResult<Profiles> {
         let provider = match source {
             Source::Environment => QosProvider::from_environment().map(Arc::new),
@@ -145,12 +147,12 @@ impl Profiles {
         &self.provider
     }
 
-    /// The profile of entities of which nothing is said.
+    /// Profile of entities for which nothing is specified.
     pub(crate) fn usual(&self) -> Option<Arc<str>> {
         self.usual.clone().or_else(|| self.provider.default_profile().map(Arc::from))
     }
 
-    /// What a profile says of a kind of entity; none if it says nothing of it.
+    /// Settings of a profile for a kind of entity; none if the profile has none for it.
     fn find(
         &self,
         kind: EntityKind,
@@ -169,7 +171,8 @@ impl Profiles {
         Ok(Some(found).filter(|found| !found.says_nothing()))
     }
 
-    /// What a participant has of which no more is said than this set: by its profile, or else as the factory says.
+    /// Policies of a participant for which no more is specified than this set: those of its
+    /// profile, or else those of the factory.
     pub(super) fn of_participant(
         &self,
         set: Option<&str>,
@@ -186,7 +189,7 @@ impl Profiles {
         Ok((qos, Some(Following::new(&profile, false, given))))
     }
 
-    /// What a topic, a publisher or a subscriber has by a profile.
+    /// Policies that a topic, a publisher or a subscriber takes from a profile.
     pub(crate) fn of_shared(
         &self,
         kind: EntityKind,
@@ -202,8 +205,9 @@ impl Profiles {
         Ok(Given { qos, said })
     }
 
-    /// What a writer or reader has by a profile: what that says of it, or else the policies of its topic. By its topic's
-    /// profile it has no more of DURABILITY than the topic, of which more was said.
+    /// Policies that a writer or reader takes from a profile: the profile's settings for it, or
+    /// else the policies of its topic. If the profile is that of the topic, the DURABILITY of the
+    /// writer or reader does not exceed that of the topic, for which more may have been specified.
     pub(crate) fn of_endpoint(
         &self,
         kind: EntityKind,
@@ -212,7 +216,7 @@ impl Profiles {
         by_topic: bool,
     ) -> DdsResult<Given> {
         let said = match self.find(kind, profile, Some(&topic.name)) {
-            // A topic may have its policies by a set that is for topics alone.
+            // A topic may take its policies from a set that is for topics alone.
             Err(_) if by_topic => None,
             said => said?,
         };
@@ -246,7 +250,7 @@ impl Profiles {
         self.followers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A topic, publisher or subscriber follows a profile from now on.
+    /// Records that a topic, publisher or subscriber follows a profile from now on.
     pub(crate) fn note(&self, shared: Shared, following: Following) {
         let mut followers = self.followers();
         if followers.shared.len() >= followers.tidy_at {
@@ -256,36 +260,38 @@ impl Profiles {
         followers.shared.push((shared, following));
     }
 
-    /// A writer or reader follows a profile from now on.
+    /// Records that a writer or reader follows a profile from now on.
     pub(crate) fn note_endpoint(&self, id: u64, topic: &Arc<TopicPolicies>, following: Following) {
         self.followers().endpoints.insert(id, (Arc::clone(topic), following));
     }
 
-    /// A writer or reader is no more.
+    /// Removes a writer or reader that is gone.
     pub(crate) fn forget(&self, id: u64) {
         self.followers().endpoints.remove(&id);
     }
 }
 
-/// The policies of a topic of which nothing is said: nothing is lost on the way here.
+/// Policies of a topic for which nothing is specified: delivery is reliable.
 pub(crate) fn usual_topic() -> TopicQos {
     let mut qos = TopicQos::default();
     qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
     qos
 }
 
-/// The policies of a writer of which nothing is said: its topic's, but for what those say of samples that are kept.
+/// Policies of a writer for which nothing is specified: those of its topic, except the topic's
+/// limits on kept samples.
 pub(crate) fn usual_writer(topic: &TopicQos) -> DataWriterQos {
     let mut qos = DataWriterQos::default();
     qos.copy_from_topic_qos(topic);
     if topic.durability.kind != DurabilityQosPolicyKind::Volatile {
-        // The topic's say how much is kept.
+        // The topic's limits say how many samples are kept.
         qos.resource_limits = ResourceLimitsQosPolicy::default();
     }
     qos
 }
 
-/// The policies of a reader of which nothing is said: its topic's, and it keeps all samples.
+/// Policies of a reader for which nothing is specified: those of its topic, and it keeps
+/// all samples.
 pub(crate) fn usual_reader(topic: &TopicQos) -> DataReaderQos {
     let mut qos = DataReaderQos::default();
     qos.copy_from_topic_qos(topic);

@@ -1,7 +1,8 @@
-//! What a participant asks of the system for the sake of time: cores, scheduling classes, memory that is there, waiting awake.
+//! Real-time settings of a participant: cores, scheduling classes, locked memory, polling.
 //!
-//! Owns: what the configuration and a profile's properties say of that, and which of both counts. Never does: ask the system; the
-//! engine, the logs and the link do, each for what is its own.
+//! Owns: the settings of the configuration and of a profile's properties, and which of them
+//! applies. Never does: request them from the system; the engine, the logs and the link do, each
+//! for its own part.
 
 use std::time::Duration;
 
@@ -11,10 +12,10 @@ use qos_profiles::xml::ResolvedEntity;
 use super::ParticipantConfig;
 use crate::infrastructure::{DdsError, DdsResult};
 
-/// So long somebody who polls looks before he would sleep: longer than any machine runs.
+/// Time that a polling thread spins before it would sleep: longer than any machine runs.
 const FOR_GOOD: Duration = Duration::from_secs(1 << 32);
 
-/// What is said; none: what a profile says, or nothing.
+/// Settings of the configuration; none: the profile's setting applies, if there is one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RealTime {
     engine: Thread,
@@ -30,7 +31,7 @@ struct Thread {
     class: Option<SchedulingClass>,
 }
 
-/// What counts.
+/// Settings that apply.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wishes {
     pub(crate) engine: ThreadSettings,
@@ -40,8 +41,9 @@ pub(crate) struct Wishes {
     polls: bool,
 }
 
-/// Real-time settings. What the system does not grant is an error when the participant is made, which says what is missing. A profile of
-/// participants may say the same by properties; what is said here comes first.
+/// Real-time settings. If the system does not grant a setting, the creation of the participant
+/// fails with an error that says what is missing. A profile of participants may give the same
+/// settings as properties; the settings here take precedence.
 ///
 /// | property | value |
 /// | --- | --- |
@@ -63,47 +65,53 @@ pub(crate) struct Wishes {
 /// # }
 /// ```
 impl ParticipantConfig {
-    /// The thread that drives the participant runs on these cores alone. Without this, on those of the thread that makes it.
+    /// Restricts the thread that drives the participant to these cores. Without this setting it
+    /// runs on the cores of the thread that creates it.
     pub fn engine_cores(mut self, cores: impl IntoIterator<Item = usize>) -> Self {
         self.real_time.engine.cores = Some(cores.into_iter().collect());
         self
     }
 
-    /// How the thread that drives the participant is scheduled. Without this, as the thread that makes it.
+    /// Sets how the thread that drives the participant is scheduled. Without this setting it is
+    /// scheduled like the thread that creates it.
     pub fn engine_scheduling(mut self, class: SchedulingClass) -> Self {
         self.real_time.engine.class = Some(class);
         self
     }
 
-    /// The thread that writes logs runs on these cores alone.
+    /// Restricts the thread that writes logs to these cores.
     pub fn log_cores(mut self, cores: impl IntoIterator<Item = usize>) -> Self {
         self.real_time.log.cores = Some(cores.into_iter().collect());
         self
     }
 
-    /// How the thread that writes logs is scheduled.
+    /// Sets how the thread that writes logs is scheduled.
     pub fn log_scheduling(mut self, class: SchedulingClass) -> Self {
         self.real_time.log.class = Some(class);
         self
     }
 
-    /// All shared memory of this participant is locked, and mapped in when it is taken; what others show is mapped in when they
-    /// show it. So no access to samples waits for a page. It takes RLIMIT_MEMLOCK or CAP_IPC_LOCK: where that is too little the
-    /// participant, or later a writer, is not made. An application that wants the rest of its memory locked calls `mlockall`.
+    /// Locks all shared memory of this participant, and maps it in when it is allocated; memory of
+    /// other participants is mapped in when they show it. No access to samples then waits for a
+    /// page. This needs RLIMIT_MEMLOCK or CAP_IPC_LOCK: if that is too little, the creation of the
+    /// participant, or later of a writer, fails. An application that wants the rest of its memory
+    /// locked calls `mlockall`.
     pub fn lock_memory(mut self, locks: bool) -> Self {
         self.real_time.lock_memory = Some(locks);
         self
     }
 
-    /// The shared memory of this participant lies in huge pages as far as the kernel finds some, in usual ones otherwise. A kernel
-    /// that gives none to shared memory at all is an error, which says how that is changed.
+    /// Puts the shared memory of this participant into huge pages as far as the kernel finds some,
+    /// and into normal pages otherwise. A kernel that gives no huge pages to shared memory at all
+    /// is an error, which says how to change that.
     pub fn huge_pages(mut self, wants: bool) -> Self {
         self.real_time.huge_pages = Some(wants);
         self
     }
 
-    /// Whoever drives the participant, its own thread or one that waits in a call, never sleeps: it looks for news again and again,
-    /// and has a core for itself. [`spin`](Self::spin) and [`linger`](Self::linger) have no effect then.
+    /// Makes the thread that drives the participant, its own or one that waits in a call, poll for
+    /// news and never sleep. The thread needs a core for itself. [`spin`](Self::spin) and
+    /// [`linger`](Self::linger) then have no effect.
     pub fn polling(mut self, polls: bool) -> Self {
         self.real_time.polls = Some(polls);
         self
@@ -111,7 +119,7 @@ impl ParticipantConfig {
 }
 
 impl RealTime {
-    /// What counts: this, or what a profile says.
+    /// Resolves the settings: those of the configuration, or else those of a profile.
     pub(super) fn with(self, said: Option<&ResolvedEntity>) -> DdsResult<Wishes> {
         let property = |name: &str| said.and_then(|said| said.property(name));
         let truth = |own: Option<bool>, name: &str| own.unwrap_or(property(name) == Some("true"));
@@ -160,7 +168,7 @@ impl Thread {
     }
 }
 
-/// A scheduling class as a property names it.
+/// Parses a scheduling class as a property names it.
 fn class(text: &str) -> Option<SchedulingClass> {
     match text.split_once(':') {
         None if text == "other" => Some(SchedulingClass::Other),
@@ -171,7 +179,7 @@ fn class(text: &str) -> Option<SchedulingClass> {
 }
 
 impl Wishes {
-    /// How whoever drives waits.
+    /// Pace at which the driving thread waits.
     pub(super) fn pace(&self, pace: Pace) -> Pace {
         if self.polls { Pace { spin: FOR_GOOD, ..pace } } else { pace }
     }

@@ -1,14 +1,14 @@
-//! How a participant comes in again that has fallen out of its domain.
+//! Rejoining of a participant that has lost its membership in its domain.
 //!
-//! Owns: the thread that brings it in, and when that is tried. Never does: anything while the participant is a
-//! member, or after it has wanted to leave.
+//! Owns: the thread that rejoins, and when it tries. Never does: act while the participant is a
+//! member, or after it has asked to leave.
 //!
 //! ```text
-//!   out ──> a new link, a new machine ──> both take the old ones' place, between two turns ──> joining ──> in
-//!    ^           │ no memory, no folder, no place                                                  │
-//!    '── pause ──┴────────────────────────────── out again soon, or not let in for long ───────────'
+//!   out ──> new link, new machine ──> both replace the old, between two turns ──> joining ──> in
+//!    ^           │ no memory, folder or place                                                 │
+//!    '── pause ──┴────────────────────── out again soon, or not admitted for long ────────────'
 //! ```
-//! The engine stays, so threads that wait in calls go on to wait, and drive what is there now.
+//! The engine stays: threads that wait in calls continue to wait, and drive the new machine.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -22,21 +22,22 @@ use crate::mapping::shares::Refusal;
 use crate::mapping::standing::Standing;
 use crate::publication::refused;
 
-/// How often it is looked whether the others go on without a participant of which no thread runs.
+/// Interval between checks whether others continue without a participant none of whose threads run.
 const LOOK: Duration = Duration::from_millis(50);
-/// The pause after the first attempt that failed; each after it is twice as long, up to the longest.
+/// Pause after the first failed attempt. Each later pause is twice as long, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// Whoever falls out again within this time pauses as after an attempt that failed: all others stop for a moment
-/// whenever somebody comes or goes.
+/// A participant that loses its membership again within this time pauses as after a failed attempt,
+/// because all others stop for a moment at every join and departure.
 const SHORT_LIFE: Duration = Duration::from_secs(10);
-/// So long a new member waits to be let in before it tries it with another link.
+/// Time that a new member waits for admission before it tries again with another link.
 const ADMISSION: Duration = Duration::from_secs(10);
 
-/// Sleeps, and is woken, on the link that the participant has now.
+/// Parker that sleeps, and is woken, on the participant's present link.
 ///
-/// Whoever wakes has said before why, in words that whoever sleeps looks at between arming and sleeping. So one
-/// that wakes on the old link, while the new one takes its place, is seen on the new one.
+/// A thread that wakes the sleeper first publishes the reason, in words that the sleeper checks
+/// between arming and sleeping. A wake-up on the old link, while the new link replaces it, is
+/// therefore seen on the new link.
 pub(super) struct Turnout {
     parker: RwLock<Arc<dyn Parker>>,
 }
@@ -46,7 +47,7 @@ impl Turnout {
         Turnout { parker: RwLock::new(parker) }
     }
 
-    /// From now on this is slept on. Called by whoever has the driver's role: nobody sleeps.
+    /// Sleeps on this parker from now on. The caller has the driver's role, so no thread sleeps.
     fn turn_to(&self, parker: Arc<dyn Parker>) {
         *self.parker.write().unwrap_or_else(PoisonError::into_inner) = parker;
     }
@@ -74,7 +75,7 @@ impl Parker for Turnout {
     }
 }
 
-/// The thread that brings a participant in again.
+/// The thread that rejoins for a participant.
 pub(crate) struct Rejoiner {
     thread: JoinHandle<()>,
 }
@@ -99,7 +100,7 @@ impl Rejoiner {
         }
     }
 
-    /// Waits for its end. To be said to the standing before.
+    /// Waits for the end of the thread. The standing must be closed before.
     pub(super) fn join(self) {
         if self.thread.join().is_err() {
             tracing::error!("the thread that rejoins panicked");
@@ -137,7 +138,7 @@ impl Work {
         }
     }
 
-    /// Tries to come in.
+    /// Tries to rejoin.
     fn comes_in(&self, pause: Duration) -> bool {
         match self.begin_again() {
             Ok(()) => self.is_let_in(),
@@ -148,9 +149,9 @@ impl Work {
         }
     }
 
-    /// A new link and a new machine take the places of the old ones.
+    /// Replaces the old link and machine by new ones.
     fn begin_again(&self) -> DdsResult<()> {
-        // The next life has the same folder: what is still to be written there is written before.
+        // The next life uses the same log folder, so pending writes to it finish first.
         drop(self.engine.act(|machine, _, _| machine.end_logs()));
         let Parts { mut link, parker, group, host, logs } = connect(&self.plan)?;
         let old = self.engine.act(|machine, slot, effects| {
@@ -159,14 +160,14 @@ impl Work {
             self.turnout.turn_to(parker);
             Ok((std::mem::replace(machine, next), std::mem::replace(slot, link)))
         });
-        // The old link leaves now, and that takes a while.
+        // The old link leaves when it is dropped, which takes a while.
         old.map(drop).map_err(|refusal: Refusal| {
             let what = "writer or reader";
             refused(&refusal, &self.standing, what, "a participant that rejoins")
         })
     }
 
-    /// Drives until it is a member, or is not and will not be so soon.
+    /// Drives until the participant is a member, or is not and will not be one soon. Returns which.
     fn is_let_in(&self) -> bool {
         let ready = || !self.standing.is_joining() || self.standing.is_closing();
         self.engine.wait(Timeout::from(ADMISSION).deadline(), ready);

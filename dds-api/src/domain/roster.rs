@@ -1,12 +1,14 @@
-//! The entities of a participant that have listeners near them, and the thread that calls those.
+//! The roster: the entities of a participant whose listeners may be called, and the thread that
+//! calls them.
 //!
 //! ```text
-//!   resting ──a turn did something, or something is due──> each entity tells what has changed ──> resting
+//!   resting ──a turn did something, or a check is due──> entities report changes ──> resting
 //! ```
-//! There is no thread until the first listener is set. It drives nothing: a listener may take as long as it likes, and holds up
-//! other listeners of its participant alone.
+//! The thread starts when the first listener is set. It drives nothing: a listener may take any
+//! time, and delays only other listeners of its participant.
 //!
-//! Owns: when entities are asked. Never does: keep an entity that its application has dropped.
+//! Owns: when entities are checked. Never does: keep an entity alive that its application
+//! has dropped.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,17 +23,18 @@ use super::assembly::DomainEngine;
 use super::bell::Bell;
 use super::entity::Entity;
 
-/// After a look that found nothing there is none for so long: while samples come that nobody wants to be told of, every turn is
-/// news.
+/// Pause after a check that found nothing. While samples arrive that no listener wants, every turn
+/// is news.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// An entity that may have something to tell its listeners.
+/// An entity that may have changes to report to its listeners.
 pub(crate) trait Attended: Entity {
-    /// Calls listeners for what has changed. Whether there was anything.
+    /// Calls listeners for changes. Returns whether there were any.
     fn tell(self: Arc<Self>) -> bool;
-    /// When something changes without any news.
+    /// Time at which something changes without any news.
     fn next_look(&self) -> Option<Time>;
-    /// Its listeners are called before those of entities with smaller ones.
+    /// Priority of the entity: its listeners are called before those of entities with
+    /// smaller values.
     fn priority(&self) -> i32 {
         0
     }
@@ -40,9 +43,10 @@ pub(crate) trait Attended: Entity {
 #[derive(Default)]
 struct Shared {
     entities: Mutex<Vec<Weak<dyn Attended>>>,
-    /// How often an entity came, or had another priority than before. Whoever changes one counts.
+    /// Number of times that an entity was added or its priority changed. The code that changes a
+    /// priority increments this.
     reordered: Arc<AtomicU64>,
-    /// What wakes the thread, once there is one.
+    /// Bell that wakes the thread, once the thread exists.
     bell: OnceLock<Arc<Bell>>,
     over: AtomicBool,
 }
@@ -66,7 +70,7 @@ impl Shared {
             bell.muffle();
             let mut next: Option<Time> = None;
             let mut has_told = false;
-            // Acquire: what was counted can be seen.
+            // Acquire: the changes that were counted are visible.
             let reordered = Some(self.reordered.load(Ordering::Acquire));
             if reordered != seen {
                 seen = reordered;
@@ -96,9 +100,9 @@ impl Shared {
     }
 }
 
-/// How long a participant that goes waits for a listener that is being called.
+/// Maximum time that an ending participant waits for a listener that is being called.
 const LISTENER_LIMIT: Duration = Duration::from_secs(5);
-/// How often it is looked whether that has come back.
+/// Interval between checks whether that listener has returned.
 const LOOK: Duration = Duration::from_micros(200);
 
 /// See the [module](self).
@@ -109,7 +113,7 @@ pub(crate) struct Roster {
 }
 
 impl Roster {
-    /// There is this entity.
+    /// Adds this entity.
     pub(crate) fn enter(&self, entity: Weak<dyn Attended>) {
         let mut entities = self.shared.entities();
         entities.retain(|entity| entity.strong_count() > 0);
@@ -117,18 +121,18 @@ impl Roster {
         self.shared.reordered.fetch_add(1, Ordering::Release);
     }
 
-    /// To be counted up when the [priority](Attended::priority) of an entity has changed.
+    /// Counter to increment when the [priority](Attended::priority) of an entity has changed.
     pub(crate) fn reordered(&self) -> &Arc<AtomicU64> {
         &self.shared.reordered
     }
 
-    /// The entities that there are.
+    /// Entities that exist.
     pub(crate) fn entities(&self) -> Vec<Arc<dyn Attended>> {
         let entities = self.shared.entities().clone();
         entities.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Listeners are called from now on, and those that were set just now are told what has changed before.
+    /// Starts to call listeners. Listeners that were set just now are told of earlier changes.
     pub(crate) fn attend(&self, engine: &DomainEngine) -> std::io::Result<()> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
@@ -142,8 +146,8 @@ impl Roster {
         Ok(())
     }
 
-    /// No listener is called any more; waits for one that is being called, unless it is the caller or does not come back: that is
-    /// left behind.
+    /// Stops calling listeners. Waits for a listener that is being called, unless that is the
+    /// caller or does not return in time; then it is left behind.
     pub(super) fn end(&self) {
         self.shared.over.store(true, Ordering::Release);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -1,7 +1,8 @@
-//! Where an entity's statuses are put up: by the machine and by calls, for the application to read.
+//! The status board of an entity: the machine and calls record statuses, the application
+//! reads them.
 //!
-//! Owns: the statuses of one entity, and which of them have changed since they were read. Never does: tell anybody;
-//! whoever waits is told by the engine, as of all news.
+//! Owns: the statuses of one entity, and which of them have changed since they were last read.
+//! Never does: notify anybody; the engine notifies waiting threads, as for all news.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,7 @@ pub(crate) struct Board {
     statuses: Mutex<Statuses>,
 }
 
-/// All that there are: each kind of entity uses its own.
+/// Statuses of all kinds of entities; each entity uses those of its kind.
 #[derive(Default)]
 pub(crate) struct Statuses {
     pub(crate) inconsistent_topic: InconsistentTopicStatus,
@@ -38,15 +39,15 @@ impl Board {
         self.statuses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something has happened.
+    /// Changes the statuses and marks `kind` as changed.
     pub(crate) fn note(&self, kind: StatusKind, change: impl FnOnce(&mut Statuses)) {
         let mut statuses = self.lock();
         change(&mut statuses);
-        // With the lock: a reader of the status takes both or none.
+        // Under the lock, so that a reader of the status sees both changes or neither.
         self.changed.fetch_or(kind as u32, Ordering::Release);
     }
 
-    /// A status as it is, which is read with that.
+    /// Returns a status and marks it as read.
     pub(crate) fn take<S: Status>(
         &self,
         kind: StatusKind,
@@ -60,17 +61,17 @@ impl Board {
         read
     }
 
-    /// A status has changed that has no counts here.
+    /// Marks a status as changed that has no counts on the board.
     pub(crate) fn raise(&self, kind: StatusKind) {
         self.changed.fetch_or(kind as u32, Ordering::Release);
     }
 
-    /// The same, and is as it was when it was read.
+    /// Marks such a status as read.
     pub(crate) fn clear(&self, kind: StatusKind) {
         self.changed.fetch_and(!(kind as u32), Ordering::AcqRel);
     }
 
-    /// The statuses that have changed since they were read.
+    /// Statuses that have changed since they were last read.
     pub(crate) fn changes(&self) -> StatusMask {
         StatusMask(self.changed.load(Ordering::Acquire))
     }

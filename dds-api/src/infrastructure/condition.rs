@@ -1,7 +1,7 @@
-//! Conditions: what a wait set waits for.
+//! Conditions for which a wait set waits.
 //!
-//! Owns: what all conditions are to a wait set, and the guard condition, which the application triggers itself.
-//! Never does: know what the others are about.
+//! Owns: the interface of a condition to a wait set, and the guard condition, which the application
+//! triggers itself. Never does: know the meaning of other conditions.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,39 +12,40 @@ use derecho_node::{Hearer, Waited};
 
 use super::InstanceHandle;
 
-/// Whoever brings what a condition waits for: a participant's engine.
+/// Source of the events that make a condition true: a participant's engine.
 pub(crate) trait Driver: Send + Sync {
-    /// Waits until `ready`, driving meanwhile.
+    /// Waits until `ready` returns true, and drives the engine meanwhile.
     fn wait(&self, deadline: Option<Time>, ready: &mut dyn FnMut() -> bool) -> Waited;
-    /// Tells of news from now on.
+    /// Notifies this hearer of news from now on.
     fn tell(&self, hearer: &Arc<dyn Hearer>);
-    /// Makes who waits look again.
+    /// Makes waiting threads check their conditions again.
     fn nudge(&self);
-    /// Takes in what has come, on this thread if nobody else drives.
+    /// Takes in what has arrived, on this thread if no other thread drives.
     fn look(&self);
-    /// Tells of news at this time, whether there is any or not.
+    /// Notifies the hearers at this time, whether there is news or not.
     fn alarm(&self, at: Time);
 }
 
-/// What a condition is about.
+/// Source of a condition's value.
 pub(crate) trait Trigger: Send + Sync {
-    /// Whether it holds now.
+    /// Whether the condition holds now.
     fn is_triggered(&self) -> bool;
-    /// Who brings it about; nobody for what the application does itself.
+    /// Engine that can make the condition true; none if only the application makes it true.
     fn driver(&self) -> Option<Arc<dyn Driver>>;
-    /// When it may come to hold without any news.
+    /// Time at which the condition may come to hold without any news.
     fn next_look(&self) -> Option<Time> {
         None
     }
-    /// The entity that it is of; none if it is of none, or that is gone.
+    /// Entity that the condition belongs to; none if it belongs to no entity or the entity is gone.
     fn entity(&self) -> Option<InstanceHandle> {
         None
     }
-    /// A wait set waits for it from now on, and has this told if nobody drives.
+    /// Called when a wait set starts to wait for the condition. A condition without an engine rings
+    /// this bell itself.
     fn attached(&self, _bell: &Arc<dyn Hearer>) {}
 }
 
-/// Any condition, as [wait sets](super::WaitSet) have it. Clones are the same condition.
+/// Any condition, in the form that [wait sets](super::WaitSet) take. Clones are the same condition.
 ///
 /// ```
 /// use dds_api::infrastructure::{Condition, GuardCondition};
@@ -63,13 +64,13 @@ impl Condition {
         Condition(Arc::new(trigger))
     }
 
-    /// Whether it holds now.
+    /// Whether the condition holds now.
     pub fn trigger_value(&self) -> bool {
         self.0.is_triggered()
     }
 
-    /// The entity that it is of: the one whose statuses it is about, or the reader whose samples. None of a guard, and of an
-    /// entity that is gone.
+    /// Entity that the condition belongs to: the owner of the statuses, or the reader of the
+    /// samples. `None` for a guard condition, and if the entity is gone.
     ///
     /// ```
     /// # use dds_api::infrastructure::WaitSet;
@@ -116,7 +117,7 @@ impl fmt::Debug for Condition {
     }
 }
 
-/// A condition that the application triggers, from any thread: to end a wait, say.
+/// A condition that the application triggers from any thread, for example to end a wait.
 ///
 /// ```
 /// use dds_api::infrastructure::{GuardCondition, Timeout, WaitSet};
@@ -172,14 +173,14 @@ impl Default for GuardCondition {
 }
 
 impl GuardCondition {
-    /// A condition that does not hold yet.
+    /// Creates a condition that does not hold yet.
     pub fn new() -> GuardCondition {
         let guard = Arc::new(Guard::default());
         let condition = Condition(Arc::clone(&guard) as Arc<dyn Trigger>);
         GuardCondition { condition, guard }
     }
 
-    /// Lets it hold, or not. It stays so until it is set otherwise.
+    /// Sets whether the condition holds. The value stays until it is set again.
     pub fn set_trigger_value(&self, value: bool) {
         self.guard.value.store(value, Ordering::SeqCst);
         if value {
@@ -188,7 +189,7 @@ impl GuardCondition {
         }
     }
 
-    /// Whether it holds.
+    /// Whether the condition holds.
     pub fn trigger_value(&self) -> bool {
         self.guard.is_triggered()
     }

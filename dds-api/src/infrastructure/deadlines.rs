@@ -1,17 +1,20 @@
-//! DEADLINE of the instances of a writer or reader: when each of them is due, and which were missed.
+//! DEADLINE of the instances of a writer or reader: when each instance is due, and which deadlines
+//! were missed.
 //!
-//! Owns: the times. Never does: read a clock, or write anything; what is touched costs a look into a table and two into a queue.
+//! Owns: the times. Never does: read a clock, or write anything. A touch costs one table lookup; an
+//! instance whose queue entry comes up costs two operations on the queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// See the [module](self). Times are in nanoseconds, of whatever clock its user has.
+/// See the [module](self). Times are in nanoseconds of the caller's clock.
 #[derive(Default, Debug)]
 pub(crate) struct Deadlines {
     period: u64,
-    /// Of each instance, when it is due: as it was when it stood in the queue last, and as it is since.
+    /// Due time of each instance: as it was when the instance was last queued, and as it is now.
     instances: BTreeMap<u128, Due>,
-    /// The same by times. An instance that was touched since stands too early here, and is put where it belongs when its turn
-    /// comes: so a touch costs no look here.
+    /// Instances by queued due time. An instance that was touched since it was queued stands too
+    /// early here. Its entry moves to the right position when it comes up, so a touch needs no
+    /// access to the queue.
     queue: BTreeSet<(u64, u128)>,
 }
 
@@ -25,7 +28,7 @@ struct Due {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Missed {
     pub(crate) count: u64,
-    /// The instance of the last one.
+    /// Instance of the last missed deadline.
     pub(crate) last: u128,
 }
 
@@ -34,7 +37,7 @@ impl Deadlines {
         Deadlines { period, ..Deadlines::default() }
     }
 
-    /// Another period: each instance is due anew, from now.
+    /// Sets another period. Each instance is then due one period from now.
     pub(crate) fn set_period(&mut self, period: u64, now: u64) {
         let keys = std::mem::take(&mut self.instances).into_keys();
         *self = Deadlines::new(period);
@@ -43,7 +46,8 @@ impl Deadlines {
         }
     }
 
-    /// An instance was written, or came. Whether it is the first one: nobody has looked at the time before.
+    /// Notes that an instance was written or received. Returns whether the queue was empty before,
+    /// in which case no check is scheduled yet.
     pub(crate) fn touch(&mut self, key: u128, now: u64) -> bool {
         let at = now.saturating_add(self.period);
         match self.instances.get_mut(&key) {
@@ -59,19 +63,19 @@ impl Deadlines {
         }
     }
 
-    /// Nothing is expected of an instance any more.
+    /// Removes an instance: no further sample of it is expected.
     pub(crate) fn forget(&mut self, key: u128) {
         if let Some(due) = self.instances.remove(&key) {
             self.queue.remove(&(due.queued, key));
         }
     }
 
-    /// When the next look is due.
+    /// Time at which the next check is due.
     pub(crate) fn next(&self) -> Option<u64> {
         self.queue.first().map(|(at, _)| *at)
     }
 
-    /// What was missed up to now: each period without a sample once.
+    /// Returns the deadlines missed up to now. Each period without a sample counts once.
     pub(crate) fn advance(&mut self, now: u64) -> Missed {
         let mut missed = Missed::default();
         while let Some((queued, key)) = self.queue.first().copied().filter(|(at, _)| *at <= now) {
@@ -121,13 +125,13 @@ mod tests {
         assert_eq!(deadlines.next(), Some(108));
         assert_eq!(deadlines.advance(107), Missed::default());
         assert_eq!(deadlines.advance(108).count, 2);
-        // One without length is taken for the shortest, so that looks come to an end.
+        // A period of zero counts as the shortest one, so that the checks come to an end.
         deadlines.set_period(0, 200);
         assert_eq!((deadlines.next(), deadlines.advance(202).count), (Some(200), 2 * 3));
         assert_eq!(deadlines.next(), Some(203));
     }
 
-    /// Against the plainest thing that could be true.
+    /// Compares the queue with a model that checks every instance.
     #[test]
     fn it_is_as_if_every_instance_was_looked_at() {
         let (mut seed, mut now) = (7_u64, 0);
@@ -154,7 +158,7 @@ mod tests {
                     assert_eq!(deadlines.advance(now).count, count);
                 }
                 _ => {
-                    // What was missed before is counted before.
+                    // Deadlines missed before the touch are counted before it.
                     let mut count = 0;
                     for due in model.values_mut() {
                         while *due <= now {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a DDS call answers.
+/// Result of a DDS call.
 ///
 /// ```
 /// use dds_api::prelude::*;
@@ -13,7 +13,7 @@ use std::fmt;
 /// ```
 pub type DdsResult<T> = Result<T, DdsError>;
 
-/// The return codes of the standard. What went well is `Ok`.
+/// The return codes of the standard. Success is `Ok`.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -31,7 +31,7 @@ pub type DdsResult<T> = Result<T, DdsError>;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DdsError {
-    /// Something that has no code of its own.
+    /// An error that has no code of its own.
     Error(String),
     /// An argument is wrong.
     BadParameter(String),
@@ -41,18 +41,20 @@ pub enum DdsError {
     PreconditionNotMet(String),
     /// Policies contradict each other.
     InconsistentPolicy(String),
-    /// A policy may not change any more.
+    /// A policy may no longer change.
     ImmutablePolicy(String),
-    /// The call is not for this entity: it is the participant's own, or made of others.
+    /// The call is not allowed on this entity: the entity is the participant's own, or made
+    /// of others.
     IllegalOperation(String),
     /// Memory, descriptors or another limit is exhausted.
     OutOfResources(String),
     /// The entity is deleted.
     AlreadyDeleted(String),
-    /// What was waited for did not come in time.
+    /// The awaited event did not happen in time.
     Timeout(String),
-    /// The participant is no member of its domain's group any more, against its will: the others go on
-    /// without it. Every later call on it and its entities says so.
+    /// The participant is no longer a member of its domain's group, against its will: the other
+    /// members continue without it. Every later call on the participant and its entities returns
+    /// this error.
     Isolated(String),
 }
 

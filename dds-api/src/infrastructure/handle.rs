@@ -1,6 +1,6 @@
-//! A handle as a part of a sample: the key of builtin topics.
+//! Instance handles as members of samples: the keys of builtin topics.
 //!
-//! Owns: how it is written, as three numbers. Never does: say what it names.
+//! Owns: their encoding as three numbers. Never does: determine the entity that a handle names.
 
 use derecho_core::ids::NodeId;
 use idl_cdr::{
@@ -9,7 +9,8 @@ use idl_cdr::{
 
 use super::InstanceHandle;
 
-/// A handle as it is written: the participant in two parts, and what that calls its entity.
+/// A handle as it is encoded: the participant in two parts, and the participant's number for
+/// the entity.
 type Parts = [u64; 3];
 
 impl InstanceHandle {

@@ -1,10 +1,10 @@
-//! Whether an entity is enabled, and whether it is there at all.
+//! Lifecycle of an entity: whether it is enabled, and whether it still exists.
 //!
 //! ```text
 //!   disabled ──enable──> enabled
 //!       '────────────────────'──delete──> deleted
 //! ```
-//! Owns: that. Never does: what follows from it; the entities do.
+//! Owns: this state. Never does: act on a change of it; the entities do.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -20,7 +20,7 @@ const DELETED: u8 = 2;
 /// See the [module](self). Begins as disabled.
 pub(crate) struct Lifecycle {
     state: AtomicU8,
-    /// The process that it was made in.
+    /// Number of the process in which the entity was created.
     process: u32,
 }
 
@@ -31,14 +31,14 @@ impl Default for Lifecycle {
 }
 
 impl Lifecycle {
-    /// Whether it is enabled, and not deleted.
+    /// Whether the entity is enabled and not deleted.
     #[inline(always)]
     pub(crate) fn is_enabled(&self) -> bool {
-        // Acquire: what was made when it was enabled is there.
+        // Acquire: everything that was created when the entity was enabled is visible.
         self.state.load(Ordering::Acquire) == ENABLED && !self.is_inherited()
     }
 
-    /// Whether this process was forked from the one that it belongs to, and has no part in it.
+    /// Whether this process was forked from the one that owns the entity, and so must not use it.
     #[inline(always)]
     pub(crate) fn is_inherited(&self) -> bool {
         self.process != process::number()
@@ -48,13 +48,14 @@ impl Lifecycle {
         self.state.load(Ordering::Acquire) == DELETED
     }
 
-    /// It is enabled from now on, unless it is deleted.
+    /// Enables the entity, unless it is deleted.
     pub(crate) fn enable(&self) {
         let (yes, no) = (Ordering::AcqRel, Ordering::Acquire);
         let _ = self.state.compare_exchange(DISABLED, ENABLED, yes, no);
     }
 
-    /// It is deleted from now on. Whether it was enabled; none if it was deleted before, or is another process's.
+    /// Deletes the entity. Returns whether it was enabled; none if it was deleted before, or
+    /// belongs to another process.
     pub(crate) fn delete(&self) -> Option<bool> {
         if self.is_inherited() {
             return None;
@@ -65,7 +66,7 @@ impl Lifecycle {
         }
     }
 
-    /// An error unless it is enabled.
+    /// Returns an error unless the entity is enabled.
     #[inline]
     pub(crate) fn check(&self, what: impl Display) -> DdsResult<()> {
         if self.is_enabled() { Ok(()) } else { self.refuse(what) }
@@ -77,7 +78,7 @@ impl Lifecycle {
         Err(DdsError::NotEnabled(format!("{what} is not enabled yet: call enable()")))
     }
 
-    /// An error if it is deleted.
+    /// Returns an error if the entity is deleted or belongs to another process.
     pub(crate) fn check_there(&self, what: impl Display) -> DdsResult<()> {
         if self.is_inherited() {
             return Err(DdsError::PreconditionNotMet(format!(

@@ -1,10 +1,12 @@
-//! Listeners: what an application has called when a status changes.
+//! Listeners: callbacks that an application registers for changes of statuses.
 //!
-//! A change is told to the listener of the entity if that wants its status; else to that of its publisher or subscriber; else
-//! to that of the participant; else to nobody, and stays for whoever reads the status.
+//! The listener of the entity is called for a change if it wants the status; else the listener of
+//! the entity's publisher or subscriber; else that of the participant. If no listener wants the
+//! status, the change stays until the application reads the status.
 //!
-//! Owns: the traits, and the place where an entity keeps its listener. Never does: call one with a lock that a call of this crate
-//! takes, or let a panic out of one; the [dispatcher](crate::domain) calls them, one after another.
+//! Owns: the traits, and the slot in which an entity keeps its listener. Never does: call a
+//! listener while holding a lock that a call of this crate takes, or let a panic out of a listener.
+//! The [dispatcher](crate::domain) calls all listeners, one after another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +22,7 @@ use super::{
 use crate::publication::DataWriter;
 use crate::subscription::{DataReader, SampleRejectedStatus, Subscriber};
 
-/// The calls of writers' listeners, for whichever kind of writer they are told of.
+/// Callbacks of writers' listeners, for each type in which they receive the writer.
 macro_rules! of_writers {
     ($writer:ty) => {
         /// An instance was not written again within its DEADLINE.
@@ -32,47 +34,48 @@ macro_rules! of_writers {
             let _ = (writer, status);
         }
 
-        /// A reader requests more than is offered.
+        /// A reader requests more than the writer offers.
         fn on_offered_incompatible_qos(&mut self, writer: $writer, status: &IncompatibleQosStatus) {
             let _ = (writer, status);
         }
 
-        /// The application has not said in time that it is alive.
+        /// The application did not assert its liveliness in time.
         fn on_liveliness_lost(&mut self, writer: $writer, status: &LivelinessLostStatus) {
             let _ = (writer, status);
         }
 
-        /// A reader was matched, or is no more.
+        /// A reader was matched, or is no longer matched.
         fn on_publication_matched(&mut self, writer: $writer, status: &PublicationMatchedStatus) {
             let _ = (writer, status);
         }
     };
 }
 
-/// The calls of readers' listeners.
+/// Callbacks of readers' listeners.
 macro_rules! of_readers {
     ($reader:ty) => {
-        /// Samples have come. It is called again when more come, whether these were taken or not.
+        /// Samples have arrived. The callback runs again when more arrive, whether these were taken
+        /// or not.
         fn on_data_available(&mut self, reader: $reader) {
             let _ = reader;
         }
 
-        /// Samples came too fast for this reader, which is a best-effort one, and are lost.
+        /// Samples arrived too fast for this reader, which is best-effort, and are lost.
         fn on_sample_lost(&mut self, reader: $reader, status: &SampleLostStatus) {
             let _ = (reader, status);
         }
 
-        /// A sample found no room.
+        /// A sample found no room in the reader.
         fn on_sample_rejected(&mut self, reader: $reader, status: &SampleRejectedStatus) {
             let _ = (reader, status);
         }
 
-        /// A writer came to life, or is alive no more.
+        /// A writer became alive, or is no longer alive.
         fn on_liveliness_changed(&mut self, reader: $reader, status: &LivelinessChangedStatus) {
             let _ = (reader, status);
         }
 
-        /// An instance has not come again within its DEADLINE.
+        /// No sample of an instance arrived within its DEADLINE.
         fn on_requested_deadline_missed(
             &mut self,
             reader: $reader,
@@ -81,7 +84,7 @@ macro_rules! of_readers {
             let _ = (reader, status);
         }
 
-        /// A writer offers less than is requested.
+        /// A writer offers less than the reader requests.
         fn on_requested_incompatible_qos(
             &mut self,
             reader: $reader,
@@ -90,14 +93,14 @@ macro_rules! of_readers {
             let _ = (reader, status);
         }
 
-        /// A writer was matched, or is no more.
+        /// A writer was matched, or is no longer matched.
         fn on_subscription_matched(&mut self, reader: $reader, status: &SubscriptionMatchedStatus) {
             let _ = (reader, status);
         }
     };
 }
 
-/// What a writer tells its application. Each call has a default that does nothing.
+/// Callbacks of a writer. Each callback does nothing by default.
 ///
 /// ```
 /// use dds_api::infrastructure::{DataWriterListener, PublicationMatchedStatus, StatusKind};
@@ -122,7 +125,7 @@ pub trait DataWriterListener<T: TopicData>: Send {
     of_writers!(&DataWriter<T>);
 }
 
-/// What a reader tells its application.
+/// Callbacks of a reader. Each callback does nothing by default.
 ///
 /// ```no_run
 /// use dds_api::infrastructure::{DataReaderListener, StatusKind};
@@ -153,7 +156,7 @@ pub trait DataReaderListener<T: TopicData>: Send {
     of_readers!(&DataReader<T>);
 }
 
-/// What the writers of a publisher tell that have no listener of their own for it.
+/// Callbacks for those writers of a publisher that have no listener of their own for the status.
 ///
 /// ```
 /// use dds_api::infrastructure::{AnyDataWriter, LivelinessLostStatus, PublisherListener, StatusMask};
@@ -176,7 +179,7 @@ pub trait PublisherListener: Send {
     of_writers!(&dyn AnyDataWriter);
 }
 
-/// What the readers of a subscriber tell that have no listener of their own for it.
+/// Callbacks for those readers of a subscriber that have no listener of their own for the status.
 ///
 /// ```
 /// use dds_api::infrastructure::{AnyDataReader, StatusKind, SubscriberListener};
@@ -198,13 +201,14 @@ pub trait PublisherListener: Send {
 pub trait SubscriberListener: Send {
     of_readers!(&dyn AnyDataReader);
 
-    /// DATA_ON_READERS: samples have come for some reader. If a listener wants this, no reader's `on_data_available` is called.
+    /// DATA_ON_READERS: samples have arrived for some reader. If a listener wants this status, no
+    /// reader's `on_data_available` is called.
     fn on_data_on_readers(&mut self, subscriber: &Subscriber) {
         let _ = subscriber;
     }
 }
 
-/// What a topic tells.
+/// Callbacks of a topic.
 ///
 /// ```
 /// use dds_api::infrastructure::{InconsistentTopicStatus, TopicListener};
@@ -226,13 +230,13 @@ pub trait SubscriberListener: Send {
 /// # }
 /// ```
 pub trait TopicListener: Send {
-    /// Others mean something else by the name of the topic.
+    /// Other participants use the name of the topic for something else.
     fn on_inconsistent_topic(&mut self, topic: &str, status: &InconsistentTopicStatus) {
         let _ = (topic, status);
     }
 }
 
-/// What all entities of a participant tell that have no nearer listener for it.
+/// Callbacks for all entities of a participant that have no nearer listener for the status.
 ///
 /// ```
 /// use dds_api::infrastructure::{
@@ -263,7 +267,7 @@ pub trait DomainParticipantListener:
 
 impl<L: PublisherListener + SubscriberListener + TopicListener> DomainParticipantListener for L {}
 
-/// A writer of whatever type.
+/// A writer of any type.
 ///
 /// ```
 /// # use dds_api::infrastructure::AnyDataWriter;
@@ -275,17 +279,17 @@ impl<L: PublisherListener + SubscriberListener + TopicListener> DomainParticipan
 /// }
 /// ```
 pub trait AnyDataWriter {
-    /// The name of its topic.
+    /// Name of the writer's topic.
     fn topic_name(&self) -> &str;
-    /// The name of its topic's type.
+    /// Name of the topic's type.
     fn type_name(&self) -> &str;
-    /// Its name in the domain.
+    /// Name of the writer in the domain.
     fn instance_handle(&self) -> InstanceHandle;
-    /// For `downcast_ref` to a [`DataWriter`] of a type.
+    /// The writer as `Any`, for `downcast_ref` to a [`DataWriter`] of a type.
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
-/// A reader of whatever type.
+/// A reader of any type.
 ///
 /// ```
 /// # use dds_api::infrastructure::AnyDataReader;
@@ -297,20 +301,20 @@ pub trait AnyDataWriter {
 /// }
 /// ```
 pub trait AnyDataReader {
-    /// The name of its topic.
+    /// Name of the reader's topic.
     fn topic_name(&self) -> &str;
-    /// The name of its topic's type.
+    /// Name of the topic's type.
     fn type_name(&self) -> &str;
-    /// Its name in the domain.
+    /// Name of the reader in the domain.
     fn instance_handle(&self) -> InstanceHandle;
-    /// For `downcast_ref` to a [`DataReader`] of a type.
+    /// The reader as `Any`, for `downcast_ref` to a [`DataReader`] of a type.
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
 /// A listener that only one thread at a time calls.
 type Shared<L> = Arc<Mutex<Box<L>>>;
 
-/// Where an entity keeps its listener.
+/// Slot in which an entity keeps its listener.
 pub(crate) struct Slot<L: ?Sized>(Mutex<(StatusMask, Option<Shared<L>>)>);
 
 impl<L: ?Sized> Default for Slot<L> {
@@ -324,33 +328,35 @@ impl<L: ?Sized> Slot<L> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This one is called for these statuses from now on.
+    /// Sets the listener, which is called for these statuses from now on.
     pub(crate) fn set(&self, listener: Box<L>, mask: StatusMask) {
         let before =
             std::mem::replace(&mut *self.lock(), (mask, Some(Arc::new(Mutex::new(listener)))));
-        // It may be anything that is dropped here.
+        // Dropped without the lock: the drop of a listener may run any code.
         drop(before);
     }
 
-    /// None is called any more. One that is being called now returns first, unless it is the caller.
+    /// Removes the listener. Does not wait: a call that has begun on another thread
+    /// still completes.
     pub(crate) fn clear(&self) {
         let before = std::mem::take(&mut *self.lock());
         drop(before);
     }
 
-    /// The statuses that its listener wants.
+    /// Statuses that the listener wants.
     pub(crate) fn mask(&self) -> StatusMask {
         self.lock().0
     }
 
-    /// Calls it. A panic ends in it.
+    /// Calls the listener. A panic of the listener does not leave this function.
     pub(crate) fn call(&self, kind: StatusKind, call: impl FnOnce(&mut L)) {
         let listener = self.lock().1.clone();
         let Some(listener) = listener else { return };
         Self::call_it(&mut listener.lock().unwrap_or_else(PoisonError::into_inner), kind, call);
     }
 
-    /// The same, if it wants that and is not being called: it may be the one who asks.
+    /// Calls the listener if it wants the status and is not being called already: the caller may be
+    /// the listener itself.
     pub(crate) fn call_unless_busy(&self, kind: StatusKind, call: impl FnOnce(&mut L)) {
         if !self.mask().contains(kind) {
             return;
@@ -368,7 +374,7 @@ impl<L: ?Sized> Slot<L> {
     }
 }
 
-/// Who is told of a change of this status: the first of these that wants it.
+/// Returns the index of the listener to call for a change of this status: the first that wants it.
 pub(crate) fn teller(kind: StatusKind, masks: [StatusMask; 3]) -> Option<usize> {
     masks.iter().position(|mask| mask.contains(kind))
 }

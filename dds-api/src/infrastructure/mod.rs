@@ -1,4 +1,4 @@
-//! What all entities share: return codes, time-outs, handles, conditions and wait sets.
+//! Types that all entities share: return codes, time-outs, handles, conditions and wait sets.
 
 pub(crate) mod board;
 mod condition;
@@ -39,7 +39,7 @@ pub use wait_set::WaitSet;
 use derecho_core::ids::NodeId;
 use qos_profiles::PolicyId;
 
-/// An error if there are policies that may not change.
+/// Returns an error if policies that may not change have changed.
 pub(crate) fn immutable(what: &str, changed: &[PolicyId]) -> DdsResult<()> {
     if changed.is_empty() {
         return Ok(());
@@ -51,7 +51,7 @@ pub(crate) fn immutable(what: &str, changed: &[PolicyId]) -> DdsResult<()> {
     )))
 }
 
-/// Names an entity across the domain, or an instance of a topic.
+/// Name of an entity across the domain, or of an instance of a topic.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -71,26 +71,26 @@ pub struct InstanceHandle {
     pub(crate) entity: u64,
 }
 
-/// The entity of handles that name instances: a participant has no entity of this number.
+/// Entity number of handles that name instances. No entity of a participant has this number.
 const INSTANCE: u64 = u64::MAX;
 
 impl InstanceHandle {
-    /// The first in their order.
+    /// Lowest handle in the order of handles.
     pub(crate) const LOWEST: Self = InstanceHandle { node: NodeId(0), entity: 0 };
-    /// The last in their order.
+    /// Highest handle in the order of handles.
     pub(crate) const HIGHEST: Self = InstanceHandle { node: NodeId(u128::MAX), entity: u64::MAX };
 
-    /// The handle of the instance with this hash of its key: the same in all participants.
+    /// The handle of the instance with this hash of its key. It is the same in all participants.
     pub(crate) fn of_instance(key: u128) -> Self {
         InstanceHandle { node: NodeId(key), entity: INSTANCE }
     }
 
-    /// The hash of the key of the instance that it names, if it names one.
+    /// Hash of the key of the named instance; none if the handle names an entity.
     pub(crate) fn instance_key(self) -> Option<u128> {
         (self.entity == INSTANCE).then_some(self.node.0)
     }
 
-    /// A handle with these parts, for tests and measurements of what takes handles.
+    /// A handle with these parts, for tests and measurements of code that takes handles.
     #[doc(hidden)]
     pub fn from_parts(node: u128, entity: u64) -> Self {
         InstanceHandle { node: NodeId(node), entity }

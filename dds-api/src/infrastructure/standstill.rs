@@ -1,13 +1,13 @@
-//! An order that stands still: since when, and who is awaited.
+//! Standstills: orders that make no progress, since when, and which participants are awaited.
 //!
-//! Owns: how that is told to an application. Never does: find it out.
+//! Owns: the form in which an application sees a standstill. Never does: detect one.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::InstanceHandle;
 
-/// A topic, or the domain itself, in which nothing goes on because a participant is awaited. See
+/// A topic, or the domain itself, that makes no progress because a participant is awaited. See
 /// [`DomainParticipant::standstills`](crate::domain::DomainParticipant::standstills).
 ///
 /// ```
@@ -20,13 +20,13 @@ use super::InstanceHandle;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standstill {
-    /// The name of the topic; `None` if the participants of the domain agree on who is there, or a topic that has no order
-    /// is meant.
+    /// Name of the topic. `None` if the participants of the domain are agreeing on the membership,
+    /// or if the standstill is in a topic without order.
     pub topic: Option<String>,
-    /// How long it has lasted.
+    /// Duration of the standstill so far.
     pub lasts: Duration,
-    /// The participants that are awaited, by the handles of their participants, and what each has not done. A participant that
-    /// does not answer either is left out after the
+    /// Awaited participants by their handles, each with the action that is still
+    /// missing. A participant that does not answer either is excluded after the
     /// [member timeout](crate::domain::ParticipantConfig::member_timeout).
     pub awaited: Vec<(InstanceHandle, String)>,
 }

@@ -1,6 +1,6 @@
-//! The communication statuses of the standard: what has become of an entity, counted.
+//! The communication statuses of the standard: events of an entity, counted.
 //!
-//! Owns: the thirteen statuses, and masks of them. Never does: find out anything.
+//! Owns: the thirteen statuses, and masks of them. Never does: detect an event.
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign, Not};
@@ -9,7 +9,7 @@ use qos_profiles::PolicyId;
 
 use super::InstanceHandle;
 
-/// Lists the statuses: their numbers are the standard's bits.
+/// Lists the statuses. Their numbers are the bits of the standard.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $bit:literal, $name:ident;)*) => {
         /// One of the standard's statuses.
@@ -27,10 +27,10 @@ macro_rules! kinds {
         }
 
         impl StatusKind {
-            /// All of them.
+            /// All statuses.
             pub const ALL: [StatusKind; 13] = [$(StatusKind::$kind),*];
 
-            /// Its name in the standard.
+            /// Name of the status in the standard.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(StatusKind::$kind => stringify!($name),)*
@@ -45,13 +45,13 @@ kinds! {
     InconsistentTopic = 0, INCONSISTENT_TOPIC;
     /// A writer has not written an instance within its DEADLINE.
     OfferedDeadlineMissed = 1, OFFERED_DEADLINE_MISSED;
-    /// A reader has not got a sample of an instance within its DEADLINE.
+    /// A reader has received no sample of an instance within its DEADLINE.
     RequestedDeadlineMissed = 2, REQUESTED_DEADLINE_MISSED;
     /// A reader requests more than a writer offers: the writer's side.
     OfferedIncompatibleQos = 5, OFFERED_INCOMPATIBLE_QOS;
     /// A reader requests more than a writer offers: the reader's side.
     RequestedIncompatibleQos = 6, REQUESTED_INCOMPATIBLE_QOS;
-    /// A sample never came to a reader.
+    /// A sample never reached a reader.
     SampleLost = 7, SAMPLE_LOST;
     /// A sample found no room within a reader's RESOURCE_LIMITS.
     SampleRejected = 8, SAMPLE_REJECTED;
@@ -59,13 +59,13 @@ kinds! {
     DataOnReaders = 9, DATA_ON_READERS;
     /// A reader has data.
     DataAvailable = 10, DATA_AVAILABLE;
-    /// A writer has not said within its LIVELINESS that it is alive.
+    /// A writer did not assert its liveliness within its LIVELINESS lease.
     LivelinessLost = 11, LIVELINESS_LOST;
-    /// A reader's writers came to life, or are alive no more.
+    /// A writer of a reader became alive, or is no longer alive.
     LivelinessChanged = 12, LIVELINESS_CHANGED;
-    /// A writer was matched with a reader, or is no more.
+    /// A writer was matched with a reader, or is no longer matched.
     PublicationMatched = 13, PUBLICATION_MATCHED;
-    /// A reader was matched with a writer, or is no more.
+    /// A reader was matched with a writer, or is no longer matched.
     SubscriptionMatched = 14, SUBSCRIPTION_MATCHED;
 }
 
@@ -91,20 +91,20 @@ pub struct StatusMask(pub(crate) u32);
 impl StatusMask {
     /// No status.
     pub const NONE: StatusMask = StatusMask(0);
-    /// All of them.
+    /// All statuses.
     pub const ALL: StatusMask = StatusMask(0x7fe7);
 
-    /// Whether there is none in it.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether a status is in it.
+    /// Whether the set contains a status.
     pub const fn contains(self, kind: StatusKind) -> bool {
         self.0 & kind as u32 != 0
     }
 
-    /// Those in it, in the order of their bits.
+    /// Statuses in the set, in the order of their bits.
     pub fn kinds(self) -> impl Iterator<Item = StatusKind> {
         StatusKind::ALL.into_iter().filter(move |kind| self.contains(*kind))
     }
@@ -178,13 +178,13 @@ impl fmt::Debug for StatusMask {
     }
 }
 
-/// A status: counts, and what the last event was about. Reading it sets the changes back.
+/// A status: counts, and details of the last event. Reading a status resets its change counts.
 pub(crate) trait Status: Clone {
-    /// It was read.
+    /// Resets the change counts after a read.
     fn settle(&mut self);
 }
 
-/// A status with a total, its change, and more.
+/// Defines statuses that have a total count, its change, and further fields.
 macro_rules! counted {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty,)* } $(settles $($change:ident),*)?;)*) => {
         $(
@@ -192,9 +192,9 @@ macro_rules! counted {
             #[derive(Clone, PartialEq, Eq, Debug, Default)]
             #[non_exhaustive]
             pub struct $name {
-                /// How often it has happened.
+                /// Total number of events.
                 pub total_count: u64,
-                /// How often since the status was last read.
+                /// Number of events since the status was last read.
                 pub total_count_change: u64,
                 $($(#[$field_doc])* pub $field: $ty,)*
             }
@@ -217,7 +217,7 @@ macro_rules! counted {
     };
 }
 
-/// How often a policy was the reason.
+/// Number of endpoints that were incompatible because of one policy.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -234,12 +234,13 @@ macro_rules! counted {
 pub struct QosPolicyCount {
     /// The policy.
     pub policy_id: PolicyId,
-    /// How many endpoints were incompatible by it.
+    /// Number of endpoints that were incompatible because of the policy.
     pub count: u64,
 }
 
 counted! {
-    /// INCONSISTENT_TOPIC: endpoints of others that mean something else by the name of this topic.
+    /// INCONSISTENT_TOPIC: endpoints of other participants that use the name of this topic for
+    /// something else.
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -253,10 +254,10 @@ counted! {
     /// # }
     /// ```
     InconsistentTopicStatus {
-        /// What is different about the last one, and what to do.
+        /// Difference of the last such endpoint, and what to do.
         last_reason: Option<String>,
     };
-    /// OFFERED_DEADLINE_MISSED: a writer was to write an instance, and has not.
+    /// OFFERED_DEADLINE_MISSED: a writer did not write an instance in time.
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -269,10 +270,10 @@ counted! {
     /// # }
     /// ```
     OfferedDeadlineMissedStatus {
-        /// The instance of the last time.
+        /// Instance of the last missed deadline.
         last_instance_handle: Option<InstanceHandle>,
     };
-    /// REQUESTED_DEADLINE_MISSED: a reader was to get a sample of an instance, and has not.
+    /// REQUESTED_DEADLINE_MISSED: a reader did not receive a sample of an instance in time.
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -285,10 +286,10 @@ counted! {
     /// # }
     /// ```
     RequestedDeadlineMissedStatus {
-        /// The instance of the last time.
+        /// Instance of the last missed deadline.
         last_instance_handle: Option<InstanceHandle>,
     };
-    /// SAMPLE_LOST: samples of matched writers that a best-effort reader did not get.
+    /// SAMPLE_LOST: samples of matched writers that a best-effort reader did not receive.
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -301,8 +302,8 @@ counted! {
     /// # }
     /// ```
     SampleLostStatus {};
-    /// OFFERED_INCOMPATIBLE_QOS and REQUESTED_INCOMPATIBLE_QOS: readers that request more than a writer offers, or writers
-    /// that offer less than a reader requests.
+    /// OFFERED_INCOMPATIBLE_QOS and REQUESTED_INCOMPATIBLE_QOS: readers that request more than a
+    /// writer offers, or writers that offer less than a reader requests.
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -316,14 +317,14 @@ counted! {
     /// # }
     /// ```
     IncompatibleQosStatus {
-        /// The policy of the last one, the first of them if there were several.
+        /// Incompatible policy of the last endpoint; the first one if there were several.
         last_policy_id: Option<PolicyId>,
-        /// How often each policy was a reason.
+        /// Number of incompatible endpoints by policy.
         policies: Vec<QosPolicyCount>,
-        /// The values of the last one, and the rule between them.
+        /// Incompatible values of the last endpoint, and the rule between them.
         last_reason: Option<String>,
     };
-    /// LIVELINESS_LOST: a writer has not said in time that it is alive.
+    /// LIVELINESS_LOST: a writer did not assert its liveliness in time.
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -335,7 +336,7 @@ counted! {
     /// # }
     /// ```
     LivelinessLostStatus {};
-    /// PUBLICATION_MATCHED: readers that get what a writer writes.
+    /// PUBLICATION_MATCHED: readers that receive the samples of a writer.
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -348,14 +349,14 @@ counted! {
     /// # }
     /// ```
     PublicationMatchedStatus {
-        /// How many there are now.
+        /// Number of readers matched now.
         current_count: u64,
-        /// How many more or less since the status was last read.
+        /// Change of this number since the status was last read.
         current_count_change: i64,
-        /// The last one that came or went.
+        /// Reader that was matched or unmatched last.
         last_subscription_handle: Option<InstanceHandle>,
     } settles current_count_change;
-    /// SUBSCRIPTION_MATCHED: writers whose samples a reader gets.
+    /// SUBSCRIPTION_MATCHED: writers whose samples a reader receives.
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -368,16 +369,16 @@ counted! {
     /// # }
     /// ```
     SubscriptionMatchedStatus {
-        /// How many there are now.
+        /// Number of writers matched now.
         current_count: u64,
-        /// How many more or less since the status was last read.
+        /// Change of this number since the status was last read.
         current_count_change: i64,
-        /// The last one that came or went.
+        /// Writer that was matched or unmatched last.
         last_publication_handle: Option<InstanceHandle>,
     } settles current_count_change;
 }
 
-/// LIVELINESS_CHANGED: writers of a reader that are alive, and that are not.
+/// LIVELINESS_CHANGED: writers of a reader that are alive, and writers that are not.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -394,13 +395,13 @@ counted! {
 pub struct LivelinessChangedStatus {
     /// Writers that are alive.
     pub alive_count: u64,
-    /// Writers that are matched, and have not said in time that they are alive.
+    /// Writers that are matched and did not assert their liveliness in time.
     pub not_alive_count: u64,
-    /// How many more or less are alive since the status was last read.
+    /// Change of the number of writers alive since the status was last read.
     pub alive_count_change: i64,
-    /// How many more or less are not.
+    /// Change of the number of writers not alive since the status was last read.
     pub not_alive_count_change: i64,
-    /// The writer of the last change.
+    /// Writer of the last change.
     pub last_publication_handle: Option<InstanceHandle>,
 }
 

@@ -1,6 +1,6 @@
 //! The condition that an entity's statuses have changed.
 //!
-//! Owns: which statuses count. Never does: read one.
+//! Owns: which statuses count. Never does: read a status.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use super::InstanceHandle;
 use super::condition::{Condition, Driver, Trigger};
 use super::status::StatusMask;
 
-/// STATUS_CONDITION: holds as long as an enabled status of its entity has changed since it was read. Clones are the same
-/// condition. All statuses are enabled at first.
+/// STATUS_CONDITION: holds while an enabled status of its entity has changed since it was last
+/// read. Clones are the same condition. All statuses are enabled at first.
 ///
 /// ```
 /// use dds_api::infrastructure::{StatusKind, WaitSet};
@@ -45,10 +45,10 @@ impl Enabled {
 }
 
 struct Changes<E, F, N> {
-    /// Whose statuses they are.
+    /// Owner of the statuses.
     entity: E,
     changes: F,
-    /// When something may have changed without any news.
+    /// Time at which a status may change without any news.
     next_look: N,
     enabled: Arc<Enabled>,
     driver: Arc<dyn Driver>,
@@ -86,7 +86,7 @@ impl StatusCondition {
         Self::looking_at(entity, changes, || None, driver)
     }
 
-    /// One whose statuses may also change by the time that passes.
+    /// Creates a condition whose statuses may also change when time passes.
     pub(crate) fn looking_at(
         entity: impl Fn() -> Option<InstanceHandle> + Send + Sync + 'static,
         changes: impl Fn() -> StatusMask + Send + Sync + 'static,
@@ -100,12 +100,12 @@ impl StatusCondition {
         StatusCondition { condition, enabled }
     }
 
-    /// The statuses that count.
+    /// Statuses that count.
     pub fn enabled_statuses(&self) -> StatusMask {
         self.enabled.mask()
     }
 
-    /// Sets the statuses that count. A wait set that waits for it looks again.
+    /// Sets the statuses that count. A wait set that waits for the condition checks it again.
     pub fn set_enabled_statuses(&self, mask: impl Into<StatusMask>) {
         self.enabled.0.store(mask.into().0, Ordering::Release);
         if let Some(driver) = self.condition.0.driver() {
@@ -113,12 +113,12 @@ impl StatusCondition {
         }
     }
 
-    /// The entity whose statuses it is about, as long as that is there.
+    /// Entity that owns the statuses; none if it is gone.
     pub fn entity(&self) -> Option<InstanceHandle> {
         self.condition.entity()
     }
 
-    /// Whether it holds.
+    /// Whether the condition holds.
     pub fn trigger_value(&self) -> bool {
         self.condition.trigger_value()
     }

@@ -1,12 +1,12 @@
-//! How a topic is kept, as an application sees it.
+//! Storage of a topic, as an application sees it.
 //!
-//! Owns: the status and its words. Never does: find it out.
+//! Owns: the status and its wording. Never does: determine the status.
 
 use std::time::Duration;
 
 use derecho_core::storage::journal::Condition;
 
-/// How a topic's samples are kept, as far as this participant knows.
+/// How a topic's samples are stored, as far as this participant knows.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -21,27 +21,29 @@ use derecho_core::storage::journal::Condition;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageStatus {
-    /// So many samples were delivered since the topic began, also before all participants were gone and came again.
+    /// Number of samples delivered since the topic began, including those from before all
+    /// participants left and came back.
     pub samples: u64,
-    /// So many of them are kept in memory for readers that come late.
+    /// Number of these samples that are kept in memory for late joiners.
     pub kept: u64,
-    /// The first so many of all samples are in all logs of the topic, and no crash can take them: the durable
-    /// frontier. Of a topic that is not logged 0.
+    /// Number of samples, counted from the first, that are in all logs of the topic, so that no
+    /// crash can take them: the durable frontier. Zero if the topic is not logged.
     pub durable: u64,
-    /// So many participants keep logs of the topic that lack nothing.
+    /// Number of participants whose logs of the topic are complete.
     pub logs: usize,
     /// This participant's log, if it keeps one.
     pub log: Option<LogCondition>,
-    /// Logs of other participants whose disks are full, by their identities and those of the participants: the topic waits for room
-    /// there, as soon as what waits in memory for a log reaches its limit.
+    /// Logs of other participants whose disks are full, by log identity and participant identity.
+    /// The topic waits for room there as soon as the data that waits in memory for a log reaches
+    /// its limit.
     pub full_logs: Vec<String>,
-    /// What the topic waits for before it begins: logs, by their identities, that have to be there, or anybody who
-    /// keeps logs. Nothing if it has begun.
+    /// Prerequisites that the topic waits for before it begins: logs, by their identities, or any
+    /// participant that keeps logs. Empty if the topic has begun.
     pub waits_for: Vec<String>,
 }
 
 impl StorageStatus {
-    /// What the topic waits for, as the end of a sentence; nothing if it has begun.
+    /// Describes what the topic waits for, as the end of a sentence; empty if the topic has begun.
     pub(crate) fn waiting(&self) -> String {
         match self.waits_for.as_slice() {
             [] => String::new(),
@@ -53,7 +55,8 @@ impl StorageStatus {
         }
     }
 
-    /// What is wrong with the logs of a topic that is logged, as the end of a sentence; nothing if all is well.
+    /// Describes the problems with the logs of a logged topic, as the end of a sentence; empty if
+    /// there are none.
     pub(crate) fn trouble(&self) -> String {
         let own = match &self.log {
             Some(LogCondition::Full) => {
@@ -88,8 +91,8 @@ impl StorageStatus {
     }
 }
 
-/// How much of the past the logs of a topic keep at least: what all of the limits that are given let go of is dropped, in
-/// files of 64 MiB, when another file is begun. Without any limit all is kept.
+/// Minimum history that the logs of a topic keep. Data is dropped if all given limits permit it, in
+/// files of 64 MiB, when another file is begun. Without any limit everything is kept.
 ///
 /// ```
 /// use std::time::Duration;
@@ -113,31 +116,31 @@ pub struct LogRetention {
 }
 
 impl LogRetention {
-    /// No limit.
+    /// Retention without limits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was written in the last so long.
+    /// Keeps samples that were written within the last `time`.
     pub fn time(mut self, time: Duration) -> Self {
         self.time = Some(time);
         self
     }
 
-    /// So many bytes of files.
+    /// Keeps `bytes` bytes of files.
     pub fn bytes(mut self, bytes: u64) -> Self {
         self.bytes = Some(bytes);
         self
     }
 
-    /// So many samples.
+    /// Keeps `samples` samples.
     pub fn samples(mut self, samples: u64) -> Self {
         self.samples = Some(samples);
         self
     }
 }
 
-/// How a participant's log of a topic is.
+/// Condition of a participant's log of a topic.
 ///
 /// ```
 /// use dds_api::infrastructure::LogCondition;
@@ -155,17 +158,20 @@ impl LogRetention {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogCondition {
-    /// It takes what is delivered.
+    /// The log accepts delivered samples.
     Open,
-    /// Its disk is full: it waits for room, and so does the topic.
+    /// The disk of the log is full. The log waits for room, and so does the topic.
     Full,
-    /// The log is harmed, in this way, and may have samples that no other log has: the topic does not begin without it until its files
-    /// are brought back and the process is started again, or somebody says to go on with `squall log proceed`. Where another log has all,
-    /// the harmed one is put aside and completed from it.
+    /// The log is damaged as described and may hold samples that no other log has. The topic does
+    /// not begin without the log until its files are restored and the process is restarted, or
+    /// until an operator runs `squall log proceed`. If another log is complete, the damaged one is
+    /// put aside and completed from it.
     Harmed(String),
-    /// Its disk was full, and it takes nothing more; the topic goes on without it.
+    /// The disk of the log was full. The log accepts nothing more, and the topic continues
+    /// without it.
     Detached,
-    /// It has failed, for this reason, and takes nothing more; the topic goes on without it.
+    /// The log has failed for this reason. It accepts nothing more, and the topic continues
+    /// without it.
     Failed(String),
 }
 

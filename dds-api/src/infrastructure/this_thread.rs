@@ -1,6 +1,7 @@
-//! What this thread is called, and locks that cost it nothing as long as no other thread takes them.
+//! Number of the current thread, and locks that cost a thread nothing while no other thread
+//! takes them.
 //!
-//! Owns: the numbers of threads. Never does: give one twice.
+//! Owns: the numbers of threads. Never does: assign a number twice.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +11,7 @@ use derecho_core::link::Barrier;
 use derecho_core::lock::{Guard, Lock, Mutual};
 use derecho_core::multicast::bias::Thread;
 
-/// This thread, under a number that no other one has or had.
+/// Returns the current thread, under a number that no other thread has or had.
 #[inline]
 pub(crate) fn this_thread() -> Thread {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -20,7 +21,7 @@ pub(crate) fn this_thread() -> Thread {
     NUMBER.with(|number| match number.get() {
         Some(number) => Thread::new(number),
         None => {
-            // Four thousand million threads later all are taken for others.
+            // After four thousand million threads, every new thread counts as an unknown one.
             let fresh =
                 NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_add(1));
             fresh.map_or(Thread::ANY, |fresh| {
@@ -31,7 +32,8 @@ pub(crate) fn this_thread() -> Thread {
     })
 }
 
-/// The platform's lock. What a thread leaves that panics is as good as what it found.
+/// The platform's lock. Poisoning is ignored: a panic of the holder leaves the value as valid
+/// as before.
 #[derive(Default)]
 pub(crate) struct Platform(Mutex<()>);
 
@@ -43,10 +45,10 @@ impl Mutual for Platform {
     }
 }
 
-/// A lock that its only thread has for two plain stores.
+/// A lock that costs two plain stores while only one thread takes it.
 pub(crate) struct ThreadLock<T>(Lock<T, Platform>);
 
-/// What it guards, until this is dropped.
+/// Access to the locked value, until the guard is dropped.
 pub(crate) type ThreadGuard<'a, T> = Guard<'a, T, Platform>;
 
 impl<T> ThreadLock<T> {
@@ -58,7 +60,7 @@ impl<T> ThreadLock<T> {
     /// See [`Lock::lock`].
     #[inline(always)]
     pub(crate) fn lock(&self) -> ThreadGuard<'_, T> {
-        // SAFETY: what a thread is called no other one is called.
+        // SAFETY: no other thread has the number of this thread.
         unsafe { self.0.lock(this_thread()) }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use derecho_core::ids::Time;
 use derecho_node::clock;
 
-/// How long a call may wait. Every call that can wait takes one.
+/// Maximum time that a call may wait. Every call that can wait takes one.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,35 +26,35 @@ pub struct Timeout(Option<Duration>);
 impl Timeout {
     /// Do not wait at all.
     pub const NOW: Timeout = Timeout(Some(Duration::ZERO));
-    /// Wait for as long as it takes.
+    /// Wait without a limit.
     pub const FOREVER: Timeout = Timeout(None);
 
-    /// So many seconds.
+    /// A time-out of this number of seconds.
     pub const fn secs(secs: u64) -> Timeout {
         Timeout(Some(Duration::from_secs(secs)))
     }
 
-    /// So many milliseconds.
+    /// A time-out of this number of milliseconds.
     pub const fn millis(millis: u64) -> Timeout {
         Timeout(Some(Duration::from_millis(millis)))
     }
 
-    /// So many microseconds.
+    /// A time-out of this number of microseconds.
     pub const fn micros(micros: u64) -> Timeout {
         Timeout(Some(Duration::from_micros(micros)))
     }
 
-    /// The time; none if it does not end.
+    /// Length of the time-out; none if it has no limit.
     pub(crate) fn duration(self) -> Option<Duration> {
         self.0
     }
 
-    /// Its nanoseconds; none if it does not end, or later than the clock can count.
+    /// Length in nanoseconds; none if there is no limit, or if it exceeds the range of the clock.
     pub(crate) fn nanos(self) -> Option<u64> {
         u64::try_from(self.0?.as_nanos()).ok()
     }
 
-    /// When it ends, counted from now; none if it does not.
+    /// End of the time-out, counted from now; none if there is no limit.
     pub(crate) fn deadline(self) -> Option<Time> {
         clock::now().0.checked_add(self.nanos()?).map(Time)
     }

@@ -1,6 +1,7 @@
-//! Waiting without a thread: a future that ends when what it waits for is there, on any runtime.
+//! Waiting without a thread: a future that completes on any runtime when its condition holds.
 //!
-//! Owns: who is woken. Never does: drive; the participant's own thread does, or whoever waits elsewhere.
+//! Owns: which task is woken. Never does: drive the engine; the participant's own thread does, or a
+//! thread that waits elsewhere.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,20 +13,21 @@ use derecho_node::Hearer;
 
 use super::condition::Driver;
 
-/// Ends when `ready` answers so. It is asked whenever there is news, and once at first.
+/// Future that completes when `ready` says so. `ready` is called once at first, and again whenever
+/// there is news.
 pub(crate) struct Until<'a, F> {
     driver: &'a dyn Driver,
     ready: F,
     ear: Option<Arc<Ear>>,
 }
 
-/// What came of a look.
+/// Result of a check.
 pub(crate) enum Look {
-    /// What was waited for is there.
+    /// The awaited event has happened.
     Ready,
-    /// It is not, and comes with news.
+    /// The event has not happened; news will announce it.
     NotYet,
-    /// It is not, and may be there at this time without any news.
+    /// The event has not happened, and may happen at this time without any news.
     NotBefore(Time),
 }
 
@@ -35,12 +37,12 @@ impl From<bool> for Look {
     }
 }
 
-/// Whom to wake when there is news.
+/// Waker of the task to wake when there is news.
 #[derive(Default)]
 pub(crate) struct Ear(Mutex<Option<Waker>>);
 
 impl Ear {
-    /// Has this waker woken by the next news. What came before is looked for by the caller, after this.
+    /// Registers this waker for the next news. The caller must check for earlier events afterwards.
     pub(crate) fn listen(ear: &mut Option<Arc<Ear>>, driver: &dyn Driver, waker: &Waker) {
         let ear = ear.get_or_insert_with(|| {
             let ear = Arc::new(Ear::default());
@@ -61,7 +63,7 @@ impl Ear {
 impl Hearer for Ear {
     fn hear(&self) {
         let waker = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // It may run what a runtime does to wake a task: without the lock.
+        // Without the lock: the waker may run any code of the runtime.
         if let Some(waker) = waker {
             waker.wake();
         }

@@ -1,11 +1,12 @@
 //! Wait sets: a thread waits until one of several conditions holds.
 //!
-//! Owns: which conditions, and who is woken. Never does: take a thread of its own.
+//! Owns: the attached conditions, and which thread or task is woken. Never does: start a thread.
 //!
 //! ```text
 //!   conditions of one participant   the waiting thread drives that participant's engine
-//!   of several                      it drives the first one; the others' engines ring the bell, which nudges it
-//!   of none (guards alone)          it sleeps on the bell
+//!   of several participants         the thread drives the first engine; the other engines ring
+//!                                   the bell, which nudges the first one
+//!   of none (guards only)           the thread sleeps on the bell
 //! ```
 
 use std::future::poll_fn;
@@ -53,7 +54,7 @@ pub struct WaitSet {
     waits: AtomicBool,
 }
 
-/// What wakes the thread that waits.
+/// Wakes the waiting thread.
 #[derive(Default)]
 struct Bell {
     state: Mutex<State>,
@@ -63,11 +64,11 @@ struct Bell {
 #[derive(Default)]
 struct State {
     attached: Vec<Condition>,
-    /// Counts what happened that no engine's turn tells of.
+    /// Counts events that no turn of the driven engine announces.
     rings: u64,
-    /// Whose engine the waiting thread drives.
+    /// Participant whose engine the waiting thread drives.
     driver: Option<Arc<dyn Driver>>,
-    /// The task that waits, if it is none that has a thread.
+    /// Waker of the waiting task, if a task waits and not a thread.
     task: Option<Waker>,
 }
 
@@ -77,7 +78,7 @@ impl Bell {
     }
 
     fn triggered(&self) -> Vec<Condition> {
-        // The conditions look at readers, which have locks of their own.
+        // Without the bell's lock: the conditions check readers, which have locks of their own.
         let attached = self.lock().attached.clone();
         attached.into_iter().filter(Condition::trigger_value).collect()
     }
@@ -115,7 +116,7 @@ impl WaitSet {
         WaitSet::default()
     }
 
-    /// Waits for this condition as well. One that is attached already stays so.
+    /// Adds a condition to wait for. A condition that is already attached stays attached.
     pub fn attach(&self, condition: &impl AsRef<Condition>) -> DdsResult<()> {
         let condition = condition.as_ref();
         {
@@ -127,15 +128,15 @@ impl WaitSet {
         }
         let bell: Arc<dyn Hearer> = Arc::clone(&self.bell) as _;
         condition.0.attached(&bell);
-        // Whoever waits may have to wait in another way now.
+        // The waiting thread may now have to wait in another way.
         self.bell.hear();
         Ok(())
     }
 
-    /// Waits for this condition no more.
+    /// Removes a condition.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] if it was not attached.
+    /// [`DdsError::PreconditionNotMet`] if the condition was not attached.
     pub fn detach(&self, condition: &impl AsRef<Condition>) -> DdsResult<()> {
         let mut state = self.bell.lock();
         match state.attached.iter().position(|attached| attached == condition.as_ref()) {
@@ -149,16 +150,17 @@ impl WaitSet {
         }
     }
 
-    /// The conditions that are attached, in the order in which they were.
+    /// Attached conditions, in the order of attachment.
     pub fn conditions(&self) -> Vec<Condition> {
         self.bell.lock().attached.clone()
     }
 
-    /// Waits until one of the conditions holds, and returns all that do.
+    /// Waits until one of the conditions holds, and returns all that hold.
     ///
     /// # Errors
-    /// [`DdsError::Timeout`] if none did in time; [`DdsError::PreconditionNotMet`] if another thread waits on this wait
-    /// set; [`DdsError::AlreadyDeleted`] if the participant of a condition leaves meanwhile.
+    /// [`DdsError::Timeout`] if no condition holds in time; [`DdsError::PreconditionNotMet`] if
+    /// another thread waits on this wait set; [`DdsError::AlreadyDeleted`] if the participant of a
+    /// condition leaves meanwhile.
     pub fn wait(&self, timeout: impl Into<Timeout>) -> DdsResult<Vec<Condition>> {
         let timeout = timeout.into();
         let deadline = timeout.deadline();
@@ -189,11 +191,11 @@ impl WaitSet {
         }
     }
 
-    /// The same without a thread, on any runtime, and for as long as it takes: whoever does not want to wait any more drops
-    /// the future.
+    /// Waits as [`wait`](Self::wait) does, but without a thread, on any runtime, and without a time
+    /// limit. To stop waiting, drop the future.
     pub async fn wait_async(&self) -> DdsResult<Vec<Condition>> {
         let _turn = self.turn()?;
-        // Told as long as this wait lasts.
+        // Notified only while this wait lasts.
         let relay: Arc<dyn Hearer> = Arc::new(Relay(Arc::clone(&self.bell)));
         let mut told: Vec<Arc<dyn Driver>> = Vec::new();
         let look = |context: &mut Context<'_>| {
@@ -228,7 +230,7 @@ impl WaitSet {
         }
     }
 
-    /// Who brings about what the conditions wait for, each once.
+    /// Engines that can make the attached conditions true, each once.
     fn drivers(&self) -> Vec<Arc<dyn Driver>> {
         let mut drivers: Vec<Arc<dyn Driver>> = Vec::new();
         for driver in self.conditions().iter().filter_map(|condition| condition.0.driver()) {
@@ -239,13 +241,13 @@ impl WaitSet {
         drivers
     }
 
-    /// Waits until there is something to look at.
+    /// Waits until there is something to check.
     fn wait_once(&self, deadline: Option<Time>, rings: u64) -> Waited {
         let drivers = self.drivers();
         let mut drivers = drivers.into_iter();
         let Some(driver) = drivers.next() else { return self.sleep(deadline, rings) };
         self.bell.lock().driver = Some(Arc::clone(&driver));
-        // Told as long as this wait lasts.
+        // Notified only while this wait lasts.
         let relay: Arc<dyn Hearer> = Arc::new(Relay(Arc::clone(&self.bell)));
         drivers.for_each(|driver| driver.tell(&relay));
         let ready = &mut || self.bell.lock().rings != rings || !self.bell.triggered().is_empty();
@@ -272,7 +274,7 @@ impl WaitSet {
     }
 }
 
-/// The bell, for the engines that the waiting thread does not drive.
+/// Rings the bell for engines that the waiting thread does not drive.
 struct Relay(Arc<Bell>);
 
 impl Hearer for Relay {

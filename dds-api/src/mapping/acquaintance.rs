@@ -1,10 +1,11 @@
-//! What a reader of an ordered topic knows of those who write there.
+//! Knowledge of a reader of an ordered topic about the topic's writers.
 //!
-//! All participants that read a topic get all its samples. Whether a reader is to have one follows from its writer's
-//! announcement and from the partitions that the sample itself names (I-170, I-171).
+//! All participants that read a topic receive all its samples. Whether a reader accepts a
+//! sample follows from the writer's announcement and from the partitions in the sample itself
+//! (I-170, I-171).
 //!
-//! Owns: the verdict on a writer, and on a sample's partitions. Never does: guess: of a writer that may still be announced it
-//! says nothing.
+//! Owns: the verdict on a writer, and on a sample's partitions. Never does: guess; the verdict on a
+//! writer that may still be announced is pending.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,46 +21,50 @@ use super::policies::Policies;
 use super::record::{Offer, Origin, origin, partition, representation_of};
 use super::set;
 
-/// Whether a reader is to have what a writer writes.
+/// Whether a reader accepts a writer's samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     Yes,
     No,
-    /// The writer is to be announced yet.
+    /// The writer has not been announced yet.
     NotYet,
 }
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Acquaintance {
-    /// Writers that were announced, and whether they offer what is requested.
+    /// Announced writers, and whether they offer what the reader requests.
     writers: BTreeMap<(NodeId, u32), bool>,
     /// The members, each with the last endpoint that it has announced.
     members: BTreeMap<NodeId, u64>,
-    /// Whether a writer does of which nothing is remembered: it offers what is usual, what its records say, and of DURABILITY all
-    /// that the topic gives, for what is kept of it has outlived it.
+    /// Whether a forgotten writer is accepted, by the offer in its records. Such a writer is
+    /// assumed to offer the defaults, the policies in its records, and the full DURABILITY of the
+    /// topic, because its kept samples have outlived it.
     usual: [bool; Offer::COUNT],
-    /// In which representations it takes what such a writer has left, as far as that says one; all, where samples travel as they lie in memory.
+    /// Representations that the reader accepts from a forgotten writer, for records that state one;
+    /// all, if samples are plain.
     forms: Forms,
-    /// What records of its topic are told by from those of others in the same order.
+    /// Tag in the records of the reader's topic, if several topics share an order.
     tag: u64,
-    /// None: the stream is of one partition.
+    /// `None` if the stream carries only one partition.
     partition: Option<PartitionQosPolicy>,
-    /// What this participant ignores.
+    /// Entities that this participant ignores.
     ignored: Arc<Ignored>,
-    /// Whether all writers but its own are.
+    /// Whether all writers except this participant's are ignored.
     ignores_others: bool,
     /// This participant.
     me: NodeId,
 }
 
-/// So many writers whose participants are gone a reader remembers: what they have written may wait to be taken.
+/// Maximum number of remembered writers whose participants departed earlier. Their samples may wait
+/// to be taken.
 const MOST_GONE: usize = 1 << 12;
 
-/// Policies by which a writer promises something for the time to come: who is gone keeps no promise, and breaks none.
+/// Policies by which a writer makes a promise about the future. A departed writer neither keeps nor
+/// breaks it.
 const PROMISES: [PolicyId; 3] = [PolicyId::Deadline, PolicyId::LatencyBudget, PolicyId::Liveliness];
 
-/// Which representations a reader takes of what is left of writers that are gone (I-177).
+/// Representations that a reader accepts from departed writers (I-177).
 #[derive(Clone, Debug)]
 enum Forms {
     All,
@@ -86,7 +91,7 @@ impl Forms {
 }
 
 impl Acquaintance {
-    /// What a reader of a participant may know now, if it knew this before.
+    /// Knowledge of a reader now, given its knowledge before.
     pub(super) fn new(
         (reader, before): (&Endpoint, Option<&Acquaintance>),
         (state, view): (&Discovery, &View),
@@ -100,7 +105,8 @@ impl Acquaintance {
         let members = view.members.iter().map(|member| member.node);
         let members: BTreeMap<NodeId, u64> =
             members.map(|node| (node, state.latest(node))).collect();
-        // What it was told while they were there holds for all that they have written.
+        // A verdict formed while the writer's participant was a member holds for all samples of
+        // that writer.
         let known = || before.into_iter().flat_map(|before| &before.writers);
         let gone = || known().filter(|((node, _), _)| !members.contains_key(node));
         let was_there = |node| before.is_some_and(|before| before.members.contains_key(node));
@@ -110,7 +116,7 @@ impl Acquaintance {
         let fits = |offer: usize| {
             let offered = Policies::left(reader.level).with(Offer::at(offer));
             let refused = reader.policies.refuses(&offered);
-            // In which form it wrote each record says for itself.
+            // Each record states its own representation.
             let counts =
                 |policy| !PROMISES.contains(policy) && *policy != PolicyId::DataRepresentation;
             !refused.iter().any(|refused| counts(&refused.policy))
@@ -132,7 +138,8 @@ impl Acquaintance {
     /// The verdict on a record that a participant sent.
     pub(crate) fn judge(&self, node: NodeId, record: &[u8]) -> Verdict {
         let origin = origin(record);
-        // That a writer is no more concerns whoever ever got something of it.
+        // The end of a writer concerns every reader that may have received its samples, in
+        // any partition.
         let is_end = origin.is_end();
         if !is_end && !self.meets(&origin.names.map(partition).unwrap_or_default()) {
             return Verdict::No;
@@ -143,7 +150,8 @@ impl Acquaintance {
         }
     }
 
-    /// The same of a set of several writers: a reader has it for what there is of its own in it, once it knows of all of that.
+    /// The verdict on a set of several writers. The reader accepts the set if it accepts any record
+    /// in it, once the verdict on all records is known.
     #[cold]
     fn judge_all(&self, node: NodeId, records: set::Records<'_>) -> Verdict {
         let mut verdict = Verdict::No;
@@ -157,7 +165,7 @@ impl Acquaintance {
         verdict
     }
 
-    /// Whether the reader is to have a record of a set of several writers.
+    /// Whether the reader accepts a record of a set of several writers.
     pub(crate) fn has(&self, node: NodeId, record: &[u8]) -> bool {
         self.judge_origin(node, &origin(record), record) == Verdict::Yes
     }
@@ -169,7 +177,7 @@ impl Acquaintance {
         }
     }
 
-    /// The verdict on a writer, whose record this is, and says that it offers this.
+    /// The verdict on a writer, given one of its records and the offer in that record.
     fn judge_writer(&self, node: NodeId, writer: u32, (offer, record): (Offer, &[u8])) -> Verdict {
         if self.ignores(node, writer) {
             return Verdict::No;
@@ -184,13 +192,13 @@ impl Acquaintance {
         if accepted { Verdict::Yes } else { Verdict::No }
     }
 
-    /// Whether a writer is ignored here, be it announced, gone or to come (I-187).
+    /// Whether a writer is ignored here; it may be announced, departed or still to come (I-187).
     fn ignores(&self, node: NodeId, writer: u32) -> bool {
         let is_ignored = || self.ignores_others || self.ignored.hides_any(node, writer.into());
         node != self.me && is_ignored()
     }
 
-    /// Whether the reader is to have samples of these partitions.
+    /// Whether the reader accepts samples of these partitions.
     fn meets(&self, partition: &PartitionQosPolicy) -> bool {
         self.partition.as_ref().is_none_or(|ours| ours.meets(partition))
     }

@@ -1,6 +1,6 @@
-//! What a participant says to all of its domain, in the group's order.
+//! Messages of a participant to its whole domain, delivered in the group's order.
 //!
-//! Owns: the forms of it. Never does: say what follows; the state that hears it does.
+//! Owns: the encoding. Never does: decide the consequences; the replicated state does.
 
 use derecho_core::bytes::{Reader, Wire};
 use derecho_core::storage::depot::Motion;
@@ -9,17 +9,17 @@ use super::directory::{ParticipantFacts, TopicFacts};
 use super::endpoint::Endpoint;
 use super::type_parts::TypePart;
 
-/// What a participant says to all.
+/// A message of a participant to all members.
 pub(crate) enum Announcement {
-    /// It has this endpoint, which it calls so; none if it is no more.
+    /// The endpoint with this id; `None` if it has ended.
     Endpoint(u64, Option<Endpoint>),
-    /// Of what is kept of a topic.
+    /// Change of the kept samples of a topic.
     Storage(u64, Motion),
-    /// Of a type that it has topics or endpoints of.
+    /// Part of the description of a type that the participant uses.
     Type(TypePart),
-    /// What there is to say of itself.
+    /// Announcement of the participant about itself.
     Participant(ParticipantFacts),
-    /// It has this topic, which it calls so; none if it is no more.
+    /// The topic with this id; `None` if it has ended.
     Topic(u64, Option<TopicFacts>),
 }
 
@@ -71,7 +71,7 @@ impl Wire for Announcement {
     }
 }
 
-/// What is called so, or that it is no more: nothing at all.
+/// Encodes an id and a value. An ended entity has empty bytes.
 fn encode_named(id: u64, what: Option<Vec<u8>>, out: &mut Vec<u8>) {
     id.encode(out);
     what.unwrap_or_default().encode(out);

@@ -1,13 +1,13 @@
 //! Topics whose samples come in one order: this participant's part in each of them.
 //!
-//! Owns: the participant's stays in atomic topics, from its first endpoint there to its last. Never does:
-//! decide who else is a member; that follows from what all have announced.
+//! Owns: the participant's stays in ordered topics, each from its first endpoint to its last. Never
+//! does: decide who else is a member; that follows from the announcements.
 //!
 //! ```text
-//!   first endpoint     lines, and memory if it writes; brought into the group, then announced
-//!   Begun              an epoch: its readers' queues are there, and know who writes
-//!   last endpoint      retracted once nothing is referred to any more; until then a guest is left
-//!   Left               the memory goes back; endpoints that came meanwhile begin another stay
+//!   first endpoint     opens lines, and memory for writers; shared with the group, then announced
+//!   Begun              an epoch has begun: readers have queues, and know the senders
+//!   last endpoint      retracted once no records are held any more; until then a guest stands in
+//!   Left               the memory is released; endpoints added meanwhile begin another stay
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -42,92 +42,95 @@ mod acquainted;
 mod kept;
 mod logged;
 
-/// The group of a domain.
+/// Group of a domain.
 pub(super) type Domain = Group<Discovery>;
 
-/// One of this participant's readers there.
+/// A local reader of the topic.
 struct Reading {
     shared: Arc<ReaderShared>,
     inbox: Option<Arc<Inbox>>,
-    /// It reads along what is kept, until it has come to the end of that.
+    /// Replay of kept samples, until the reader has reached their end.
     catching: Option<Catching>,
-    /// It wants what was kept before it came.
+    /// Whether the reader wants samples that were kept before it joined.
     wants_history: bool,
 }
 
-/// How far a stay is on its way out.
+/// Progress of a stay towards its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Exit {
-    /// It has endpoints.
+    /// The stay has endpoints.
     Stays,
-    /// It has none, but its application still has samples: a guest of this name is announced.
+    /// The stay has no endpoints, but the application still holds samples. A guest with this id
+    /// is announced.
     Holds(u64),
-    /// All that was announced is retracted, this name last; `true` once that is heard of everywhere.
+    /// All announcements are withdrawn, this id last. `true` once all members know that.
     Leaves(u64, bool),
 }
 
-/// A memory without writers. An epoch may still have its stream.
+/// A memory without writers. An epoch may still contain its stream.
 struct OldMemory {
     region: RegionId,
-    /// The writer that was deleted last, and whether all members have heard that it is gone: no epoch with this stream
-    /// follows after that.
+    /// The writer that was deleted last, and whether all members know of its end. No epoch that
+    /// begins after that contains this stream.
     last: u64,
     is_retracted: bool,
 }
 
-/// One stay in a topic.
+/// A participant's stay in a topic: the time in which it is a member of the topic's subgroup.
 struct Stay {
     lines: (RegionId, OwnRegion),
     memory: Option<(RegionId, SenderMemory)>,
-    /// Memories whose last writer is gone, as long as an epoch may have their streams.
+    /// Memories without writers, as long as an epoch may contain their streams.
     old_memories: Vec<OldMemory>,
-    /// Its endpoints, as they are announced.
+    /// Endpoints in their announced form.
     endpoints: BTreeMap<u64, Endpoint>,
     readers: BTreeMap<u64, Reading>,
     writers: BTreeMap<u64, Arc<WriterShared>>,
-    /// The group knows of it.
+    /// Whether the stay was announced to the group.
     announced: bool,
     exit: Exit,
     subgroup: Option<SubgroupId>,
-    /// Who sends what is in the queues, by the queues' numbers for them, in all epochs so far.
+    /// Senders of all epochs so far, indexed by the queues' sender numbers.
     senders: Vec<StreamId>,
     /// Senders of the epoch.
     sending: Arc<[StreamId]>,
     /// Members of the epoch that read.
     seats: Vec<NodeId>,
-    /// Participants with readers that have begun it, as far as is known.
+    /// Number of participants with readers that are known to have begun the epoch.
     counted: u32,
-    /// All members have begun the epoch, as far as is known: who announces a reader now has what it is to get.
+    /// Whether all members are known to have begun the epoch. Then a newly announced reader already
+    /// receives its samples.
     all_begun: bool,
-    /// What it is to all its endpoints.
+    /// Level of the topic, common to all its endpoints.
     level: TopicLevel,
-    /// How samples of this topic are kept, if they are.
+    /// How samples of this topic are kept, if they are kept.
     keeping: Keeping,
-    /// The greatest TRANSPORT_PRIORITY of those who write there, as far as is known here.
+    /// Highest TRANSPORT_PRIORITY of the topic's writers, as far as it is known here.
     priority: i32,
 }
 
-/// This participant's stays in atomic topics, by the topics' keys: of each the one that the group knows, and
-/// one that waits until that is over.
+/// This participant's stays in ordered topics, by topic key. For each topic, the stay that the
+/// group knows, and a next one that waits for its end.
 #[derive(Default)]
 pub(crate) struct AtomicTopics {
     stays: BTreeMap<u64, VecDeque<Stay>>,
-    /// Some stay waits for something that no event tells of.
+    /// Whether a stay waits for a condition that no event reports.
     leaving: bool,
-    /// What is kept of topics that are.
+    /// Kept samples of topics.
     depot: Depot,
-    /// Topics of which some reader reads along what is kept.
+    /// Topics with a reader that replays kept samples.
     catching: BTreeSet<u64>,
-    /// Where this participant keeps logs, if it does.
+    /// Logs of this participant, if it keeps any.
     archive: Option<TopicLogs>,
-    /// Memory for the topics of which more has become durable.
+    /// Reused buffer for the topics with newly durable samples.
     moved: Vec<u64>,
-    /// What this participant ignores.
+    /// Entities that this participant ignores.
     ignored: Arc<Ignored>,
 }
 
 impl AtomicTopics {
-    /// The stay that an endpoint belongs to, or begins; and whether there is none before it.
+    /// The stay for an endpoint, which is begun if necessary; and whether it is the topic's
+    /// first stay.
     fn stay(
         &mut self,
         domain: &mut Domain,
@@ -151,7 +154,7 @@ impl AtomicTopics {
         Ok((stays.back_mut().expect("there is one now"), is_first))
     }
 
-    /// Adds a writer; returns its memory, which all writers of this topic here share.
+    /// Adds a writer. Returns its memory, which all local writers of this topic share.
     pub(super) fn add_writer(
         &mut self,
         domain: &mut Domain,
@@ -177,7 +180,8 @@ impl AtomicTopics {
         (endpoint.stream, endpoint.lines) = (region.0, stay.lines.0.0);
         stay.writers.insert(id, shared);
         stay.add(domain, key, (id, endpoint.clone()), is_first);
-        // Another writer of a participant changes nothing for the others: nobody tells of readers anew.
+        // Another writer on this participant causes no event about readers, so the writers are
+        // updated here.
         stay.tell_writers(domain, key, &ignored);
         self.keep(domain, &endpoint);
         Ok((endpoint, memory))
@@ -204,7 +208,8 @@ impl AtomicTopics {
         Ok(endpoint)
     }
 
-    /// Takes an endpoint out. `guest`: a name for what it may leave behind.
+    /// Removes an endpoint. `guest` is the id of a stand-in for samples that the application
+    /// still holds.
     pub(super) fn remove(
         &mut self,
         domain: &mut Domain,
@@ -219,13 +224,14 @@ impl AtomicTopics {
         let stay = &mut stays[index];
         stay.remove(domain, id, guest);
         if !stay.announced && stay.endpoints.is_empty() {
-            // Nobody has ever heard of it.
+            // No member has ever heard of the stay.
             stays.remove(index).into_iter().for_each(|stay| stay.close(effects));
         }
         self.leaving = true;
     }
 
-    /// Whether an endpoint's writer has been acknowledged by all. Whoever asks waits for that.
+    /// Whether all readers have acknowledged everything that a writer wrote. The caller waits
+    /// for that.
     pub(super) fn is_acknowledged(&mut self, domain: &Domain, key: u64, id: u64) -> bool {
         let mut stays = self.stays.get(&key).into_iter().flatten();
         let Some(stay) = stays.find(|stay| stay.writers.contains_key(&id)) else { return true };
@@ -236,13 +242,13 @@ impl AtomicTopics {
             senders.any(|(_, origin, of)| origin == Origin::Own && Some(of) == region)
         };
         let is_acknowledged = match stay.subgroup {
-            // Before its stream has begun there nobody has received anything of it.
+            // Before the stream has begun in an epoch, no reader has received anything from it.
             Some(subgroup) if written > 0 && !sends(subgroup) => false,
             Some(subgroup) if stay.level.is_logged() && written > 0 => {
                 domain.node().is_subgroup_acknowledged(subgroup) && self.depot.is_durable(key)
             }
             Some(subgroup) => domain.node().is_subgroup_acknowledged(subgroup),
-            // Before the topic has begun here nobody has received anything.
+            // Before the topic has begun here, no reader has received anything.
             None => written == 0,
         };
         if let Some((_, memory)) = stay.memory.as_ref().filter(|_| !is_acknowledged) {
@@ -251,7 +257,7 @@ impl AtomicTopics {
         is_acknowledged
     }
 
-    /// An epoch has begun here.
+    /// Handles the beginning of an epoch.
     pub(super) fn begun(
         &mut self,
         domain: &mut Domain,
@@ -278,7 +284,8 @@ impl AtomicTopics {
             stay.senders.resize(stay.senders.len().max(number + 1), NOBODY);
             stay.senders[number] = node.map_or(NOBODY, |node| StreamId { node, region });
         }
-        // Who was counted and is still there gets what is written from now on, begun or not.
+        // A participant that was counted and is still a member receives all samples written from
+        // now on, even if it has not begun the epoch yet.
         stay.counted = match stay.level.is_kept() {
             true => stay.counted.min(domain.state().readers(key) as u32),
             false => stay.counted.saturating_sub(gone),
@@ -296,23 +303,23 @@ impl AtomicTopics {
         self.connect(domain, key);
     }
 
-    /// So many readers have begun.
+    /// Handles the report that this number of readers has begun the epoch.
     pub(super) fn gathered(&mut self, domain: &Domain, key: u64, readers: usize) {
         let stay = self.stays.get_mut(&key).and_then(VecDeque::front_mut);
         let Some(stay) = stay else { return };
         stay.all_begun |= readers == stay.seats.len();
-        // Whoever takes part in a topic that is kept reads it, also who has but writers: only when all have
-        // begun it is known that those have begun who are readers.
+        // Every member of a topic that is kept reads it, even if it has only writers. Only when all
+        // members have begun is it known that the members with readers have begun.
         stay.counted = match stay.level.is_kept() {
             true if readers == stay.seats.len() => domain.state().readers(key) as u32,
             true => return,
-            // Some of those that were counted before may not have begun this epoch yet.
+            // Some of the readers counted before may not have begun this epoch yet.
             false => stay.counted.max(readers as u32),
         };
         stay.tell_writers(domain, key, &self.ignored);
     }
 
-    /// This participant is no member of a topic's subgroup any more.
+    /// Handles the departure of this participant from a topic's subgroup.
     pub(super) fn left(&mut self, domain: &mut Domain, key: u64, effects: &mut Effects) {
         let Some(stays) = self.stays.get_mut(&key) else { return };
         if let Some(over) = stays.pop_front() {
@@ -322,7 +329,7 @@ impl AtomicTopics {
         match stays.front_mut() {
             Some(next) => {
                 next.begin(domain, key);
-                // What the stay before has kept went with it.
+                // The samples kept in the earlier stay were dropped with it.
                 let endpoint = next.endpoints.values().next().cloned();
                 endpoint.into_iter().for_each(|endpoint| self.keep(domain, &endpoint));
             }
@@ -330,13 +337,13 @@ impl AtomicTopics {
         }
     }
 
-    /// The subgroup by which the samples of a topic go, once there is one.
+    /// Subgroup of a topic, once there is one.
     #[cfg(test)]
     pub(super) fn subgroup(&self, key: u64) -> Option<SubgroupId> {
         self.stays.get(&key)?.front()?.subgroup
     }
 
-    /// What goes before all that has a smaller priority.
+    /// Sets the priority of a topic. Topics of higher priority are served first.
     pub(super) fn prioritize(&mut self, domain: &mut Domain, key: u64, priority: i32) {
         let Some(stay) = self.stays.get_mut(&key).and_then(VecDeque::front_mut) else { return };
         stay.priority = priority;
@@ -345,7 +352,7 @@ impl AtomicTopics {
         }
     }
 
-    /// An endpoint of this participant's is no more, as all have heard.
+    /// Handles the withdrawal of a local endpoint, once all members know of it.
     pub(super) fn retracted(&mut self, id: u64) {
         for stay in self.stays.values_mut().filter_map(VecDeque::front_mut) {
             if let Exit::Leaves(last, heard) = &mut stay.exit {
@@ -357,12 +364,12 @@ impl AtomicTopics {
         }
     }
 
-    /// Whether some stay waits for its end: it is looked at now and then.
+    /// Whether a stay waits for its end. The wait is checked periodically.
     pub(super) fn is_leaving(&self) -> bool {
         self.leaving
     }
 
-    /// Lets go of what was waited for. Returns whether there was anything.
+    /// Advances stays that wait for their end. Returns the number of steps taken.
     pub(super) fn leave(&mut self, domain: &mut Domain, effects: &mut Effects) -> usize {
         let (mut done, mut leaving, mut over) = (0, false, Vec::new());
         for (&key, stays) in &mut self.stays {
@@ -376,7 +383,7 @@ impl AtomicTopics {
                     }
                 }
                 Exit::Leaves(_, heard) => {
-                    // It came and went between two views: no epoch ever had it.
+                    // The stay began and ended between two views, so no epoch ever included it.
                     if heard && !domain.has_seat(key) {
                         over.push(key);
                     }
@@ -416,8 +423,8 @@ impl Stay {
         }
     }
 
-    /// Whether an endpoint becomes part of it. One that is to be kept otherwise does not, although those that the stay was for are
-    /// gone, and only their samples are still held.
+    /// Whether an endpoint can join the stay. A stay that only holds samples takes no endpoint
+    /// whose samples are kept in another way, although its own endpoints are gone.
     fn takes(&self, endpoint: &Endpoint) -> bool {
         let is_alike = self.level == endpoint.level && self.keeping == endpoint.keeping;
         match self.exit {
@@ -427,7 +434,7 @@ impl Stay {
         }
     }
 
-    /// Announces an endpoint, or keeps it until the stay before is over.
+    /// Adds an endpoint. It is announced now, or when the stay before this one is over.
     fn add(
         &mut self,
         domain: &mut Domain,
@@ -452,7 +459,7 @@ impl Stay {
         domain.bring(key, Share { lines: self.lines.clone(), memory: self.memory.clone() });
     }
 
-    /// Brings what it has into the group, and announces all of it.
+    /// Shares lines and memory with the group, and announces all endpoints.
     fn begin(&mut self, domain: &mut Domain, key: u64) {
         self.bring(domain, key);
         self.announced = true;
@@ -473,7 +480,7 @@ impl Stay {
             return;
         }
         if self.endpoints.is_empty() {
-            // A member refers to nothing when it leaves.
+            // A member that leaves must not hold any records.
             self.exit = match self.subgroup.is_some_and(|id| domain.node().holds(id)) {
                 true => {
                     let place = (endpoint.stream, endpoint.lines);
@@ -484,15 +491,15 @@ impl Stay {
             };
         }
         if self.writers.is_empty() {
-            // Its stream ends with its last writer; another one begins another.
+            // The stream ends with its last writer. A later writer begins another stream.
             let old = |(region, _)| OldMemory { region, last: id, is_retracted: false };
             self.old_memories.extend(self.memory.take().map(old));
         }
         retract(domain, id);
     }
 
-    /// How many participants' writers of its topic a reader gets samples of now: of those that share an order not all that send
-    /// have one.
+    /// Number of participants whose writers' samples a reader receives now. In a shared order some
+    /// senders have no writer of the reader's topic.
     fn writing(&self, state: &Discovery, key: u64, reader: u64) -> u32 {
         match self.endpoints.get(&reader).filter(|reader| reader.order.common().is_some()) {
             None => self.sending.len() as u32,
@@ -506,12 +513,12 @@ impl Stay {
         }
     }
 
-    /// The same of each reader.
+    /// Result of `writing` for each reader.
     fn writing_to_each(&self, state: &Discovery, key: u64) -> BTreeMap<u64, u32> {
         self.readers.keys().map(|id| (*id, self.writing(state, key, *id))).collect()
     }
 
-    /// Says to the readers of a topic that is kept who sends.
+    /// Updates the senders that are known to the readers of a topic whose samples are kept.
     fn tell_of_senders(&mut self, state: &Discovery, key: u64) {
         if self.subgroup.is_none() {
             return;
@@ -531,16 +538,17 @@ impl Stay {
         }
     }
 
-    /// Whether this participant delivers from now on without a break. It does not if it delivers for readers alone that are
-    /// gone: an epoch without a reader here follows, and only after that the epoch of the readers that it has.
+    /// Whether this participant continues to deliver without a break. It does not if it delivers
+    /// only for readers that have ended: then an epoch without local readers follows, and the
+    /// present readers get the epoch after that.
     fn delivers_on(&self, domain: &Domain, key: u64) -> bool {
         let announced = domain.state().of(domain.node().id());
         let is_for = |(id, _): (u64, &Endpoint)| self.readers.contains_key(&id);
         domain.reads_on(key) && announced.into_iter().any(is_for)
     }
 
-    /// Gives queues to the readers that have none, if this participant delivers, and says to all of them who
-    /// sends.
+    /// Gives queues to the readers that have none, if this participant delivers, and updates the
+    /// senders that are known to all readers.
     fn connect(&mut self, domain: &mut Domain, key: u64) {
         let Some(subgroup) = self.subgroup else { return };
         let delivers_on = self.delivers_on(domain, key);
@@ -553,7 +561,8 @@ impl Stay {
             let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
             let of_it = |source: &&mut ReaderSource| source.id == id && !source.ended;
             if inbox.as_ref().is_some_and(is_dead) {
-                // It has not delivered for an epoch: what is queued is the last of that time.
+                // Delivery was interrupted for an epoch, so no more samples are added to
+                // this queue.
                 sources.iter_mut().filter(of_it).for_each(|source| source.ended = true);
                 *inbox = None;
             }
@@ -579,7 +588,7 @@ impl Stay {
         }
     }
 
-    /// Gives its memory back. Others may still refer to records in it: the link keeps what they do.
+    /// Releases the memory. The link keeps the parts to which others still refer.
     fn close(self, effects: &mut Effects) {
         effects.close(self.lines.0);
         let memory = self.memory.map(|(region, _)| region);
@@ -588,7 +597,7 @@ impl Stay {
     }
 }
 
-/// Says to all that there is this endpoint.
+/// Announces an endpoint to all members.
 pub(super) fn announce(domain: &mut Domain, id: u64, endpoint: Endpoint) {
     for part in domain.state().types().to_tell(&endpoint.data_type) {
         domain.submit(&Announcement::Type(part).to_bytes());
@@ -596,7 +605,7 @@ pub(super) fn announce(domain: &mut Domain, id: u64, endpoint: Endpoint) {
     domain.submit(&Announcement::Endpoint(id, Some(endpoint)).to_bytes());
 }
 
-/// Says to all that there is no such endpoint any more.
+/// Withdraws the announcement of an endpoint.
 pub(super) fn retract(domain: &mut Domain, id: u64) {
     domain.submit(&Announcement::Endpoint(id, None).to_bytes());
 }

@@ -1,9 +1,10 @@
-//! What is told of the domain's entities to the readers of builtin topics: facts out of what discovery has.
+//! Facts about the domain's entities for the readers of builtin topics, taken from the
+//! discovery data.
 //!
 //! ```text
-//!   directory, endpoints ──a change──> what is known of one entity ──if it is news──> each that listens for its kind
+//!   directory, endpoints ──change──> fact about one entity ──if new──> each listener for its kind
 //! ```
-//! Owns: what each of them was told last. Never does: keep samples; their caches do.
+//! Owns: the fact last reported to each listener. Never does: keep samples; the readers' caches do.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::policies::Policies;
 use super::shares::ReaderShared;
 use crate::infrastructure::InstanceHandle;
 
-/// What the entities of a builtin topic are.
+/// Kind of the entities that a builtin topic describes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BuiltinKind {
     Participant,
@@ -26,7 +27,7 @@ pub(crate) enum BuiltinKind {
 }
 
 impl BuiltinKind {
-    /// That of an endpoint, if it is a writer or reader.
+    /// Kind of an endpoint; `None` if it is neither a writer nor a reader.
     pub(super) fn of(endpoint: &Endpoint) -> Option<BuiltinKind> {
         match endpoint.kind {
             EndpointKind::Writer => Some(BuiltinKind::Publication),
@@ -36,7 +37,7 @@ impl BuiltinKind {
     }
 }
 
-/// What is known of an entity of another participant.
+/// Known data of an entity of another participant.
 #[derive(Clone, Debug)]
 pub(crate) enum Fact {
     Participant(ParticipantFacts),
@@ -44,8 +45,8 @@ pub(crate) enum Fact {
     Endpoint(Endpoint, TopicDataQosPolicy),
 }
 
-/// Whether they say the same of an entity: what an endpoint is on the protocol, and whether its application says in time that
-/// it is alive, is nothing that a builtin topic tells.
+/// Whether two facts appear equal to applications. Builtin topics report neither the protocol's
+/// view of an endpoint nor its liveliness.
 impl PartialEq for Fact {
     fn eq(&self, other: &Fact) -> bool {
         match (self, other) {
@@ -61,24 +62,24 @@ impl PartialEq for Fact {
     }
 }
 
-/// An entity, and what is known of it now; none if it is no more.
+/// An entity and its current fact; `None` if the entity has gone.
 pub(crate) type Told = (InstanceHandle, Option<Fact>);
 
-/// Who listens for one kind of entities: a reader of their builtin topic.
+/// A listener for one kind of entities: a reader of their builtin topic.
 pub(crate) trait Hears: Send + Sync {
-    /// Of which; none if of none.
+    /// The kind; `None` for a listener of no kind.
     fn kind(&self) -> Option<BuiltinKind>;
 
-    /// Called by the machine: it takes this in, and neither waits nor calls anybody.
+    /// Called by the machine. The listener stores the facts. It neither waits nor calls other code.
     fn hear(&self, told: Vec<Told>);
 }
 
-/// One that listens, and what it was told.
+/// A listener, and the facts reported to it.
 pub(super) struct Listener {
     ear: Arc<dyn Hears>,
     pub(super) shared: Arc<ReaderShared>,
     pub(super) policies: Arc<Policies>,
-    /// None of what was told in a life of the participant that is over.
+    /// Facts by entity; `None` for a fact reported in an earlier life of the participant.
     known: BTreeMap<InstanceHandle, Option<Fact>>,
 }
 
@@ -95,18 +96,18 @@ impl Listener {
         self.ear.kind()
     }
 
-    /// The entities that it knows of.
+    /// Entities that are known to the listener.
     pub(super) fn known(&self) -> impl Iterator<Item = InstanceHandle> {
         self.known.keys().copied()
     }
 
-    /// The participant's life is over: what was told may not be so any more.
+    /// Marks all facts as uncertain, because the participant's life is over.
     pub(super) fn doubt(mut self) -> Listener {
         self.known.values_mut().for_each(|fact| *fact = None);
         self
     }
 
-    /// It hears of these what it does not know.
+    /// Reports those of these facts that are new to the listener.
     pub(super) fn tell(&mut self, present: impl IntoIterator<Item = Told>) {
         let mut news = Vec::new();
         for (handle, fact) in present {

@@ -1,7 +1,9 @@
-//! What participants say of themselves and of their topics: a part of the state that the domain's group replicates.
+//! Announcements of participants about themselves and their topics: a part of the state that the
+//! domain's group replicates.
 //!
-//! Owns: who has said what, and how it is told (CDR, like any sample). Never does: decide anything by it: writers and readers
-//! are matched by their own announcements, which say all that matters there.
+//! Owns: these announcements, and their encoding (CDR, like any sample). Never does: decide
+//! anything by them: writers and readers are matched by their own announcements, which contain
+//! everything necessary for that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,17 +19,17 @@ use super::policies::{Setting, settings_beyond, told_beyond};
 use super::type_identity::TypeIdentity;
 use crate::infrastructure::InstanceHandle;
 
-/// Topics that one participant may announce. It is left out with whatever comes beyond that.
+/// Maximum number of topics of one participant. Further ones are ignored.
 const MOST_TOPICS: usize = 1 << 16;
 
-/// What a participant says of itself.
+/// Announcement of a participant about itself.
 #[derive(DdsType, Clone, PartialEq, Eq, Debug, Default)]
 #[dds(crate = "idl_cdr")]
 pub(crate) struct ParticipantFacts {
     pub(crate) user_data: Vec<u8>,
 }
 
-/// What a participant says of a topic that it has.
+/// Announcement of a participant about one of its topics.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TopicFacts {
     pub(crate) name: String,
@@ -38,7 +40,7 @@ pub(crate) struct TopicFacts {
     pub(crate) qos: TopicQos,
 }
 
-/// The same, as it is told.
+/// Encoded form of [`TopicFacts`].
 #[derive(DdsType)]
 #[dds(crate = "idl_cdr")]
 struct Told {
@@ -79,7 +81,7 @@ impl TopicFacts {
     }
 }
 
-/// An endpoint, its name, and TOPIC_DATA of its topic.
+/// An endpoint, its handle, and TOPIC_DATA of its topic.
 pub(crate) type Known = (InstanceHandle, Endpoint, TopicDataQosPolicy);
 
 /// See the [module](self).
@@ -87,39 +89,39 @@ pub(crate) type Known = (InstanceHandle, Endpoint, TopicDataQosPolicy);
 pub(crate) struct Directory {
     participants: BTreeMap<NodeId, ParticipantFacts>,
     topics: BTreeMap<NodeId, BTreeMap<u64, TopicFacts>>,
-    /// The topics by their names.
+    /// The topics by name.
     names: BTreeMap<String, BTreeSet<(NodeId, u64)>>,
 }
 
 impl Directory {
-    /// Of topics of this name: who has them, what that calls them, and what it says of them.
+    /// Topics of this name, with participant, id and announcement.
     pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = (NodeId, u64, &TopicFacts)> {
         let all = self.names.get(name).into_iter().flatten();
         all.filter_map(|&(node, id)| Some((node, id, self.topic(node, id)?)))
     }
 
-    /// The participants that have said something of themselves.
+    /// Participants that have announced themselves.
     pub(crate) fn participants(&self) -> impl Iterator<Item = (NodeId, &ParticipantFacts)> {
         self.participants.iter().map(|(node, data)| (*node, data))
     }
 
-    /// What a participant says of itself.
+    /// Announcement of a participant about itself.
     pub(crate) fn participant(&self, node: NodeId) -> Option<&ParticipantFacts> {
         self.participants.get(&node)
     }
 
-    /// The topics that a participant has, by what it calls them.
+    /// Ids of a participant's topics.
     pub(super) fn topics_of(&self, node: NodeId) -> Vec<u64> {
         self.topics.get(&node).into_iter().flatten().map(|(id, _)| *id).collect()
     }
 
-    /// The topics that there are: who has them, and what that calls them.
+    /// All topics, with participant and id.
     pub(crate) fn topics(&self) -> impl Iterator<Item = (NodeId, u64, &TopicFacts)> {
         let all = self.topics.iter();
         all.flat_map(|(node, all)| all.iter().map(move |(id, data)| (*node, *id, data)))
     }
 
-    /// What a participant says of the topic of its endpoint.
+    /// Announcement of a participant about the topic of its endpoint.
     pub(crate) fn topic_of(&self, node: NodeId, endpoint: &Endpoint) -> Option<&TopicFacts> {
         let mut named = self.named(&endpoint.topic);
         let is_it =
@@ -127,17 +129,17 @@ impl Directory {
         named.find(|(of, _, data)| is_it(*of, data)).map(|(_, _, data)| data)
     }
 
-    /// What is said of a topic.
+    /// Announcement about a topic.
     pub(crate) fn topic(&self, node: NodeId, id: u64) -> Option<&TopicFacts> {
         self.topics.get(&node)?.get(&id)
     }
 
-    /// A participant says something of itself.
+    /// Stores a participant's announcement about itself.
     pub(super) fn introduced(&mut self, node: NodeId, data: ParticipantFacts) {
         self.participants.insert(node, data);
     }
 
-    /// A participant has this topic, which it calls so.
+    /// Stores the announcement of a topic.
     pub(super) fn announced(&mut self, node: NodeId, id: u64, data: TopicFacts) {
         let of_node = self.topics.entry(node).or_default();
         if of_node.len() >= MOST_TOPICS && !of_node.contains_key(&id) {
@@ -149,7 +151,7 @@ impl Directory {
         self.topics.entry(node).or_default().insert(id, data);
     }
 
-    /// It has it no more.
+    /// Removes a topic.
     pub(super) fn retracted(&mut self, node: NodeId, id: u64) {
         let Some(data) = self.topics.get_mut(&node).and_then(|all| all.remove(&id)) else { return };
         if let Some(named) = self.names.get_mut(&data.name) {
@@ -160,14 +162,14 @@ impl Directory {
         }
     }
 
-    /// A participant is gone, and with it what it has said.
+    /// Removes the announcements of a departed participant.
     pub(super) fn forget(&mut self, node: NodeId) {
         self.topics_of(node).into_iter().for_each(|id| self.retracted(node, id));
         self.topics.remove(&node);
         self.participants.remove(&node);
     }
 
-    /// All that was said, for one that comes in.
+    /// All announcements, for a state transfer to a new member.
     pub(super) fn snapshot(&self) -> Vec<u8> {
         let participants: Vec<(NodeId, Vec<u8>)> =
             self.participants.iter().map(|(node, data)| (*node, data.encode())).collect();
@@ -178,7 +180,7 @@ impl Directory {
         (participants, topics).to_bytes()
     }
 
-    /// What others have been told so far; none if it makes no sense.
+    /// The directory from a snapshot; `None` if the bytes are invalid.
     pub(super) fn restored(bytes: &[u8]) -> Option<Directory> {
         type Participants = Vec<(NodeId, Vec<u8>)>;
         type Topics = Vec<((NodeId, u64), Vec<u8>)>;

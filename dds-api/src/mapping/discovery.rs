@@ -1,7 +1,9 @@
-//! What all participants of a domain know of each other's endpoints: the state that their group replicates.
+//! Mutual knowledge of all participants of a domain about their endpoints: the state that their
+//! group replicates.
 //!
-//! Owns: the endpoints of all members, and who takes part in which atomic topic, which follows from them.
-//! Never does: match a reader with a writer, or speak of an endpoint that its participant has not announced.
+//! Owns: the endpoints of all members, and the members of each ordered topic, which follow from
+//! them. Never does: match a reader with a writer, or include an endpoint that its participant has
+//! not announced.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,35 +29,35 @@ use super::type_identity::{AllTold, Types};
 
 mod kept;
 
-/// Endpoints that one participant may announce. It is left out with whatever comes beyond that.
+/// Maximum number of endpoints of one participant. Further ones are ignored.
 const MOST_ANNOUNCED: usize = 1 << 16;
-/// Writers that are no more, and of which it is remembered what they offered, of one participant: the last ones.
+/// Maximum number of ended writers of one participant whose offers are remembered: the latest ones.
 const MOST_RETIRED: usize = 1 << 12;
-/// The same of participants that are gone, together.
+/// Maximum number of such writers of all departed participants together.
 const MOST_LEFT: usize = 1 << 10;
-/// Endpoints that stand for something else than a writer or reader are called so, and above.
+/// Lowest id of endpoints that stand for something other than a writer or reader.
 pub(crate) const STAND_INS: u64 = 1 << 63;
 
-/// What a topic is called in logs, by its key.
+/// Name of a topic in logs, by its key.
 pub(crate) fn stream_of(key: u64) -> StreamKey {
     // Stream 0 is the log of views.
     StreamKey(u128::from(key) | 1 << 64)
 }
 
-/// What has become of the endpoints.
+/// A change of the discovery data.
 #[derive(Debug)]
 pub(crate) enum News {
-    /// There is one more, or it is another one now.
+    /// An endpoint is new or has changed.
     Announced(NodeId, u64),
-    /// It is no more; this is what it was.
+    /// An endpoint has ended; this is its last state.
     Retracted(NodeId, u64, Box<Endpoint>),
-    /// A participant says something of itself, or is gone.
+    /// A participant has announced itself, or is gone.
     Participant(NodeId),
-    /// It has this topic, which is another one now, or is no more.
+    /// A participant's topic is new, has changed or has ended.
     Topic(NodeId, u64),
-    /// In this order are others now that were left out of it.
+    /// Endpoints that were excluded from this order are part of it now.
     LetIn(u64),
-    /// All was taken over as a whole.
+    /// The whole state was replaced by a state transfer.
     Renewed,
 }
 
@@ -63,40 +65,40 @@ pub(crate) enum News {
 #[derive(Default)]
 pub(crate) struct Discovery {
     endpoints: Endpoints,
-    /// The same by the names of topics.
+    /// The endpoints by topic name.
     names: BTreeMap<String, BTreeSet<(NodeId, u64)>>,
-    /// Of each participant the last endpoint that it has announced: they are called by rising numbers (I-170).
+    /// The last endpoint that each participant has announced. Ids rise (I-170).
     latest: BTreeMap<NodeId, u64>,
-    /// Writers of ordered topics that are no more, and offered something else than what is usual there (I-170).
+    /// Ended writers of ordered topics whose offer was not the default of the topic (I-170).
     retired: Endpoints,
-    /// Of each ordered topic its endpoints.
+    /// Endpoints of each ordered topic.
     topics: Participation,
-    /// Of each topic that is kept who has what is kept.
+    /// Holders of the kept samples of each topic that keeps samples.
     holders: BTreeMap<u64, Holders>,
-    /// Of each topic that is logged who keeps logs.
+    /// Participants that keep logs of each logged topic.
     logs: BTreeMap<u64, LogBook>,
-    /// Which members keep logs, as all know.
+    /// Members that keep logs, as replicated by the group.
     book: Option<Book>,
-    /// What all have told of their types.
+    /// Announced types.
     types: Types,
-    /// What all have said of themselves and of their topics.
+    /// Announced participants and topics.
     directory: Directory,
-    /// What its participant has not heard of yet.
+    /// Changes that the local participant has not taken yet.
     news: RefCell<Vec<News>>,
 }
 
 impl Discovery {
-    /// What is known of types.
+    /// The known types.
     pub(crate) fn types(&self) -> &Types {
         &self.types
     }
 
-    /// What all have said of themselves and of their topics.
+    /// Announced participants and topics.
     pub(crate) fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// What has happened since the last call.
+    /// Changes since the last call.
     pub(crate) fn take_news(&self) -> Vec<News> {
         self.news.take()
     }
@@ -116,7 +118,7 @@ impl Discovery {
         self.names.get(topic).into_iter().flatten().copied()
     }
 
-    /// What is seen of the topic of this name, as far as its endpoints are to be seen.
+    /// The topic of this name as described by its visible endpoints.
     pub(crate) fn sight(
         &self,
         name: &str,
@@ -130,17 +132,18 @@ impl Discovery {
         Sight::of(all, |endpoint| self.types.find(&endpoint.data_type.digest))
     }
 
-    /// What is seen of all topics.
+    /// All topics as described by their visible endpoints.
     pub(crate) fn sights(&self, is_seen: impl Fn(NodeId, u64, &str) -> bool) -> Vec<Sight> {
         self.names.keys().filter_map(|name| self.sight(name, &is_seen)).collect()
     }
 
-    /// One of those that are in the order of this key.
+    /// One of the endpoints in the order of this key.
     pub(crate) fn first_of(&self, key: u64) -> Option<&Endpoint> {
         self.topics.of(key).next().and_then(|(node, id)| self.endpoint(node, id))
     }
 
-    /// Why an endpoint is left out of the order of another topic that it names, if it is.
+    /// Reason why an endpoint is excluded from an order because of another topic in that order;
+    /// `None` if it is not.
     pub(crate) fn left_out_by_another_topic(&self, node: NodeId, id: u64) -> Option<String> {
         let endpoint = self.endpoint(node, id)?;
         let key = endpoint.key();
@@ -161,7 +164,7 @@ impl Discovery {
         all.filter(move |(_, _, endpoint)| endpoint.kind == kind)
     }
 
-    /// The writers of an ordered topic, those included that are no more and of which it is remembered what they offered.
+    /// The writers of an ordered topic, including ended writers whose offers are remembered.
     pub(crate) fn writers_once(&self, key: u64) -> impl Iterator<Item = (NodeId, u64, &Endpoint)> {
         let retired = each(&self.retired).filter(move |(_, _, endpoint)| endpoint.key() == key);
         self.writers_of(key).chain(retired)
@@ -182,7 +185,7 @@ impl Discovery {
         self.latest.get(&node).copied().unwrap_or(0)
     }
 
-    /// All participants that have announced something.
+    /// All participants that have announced an endpoint.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.endpoints.keys().copied()
     }
@@ -200,7 +203,7 @@ impl Discovery {
         let known = self.endpoint(node, id);
         let is_there = |known: &Endpoint| known.takes_part_as(&endpoint);
         if known.is_some_and(is_there) {
-            // It offers or requests something else: nobody's place is another one by that.
+            // Only policies differ, so no endpoint's part in an order changes.
             self.endpoints.entry(node).or_default().insert(id, endpoint);
             return Vec::new();
         }
@@ -211,7 +214,8 @@ impl Discovery {
         self.put_in(node, id, endpoint);
         if is_ordered {
             match self.topics.enter((key, (node, id)), &self.endpoints) {
-                // All know of it, so that whoever means something else is told.
+                // The endpoint remains known to all, so that the owners of conflicting endpoints
+                // are informed.
                 Err(why) => {
                     tracing::warn!(%topic, why, "an endpoint is left out of a topic's order for now");
                 }
@@ -223,9 +227,10 @@ impl Discovery {
         changed
     }
 
-    /// The endpoints of a key are others: so may be those that are left out of it, and who has what is kept.
+    /// Re-evaluates the excluded endpoints and the holders of a key, after a change of
+    /// its endpoints.
     fn let_in(&mut self, key: u64) {
-        // What was kept for those that are gone is forgotten before others begin.
+        // Holders that are gone are removed before other endpoints begin.
         self.settle_holders(key);
         if self.topics.let_in(key, &self.endpoints) {
             self.news.get_mut().push(News::LetIn(key));
@@ -233,18 +238,18 @@ impl Discovery {
         }
     }
 
-    /// How many participants have readers of a topic.
+    /// Number of participants with readers of a topic.
     pub(crate) fn readers(&self, key: u64) -> usize {
         self.readers_of(key).map(|(node, ..)| node).collect::<BTreeSet<_>>().len()
     }
 
-    /// Puts an endpoint in, apart from what it takes part in.
+    /// Adds an endpoint, without its part in an order.
     fn put_in(&mut self, node: NodeId, id: u64, endpoint: Endpoint) {
         self.names.entry(endpoint.topic.clone()).or_default().insert((node, id));
         self.endpoints.entry(node).or_default().insert(id, endpoint);
     }
 
-    /// Takes an endpoint out.
+    /// Removes an endpoint.
     fn taken_out(&mut self, node: NodeId, id: u64) -> Option<Endpoint> {
         let endpoint = self.endpoints.get_mut(&node)?.remove(&id)?;
         if let Some(named) = self.names.get_mut(&endpoint.topic) {
@@ -259,13 +264,13 @@ impl Discovery {
         Some(endpoint)
     }
 
-    /// An endpoint is no more; the ordered topics that are others by that are returned.
+    /// Removes an ended endpoint. Returns the keys of the ordered topics that change.
     fn retracted(&mut self, node: NodeId, id: u64) -> Vec<u64> {
         let Some(endpoint) = self.taken_out(node, id) else { return Vec::new() };
         let changed: Vec<u64> =
             endpoint.level.is_ordered().then(|| endpoint.key()).into_iter().collect();
         changed.iter().for_each(|key| self.let_in(*key));
-        // Nor is a type that others there do not have.
+        // A type version that other endpoints of the topic do not have is not the default either.
         let is_of_all = || {
             self.topics.of(endpoint.key()).all(|(node, id)| {
                 let of = |other: &Endpoint| {
@@ -288,14 +293,15 @@ impl Discovery {
     }
 }
 
-/// Each endpoint, with who has it and what that calls it.
+/// Each endpoint with its participant and id.
 fn each(endpoints: &Endpoints) -> impl Iterator<Item = (NodeId, u64, &Endpoint)> {
     let all = endpoints.iter();
     all.flat_map(|(node, all)| all.iter().map(move |(id, endpoint)| (*node, *id, endpoint)))
 }
 
 impl Discovery {
-    /// What writers of participants that are gone have offered is remembered as long as somebody has their topic.
+    /// Forgets the offers of departed participants' writers if nobody has their topic any more, or
+    /// if there are too many.
     fn forget_retired(&mut self, last: NodeId) {
         let is_gone = |node: &NodeId| !self.latest.contains_key(node);
         for (_, retired) in self.retired.iter_mut().filter(|(node, _)| is_gone(node)) {
@@ -303,7 +309,7 @@ impl Discovery {
         }
         let of_gone = self.retired.iter().filter(|(node, _)| is_gone(node));
         let mut left: usize = of_gone.map(|(_, retired)| retired.len()).sum();
-        // Which one goes does not matter, as long as all choose the same.
+        // Any choice is correct, as long as all members choose the same.
         self.retired.retain(|node, retired| {
             let goes = left > MOST_LEFT && *node != last && is_gone(node);
             left -= if goes { retired.len() } else { 0 };
@@ -374,7 +380,7 @@ impl State for Discovery {
         let keys: Vec<u64> = self.logs.keys().copied().collect();
         let waiting: Vec<u64> = keys.iter().copied().filter(|key| self.waits(*key)).collect();
         keys.into_iter().for_each(|key| self.settle_holders(key));
-        // They have seats only now.
+        // Their layouts have seats only from now on.
         waiting.into_iter().filter(|key| !self.waits(*key)).collect()
     }
 
@@ -391,7 +397,7 @@ impl State for Discovery {
                 continue;
             }
             let lines = RegionId(endpoint.lines);
-            // A participant has one seat, whatever it has there.
+            // A participant has one seat, independent of the number of its endpoints.
             if seats.last().is_none_or(|seat| seat.node != node) {
                 seats.push(Seat { node, reads: false, sends: None, lines });
             }
@@ -399,8 +405,8 @@ impl State for Discovery {
             match endpoint.kind {
                 EndpointKind::Writer => {
                     seat.sends = Some(RegionId(endpoint.stream));
-                    // Writers keep as well: what they have written is there for whoever comes when no
-                    // reader was there yet.
+                    // Writers keep samples as well, so that samples written before the first reader
+                    // existed are available to late joiners.
                     seat.reads |= endpoint.level.is_kept();
                 }
                 EndpointKind::Reader | EndpointKind::Keeper => seat.reads = true,

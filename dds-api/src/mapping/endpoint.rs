@@ -1,8 +1,8 @@
-//! What a participant announces of its writers and readers.
+//! Announcements of a participant about its writers and readers.
 //!
 //! Owns: the announcement's content and encoding (CDR, like any sample), and the rule by which a
-//! reader and a writer match: topic, type, PARTITION, and what is offered and requested. Never does:
-//! trust a peer's announcement beyond decoding it.
+//! reader and a writer match: topic, type, PARTITION, and offered and requested policies. Never
+//! does: trust a peer's announcement beyond decoding it.
 
 use std::sync::Arc;
 
@@ -14,42 +14,43 @@ use super::order::{TopicOrder, shard};
 use super::policies::{Policies, Setting};
 use super::type_identity::{TypeIdentity, Types};
 
-/// What an endpoint does.
+/// Role of an endpoint.
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug)]
 #[dds(crate = "idl_cdr")]
 pub(crate) enum EndpointKind {
     Writer,
     Reader,
-    /// It was a reader of an atomic topic, and its application still has samples from there.
+    /// Stands for a former reader of an ordered topic whose application still holds samples.
     Guest,
-    /// Its participant keeps a log of the topic.
+    /// Stands for a participant's log of the topic.
     Keeper,
 }
 
-/// An endpoint, as its participant announces it.
+/// An endpoint in its announced form.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Endpoint {
     pub(crate) kind: EndpointKind,
     pub(crate) topic: String,
     pub(crate) data_type: TypeIdentity,
     pub(crate) level: TopicLevel,
-    /// With whom it shares its order.
+    /// The scope of the topic's order.
     pub(crate) order: TopicOrder,
-    /// What is kept of a topic that is.
+    /// Retention of the topic, if its samples are kept.
     pub(crate) keeping: Keeping,
     /// A writer's stream; zero for a reader.
     pub(crate) stream: u64,
-    /// Of an ordered topic, where its participant tells the others how far it is.
+    /// For an ordered topic: the region in which the participant shows its progress.
     pub(crate) lines: u64,
-    /// What its participant calls the publisher or subscriber that it belongs to; zero if it has none of its own.
+    /// Id of the endpoint's publisher or subscriber in its participant; zero if it has none of
+    /// its own.
     pub(crate) group: u64,
-    /// A writer's application has said in time that it is alive, or has not to.
+    /// Whether a writer keeps its lease, or has none to keep.
     pub(crate) alive: bool,
-    /// What it offers or requests.
+    /// Offered or requested policies.
     pub(crate) policies: Arc<Policies>,
 }
 
-/// The same, as it is told.
+/// Encoded form of an endpoint.
 #[derive(DdsType)]
 #[dds(crate = "idl_cdr")]
 struct Announced {
@@ -66,17 +67,17 @@ struct Announced {
     settings: Vec<Setting>,
 }
 
-/// How a reader and a writer go together.
+/// Relation of a reader and a writer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Match {
     Yes,
-    /// They have nothing to do with each other.
+    /// The topics differ.
     OtherTopic,
-    /// No partition is both's.
+    /// The endpoints have no common partition.
     OtherPartition,
     /// The writer offers less than the reader requests.
     Incompatible(Vec<Incompatibility>),
-    /// They mean the same topic and cannot talk; the text says why.
+    /// The endpoints name the same topic but cannot communicate. The text says why.
     Inconsistent(String),
 }
 
@@ -121,13 +122,13 @@ impl Endpoint {
             alive,
             policies,
         };
-        // Of several partitions, or a pattern, nobody knows which stream it belongs to.
+        // Several partitions, or a pattern, determine no stream.
         let is_somewhere =
             !endpoint.order.is_by_partition() || shard(endpoint.policies.partition()).is_some();
         is_somewhere.then_some(endpoint)
     }
 
-    /// What stands for a participant in this endpoint's topic that neither writes nor reads there.
+    /// A stand-in on this endpoint's topic, for a participant that neither writes nor reads there.
     pub(crate) fn stand_in(&self, kind: EndpointKind, (stream, lines): (u64, u64)) -> Endpoint {
         let mut policies = Policies::requested(self.level);
         if self.order.is_by_partition() {
@@ -136,7 +137,7 @@ impl Endpoint {
         Endpoint { kind, stream, lines, group: 0, policies: Arc::new(policies), ..self.clone() }
     }
 
-    /// What the topic's subgroup is called: endpoints that are to be in one order have one.
+    /// Key of the topic's subgroup. Endpoints that share an order have the same key.
     pub(crate) fn key(&self) -> u64 {
         let partition = self.policies.partition();
         let by_partition = self.order.is_by_partition();
@@ -144,13 +145,13 @@ impl Endpoint {
         self.order.key(&self.topic, &self.data_type, shard)
     }
 
-    /// Whether another announcement of this endpoint leaves its place in the topic as it is.
+    /// Whether another announcement of this endpoint leaves its part in the topic unchanged.
     pub(crate) fn takes_part_as(&self, other: &Endpoint) -> bool {
         let place = |it: &Endpoint| (it.kind, it.key(), it.level, it.keeping, it.stream, it.lines);
         place(self) == place(other)
     }
 
-    /// Whether this reader gets what that writer writes (I-172).
+    /// Whether this reader receives samples of that writer (I-172).
     pub(crate) fn matches(&self, writer: &Endpoint, types: &Types) -> Match {
         if self.topic != writer.topic {
             return Match::OtherTopic;
@@ -168,7 +169,8 @@ impl Endpoint {
         if refused.is_empty() { Match::Yes } else { Match::Incompatible(refused) }
     }
 
-    /// Why two endpoints that name the same topic cannot mean the same, if they do not.
+    /// Reason why two endpoints of the same topic name contradict each other; `None` if they
+    /// do not.
     pub(crate) fn contradicts(&self, other: &Endpoint) -> Option<String> {
         let (ours, theirs) = (&self.data_type, &other.data_type);
         if ours.name != theirs.name {
@@ -196,8 +198,8 @@ impl Endpoint {
         })
     }
 
-    /// Why two endpoints that are named the same here, or of what, cannot be in one stream: samples in it are of one level, and kept
-    /// alike.
+    /// Reason why two endpoints cannot be in one stream: all its samples have one level and one
+    /// retention. `what` names the stream.
     fn goes_otherwise(&self, other: &Endpoint, what: &str) -> Option<String> {
         if self.level != other.level {
             return Some(format!(
@@ -213,7 +215,8 @@ impl Endpoint {
         })
     }
 
-    /// Why two endpoints whose streams have one name cannot be in it together, if they cannot (I-210).
+    /// Reason why two endpoints with the same stream key cannot share the stream; `None` if they
+    /// can (I-210).
     pub(crate) fn parts_from(&self, other: &Endpoint) -> Option<String> {
         if let Some(order) = self.order.common().filter(|_| self.order == other.order) {
             let what =
@@ -229,7 +232,7 @@ impl Endpoint {
         }
     }
 
-    /// Why this reader cannot read samples of that writer's type, if it cannot.
+    /// Reason why this reader cannot read samples of that writer's type; `None` if it can.
     pub(crate) fn misunderstands(&self, writer: &Endpoint, types: &Types) -> Option<String> {
         let (ours, theirs) = (&self.data_type, &writer.data_type);
         let (name, topic) = (&ours.name, &self.topic);
@@ -238,7 +241,7 @@ impl Endpoint {
                 "type `{name}` of topic `{topic}` is none there that this reader understands: {why}"
             ));
         }
-        // What travels as it lies in the writer's memory is read by what was told of that (I-174).
+        // Plain samples of the writer are read by its announced layout (I-174).
         let alike = theirs.layout == 0 || ours.layout == theirs.layout;
         let is_known = || types.layout(theirs).is_some() && ours.mark() != theirs.mark();
         (!alike && !is_known()).then(|| {
@@ -252,7 +255,7 @@ impl Endpoint {
 
 #[cfg(test)]
 impl Endpoint {
-    /// One of which nothing is said, of a type of no program.
+    /// An endpoint with default settings, of a made-up type.
     pub(super) fn usual(kind: EndpointKind, topic: &str, level: TopicLevel) -> Endpoint {
         let digest = [1; 14];
         let data_type = TypeIdentity { name: "T".into(), digest, layout: 2, evolves: false };
@@ -329,7 +332,7 @@ mod tests {
         assert!(why(&writer).contains("`U`"));
     }
 
-    /// Endpoints of different versions are in one subgroup if the type may change, and only then.
+    /// Endpoints of different type versions share a subgroup only if the type may change.
     #[test]
     fn versions_of_a_type_share_a_subgroup() {
         let of = |digest, evolves| {

@@ -1,19 +1,19 @@
-//! A reader that reads along what is kept, before it gets a queue of its own.
+//! Replay of kept samples by a reader, before the reader gets its own queue.
 //!
-//! Owns: how far it has come, what it may see, and what it has given out. Never does: hold its lock while the
-//! application looks at a sample.
+//! Owns: the position of the replay, the visible versions, and the samples already given out. Never
+//! does: hold its lock while the application looks at a sample.
 //!
 //! ```text
-//!   machine    shows so much of the store as was delivered; when the reader has read all of it, or lets too
-//!              much wait, the reader gets a queue: what comes from then on comes by that
-//!   reader     goes along what is shown; then on to its queue
+//!   machine    shows the delivered part of the store; when the reader has read it all, or is too
+//!              far behind, the reader gets a queue for all later samples
+//!   reader     replays the shown samples, then continues with its queue
 //! ```
-//! So a reader that comes late holds nobody up while it reads what was kept before, and gets every sample that
-//! comes meanwhile.
+//! A late-joining reader thus blocks no writer while it reads the kept samples, and receives every
+//! sample that arrives meanwhile.
 //!
-//! A participant that [comes back](crate::domain::ParticipantConfig::rejoin) gets what is kept from others again, and
-//! its readers read along that. What they have given out in an earlier life they know by its stream and number,
-//! which are the same in all stores, and pass over.
+//! A participant that [rejoins](crate::domain::ParticipantConfig::rejoin) receives the kept samples
+//! from other members again, and its readers replay them. Samples that were given out in an earlier
+//! life are recognised by stream and number, which are equal in all stores, and skipped.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,7 +29,7 @@ use super::set;
 use super::shares::ReaderShared;
 use super::standing::Life;
 
-/// What a store has to know of records.
+/// Functions by which a store interprets records.
 pub(crate) const MEANING: Meaning = Meaning {
     key: record::key_of,
     time: record::time_of,
@@ -38,25 +38,25 @@ pub(crate) const MEANING: Meaning = Meaning {
     beside: record::beside,
 };
 
-/// So many samples may be delivered while a reader reads along; then it gets its queue, and holds its writers up as
-/// any reader does that does not take.
+/// Maximum number of samples that may be delivered during a replay. Beyond that the reader gets its
+/// queue, and blocks its writers like any reader that does not take.
 const MOST_BEHIND: u64 = 1 << 20;
 
-/// A sender that is gone already.
+/// A sender that has already gone.
 pub(crate) const NOBODY: StreamId = StreamId { node: NodeId(0), region: RegionId(0) };
 
-/// What a reader of a participant that may come back has given out, or does not want: of each stream all before
-/// this number.
+/// Samples that a reader of a rejoining participant has given out or does not want: those of each
+/// stream before this number.
 #[derive(Default)]
 pub(crate) struct Given(BTreeMap<StreamId, u64>);
 
 impl Given {
-    /// This was given out.
+    /// Notes that a sample was given out.
     pub(crate) fn note(&mut self, stream: StreamId, number: u64) {
         self.pass(stream, number + 1);
     }
 
-    /// What is before this number is not wanted.
+    /// Notes that samples before this number are not wanted.
     pub(crate) fn pass(&mut self, stream: StreamId, next: u64) {
         let known = self.0.entry(stream).or_default();
         *known = next.max(*known);
@@ -67,38 +67,38 @@ impl Given {
     }
 }
 
-/// What a reader that reads along shares with the machine.
+/// State that a replaying reader shares with the machine.
 pub(crate) struct History {
-    /// The life of the participant in which this is kept.
+    /// Life of the participant in which the samples are kept.
     pub(crate) life: Life,
     state: Mutex<State>,
-    /// One past the last version that may be seen.
+    /// One past the last visible version.
     shown: AtomicU64,
-    /// Nothing is shown after that.
+    /// Whether nothing more will be shown.
     ended: AtomicBool,
-    /// The reader has seen all that was shown.
+    /// Whether the reader has seen everything that was shown.
     caught_up: AtomicBool,
 }
 
 struct State {
     cursor: Cursor,
-    /// It was found, and waits to be taken.
+    /// A sample that was found and not taken yet.
     next: Option<Kept>,
-    /// Which stream a record came by, by the store's numbers for them.
+    /// Streams by the store's stream numbers.
     streams: Vec<StreamId>,
-    /// The streams that are over, and from which version on, in the order of these.
+    /// Ended streams and the versions from which they have ended, in the order of versions.
     over: Vec<(u64, StreamId)>,
-    /// So many of them the reader has passed.
+    /// Number of ended streams that the reader has passed.
     passed: usize,
 }
 
-/// What came of a look at what is kept.
+/// Result of a look at the kept samples.
 pub(crate) enum Look {
-    /// The next sample, and the stream that it came by.
+    /// The next sample, and its stream.
     Kept(Kept, StreamId),
-    /// There is none now.
+    /// There is no sample now.
     NoneYet,
-    /// All has been read: what comes now comes by a queue.
+    /// All kept samples have been read. Later samples come by a queue.
     Over,
 }
 
@@ -114,7 +114,7 @@ impl State {
         self.next.as_ref().is_some_and(|next| next.version() < shown)
     }
 
-    /// The streams that were over before this version, and were not said to be.
+    /// Streams that had ended by this version and were not reported before.
     fn pass(&mut self, version: u64) -> impl Iterator<Item = StreamId> + '_ {
         let before = self.passed;
         self.passed = self.over.partition_point(|(over, _)| *over <= version).max(before);
@@ -131,10 +131,11 @@ impl History {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next sample that is kept, and was not given out. Says which streams were over before that.
+    /// Takes the next kept sample that was not given out before. Reports the streams that had ended
+    /// before it.
     pub(crate) fn take(&self, given: Option<&Given>, over: impl FnOnce(Vec<StreamId>)) -> Look {
         let mut state = self.lock();
-        // First: what is shown after it has ended is all.
+        // Loaded first: versions shown before the end was set are all that will ever be shown.
         let ended = self.ended.load(Ordering::Acquire);
         let shown = self.shown.load(Ordering::Acquire);
         let next = if state.find(shown, given) { state.next.take() } else { None };
@@ -153,25 +154,25 @@ impl History {
         Look::NoneYet
     }
 
-    /// The version of what it gives next, at least.
+    /// Lower bound of the version of the next sample.
     pub(crate) fn place(&self) -> u64 {
         let state = self.lock();
         state.next.as_ref().map_or(state.cursor.version(), Kept::version)
     }
 
-    /// Whether there is one.
+    /// Whether there is a next sample.
     pub(crate) fn has_next(&self, given: Option<&Given>) -> bool {
         self.lock().find(self.shown.load(Ordering::Acquire), given)
     }
 
-    /// Whether all has been read.
+    /// Whether everything has been read.
     pub(crate) fn is_over(&self, given: Option<&Given>) -> bool {
-        // First: what is shown after it has ended is all.
+        // Loaded first: versions shown before the end was set are all that will ever be shown.
         let ended = self.ended.load(Ordering::Acquire);
         ended && !self.has_next(given)
     }
 
-    /// How many there are at most.
+    /// Upper bound of the number of remaining samples.
     pub(crate) fn len(&self) -> usize {
         let state = self.lock();
         let waits = u64::from(state.next.is_some());
@@ -180,18 +181,18 @@ impl History {
     }
 }
 
-/// The machine's side of it.
+/// The machine's side of a replay.
 pub(super) struct Catching {
     history: Arc<History>,
     /// The version at which the reader began.
     from: u64,
-    /// So many streams it was told to be over.
+    /// Number of ended streams shown to the reader.
     over: usize,
 }
 
 impl Catching {
-    /// A reader begins to read along: what was kept when it came first, if it wants that, and all that has come
-    /// since; up to this version at first.
+    /// Begins a replay of the samples that were kept when the reader first joined, if it wants
+    /// those, and of all later samples; up to the version `until` at first.
     pub(super) fn begin(
         mut cursor: Cursor,
         (store, until): (&Store, u64),
@@ -208,7 +209,7 @@ impl Catching {
         }
         drop(floor);
         let (streams, over) = (store.streams().to_vec(), store.over().to_vec());
-        // Who has nothing to catch up with gets its queue at once.
+        // A reader that has nothing to replay gets its queue at once.
         let caught_up = AtomicBool::new(cursor.version() >= from || store.is_empty());
         let history = Arc::new(History {
             life: *shared.life.lock().unwrap_or_else(PoisonError::into_inner),
@@ -225,7 +226,8 @@ impl Catching {
         Catching { history, from, over: store.over().len() }
     }
 
-    /// Shows what was delivered meanwhile, up to this version, and who has sent it. Returns whether there was anything.
+    /// Shows samples delivered meanwhile up to the version `until`, and their senders. Returns 1 if
+    /// there was anything new.
     pub(super) fn show(&mut self, (store, until): (&Store, u64), shared: &ReaderShared) -> usize {
         let (history, until) = (&*self.history, until.min(store.version()));
         let over = store.over();
@@ -242,19 +244,19 @@ impl Catching {
         self.over = over.len();
         history.shown.store(until, Ordering::Release);
         if is_over {
-            // There may be nothing to take, and a writer be lost.
+            // The reader must notice the end of a writer even if there is no sample to take.
             shared.changes.fetch_add(1, Ordering::Release);
         }
         1
     }
 
-    /// Whether the reader is to get its queue.
+    /// Whether the reader must get its queue.
     pub(super) fn is_over(&self) -> bool {
         let shown = self.history.shown.load(Ordering::Relaxed);
         self.history.caught_up.load(Ordering::Acquire) || shown - self.from > MOST_BEHIND
     }
 
-    /// Nothing is shown beyond what is in the store now.
+    /// Ends the replay at the store's current version.
     pub(super) fn end(&mut self, store: &Store, shared: &ReaderShared) {
         self.show((store, u64::MAX), shared);
         self.history.ended.store(true, Ordering::Release);
@@ -270,7 +272,7 @@ mod tests {
     const ONE: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
     const TWO: StreamId = StreamId { node: NodeId(2), region: RegionId(7) };
 
-    /// A store to which the streams came in this order.
+    /// A store to which the streams were added in this order.
     fn store(streams: [StreamId; 2], records: &[(StreamId, u64)]) -> Store {
         let mut store = Store::new(Retention::default(), MEANING);
         for stream in streams {

@@ -1,6 +1,6 @@
-//! What a participant wants to know nothing of: the standard's `ignore_..`.
+//! Entities that a participant ignores by the standard's `ignore_..` calls.
 //!
-//! Owns: the names of that. Never does: tell anybody; the others go on as if nothing were (I-187).
+//! Owns: their names. Never does: notify anyone; the other participants do not notice (I-187).
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use derecho_core::ids::NodeId;
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Ignored {
     participants: BTreeSet<NodeId>,
-    /// The names of topics, whoever has them.
+    /// Names of topics, on all other participants.
     topics: BTreeSet<String>,
     endpoints: BTreeSet<(NodeId, u64)>,
 }
@@ -33,22 +33,22 @@ impl Ignored {
         self.participants.contains(&node)
     }
 
-    /// Whether topics of others of this name are ignored.
+    /// Whether other participants' topics of this name are ignored.
     pub(crate) fn has_topic(&self, name: &str) -> bool {
         self.topics.contains(name)
     }
 
-    /// Whether a topic that another participant has is ignored.
+    /// Whether a topic of another participant is ignored.
     pub(crate) fn hides_topic(&self, node: NodeId, name: &str) -> bool {
         self.has_participant(node) || self.has_topic(name)
     }
 
-    /// Whether an endpoint that another participant has is ignored, whatever its topic.
+    /// Whether an endpoint of another participant is ignored, independent of its topic.
     pub(crate) fn hides_any(&self, node: NodeId, id: u64) -> bool {
         self.has_participant(node) || self.endpoints.contains(&(node, id))
     }
 
-    /// Whether an endpoint of this topic that another participant has is ignored.
+    /// Whether an endpoint of another participant on this topic is ignored.
     pub(crate) fn hides(&self, node: NodeId, id: u64, topic: &str) -> bool {
         self.hides_any(node, id) || self.has_topic(topic)
     }

@@ -1,6 +1,8 @@
-//! How values of the writers of a topic lie in memory that were built otherwise than its reader.
+//! Memory layouts of the values of a topic's writers in programs that were built differently from
+//! the reader's.
 //!
-//! Owns: what was told of that, by the marks of records. Never does: decide who is matched; it is told of those who are.
+//! Owns: the announced layouts, by the marks of records. Never does: decide on matches; it learns
+//! the layouts of matched writers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,10 +12,10 @@ use idl_xtypes::{DynamicData, DynamicType};
 
 use super::record::layout_mark;
 
-/// A type, and where the parts of its values lie.
+/// A type and the offsets of its parts in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
-    /// The hash of it.
+    /// Hash of the layout.
     pub(crate) hash: u64,
     pub(crate) of: DynamicType,
     pub(crate) places: Arc<[u32]>,
@@ -24,8 +26,8 @@ pub(crate) struct Layout {
 pub(crate) struct Layouts(RwLock<BTreeMap<u32, Option<Layout>>>);
 
 impl Layouts {
-    /// Some records are of a writer whose values lie so. Of two that have the same mark none can be told from the other: what
-    /// they write is not read.
+    /// Learns a layout of a writer. Two layouts with the same mark cannot be distinguished, so
+    /// records with that mark are not read.
     pub(crate) fn learn(&self, layout: Layout) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let place = known.entry(layout_mark(layout.hash)).or_insert_with(|| Some(layout.clone()));
@@ -35,7 +37,7 @@ impl Layouts {
         }
     }
 
-    /// The payload in CDR of a value that lies as this mark says.
+    /// Converts a value with the layout of this mark to a CDR payload.
     #[cold]
     pub(crate) fn to_cdr(&self, mark: u32, bytes: &[u8]) -> Option<Vec<u8>> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);

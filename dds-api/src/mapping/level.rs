@@ -1,6 +1,7 @@
-//! What a topic promises: the order of its samples, and which of them are kept.
+//! Delivery guarantees of a topic: the order of its samples, and their retention.
 //!
-//! Owns: the four delivery levels, and what participants tell each other of a topic's keeping. Never does: keep anything.
+//! Owns: the four delivery levels, and the announced retention of a topic. Never does:
+//! keep samples.
 
 use std::fmt;
 
@@ -9,18 +10,19 @@ use derecho_core::storage::store::Retention;
 use idl_cdr::DdsType;
 use qos_profiles::xml::DeliveryLevel;
 
-/// What a topic promises of its samples' order.
+/// Order and storage guarantees of a topic.
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[dds(crate = "idl_cdr")]
 pub(crate) enum TopicLevel {
-    /// Each writer's own.
+    /// Each writer's samples keep their own order.
     #[default]
     Unordered,
-    /// One order, the same at all readers, all or nothing.
+    /// One order, equal at all readers; all readers receive a sample or none does.
     Atomic,
-    /// The same, and kept in the participants' memory for those who come later.
+    /// Atomic, and kept in the participants' memory for late joiners.
     VolatileStorage,
-    /// The same, and kept in logs, from which it comes back when all participants are gone.
+    /// Atomic, and kept in logs, from which the topic is recovered after all participants
+    /// have ended.
     LoggedStorage,
 }
 
@@ -40,7 +42,7 @@ impl TopicLevel {
         self != TopicLevel::Unordered
     }
 
-    /// Whether samples are kept for those who come later.
+    /// Whether samples are kept for late joiners.
     pub(crate) fn is_kept(self) -> bool {
         matches!(self, TopicLevel::VolatileStorage | TopicLevel::LoggedStorage)
     }
@@ -51,31 +53,31 @@ impl TopicLevel {
     }
 }
 
-/// Which samples are kept: a topic's DURABILITY_SERVICE and LIFESPAN. Zero stands for no limit.
+/// Retention of samples: DURABILITY_SERVICE and LIFESPAN of a topic. Zero means no limit.
 #[derive(DdsType, Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[dds(crate = "idl_cdr")]
 pub(crate) struct Keeping {
-    /// Of each instance.
+    /// Per instance.
     pub(crate) depth: u32,
     pub(crate) most: u32,
     pub(crate) instances: u32,
-    /// Nanoseconds.
+    /// In nanoseconds.
     pub(crate) lifespan: u64,
-    /// What is kept of an instance that is over is forgotten, so many nanoseconds later.
+    /// Whether the samples of an ended instance are forgotten `cleanup` nanoseconds later.
     pub(crate) forgets: bool,
     pub(crate) cleanup: u64,
-    /// What is logged is delivered only when it is durable everywhere.
+    /// Whether logged samples are delivered only when they are durable everywhere.
     pub(crate) durable_first: bool,
-    /// A log whose disk is full takes no part any more, instead of holding its topic up.
+    /// Whether a log on a full disk leaves its topic instead of blocking it.
     pub(crate) detach: bool,
-    /// Of the past, so many nanoseconds, bytes and samples are kept in logs at least.
+    /// Minimum history in logs, in nanoseconds, bytes and samples.
     pub(crate) log_time: u64,
     pub(crate) log_bytes: u64,
     pub(crate) log_samples: u64,
 }
 
 impl Keeping {
-    /// The same, as stores have it.
+    /// Retention in the form for stores.
     pub(crate) fn retention(self) -> Retention {
         let limit = |limit: u32| (limit > 0).then_some(u64::from(limit));
         Retention {
@@ -87,7 +89,7 @@ impl Keeping {
         }
     }
 
-    /// How much of the past is kept in logs; none: all of it.
+    /// Retention of history in logs; `None` if all history is kept.
     pub(crate) fn log_retention(self) -> Option<log::Retention> {
         let limit = |limit: u64| (limit > 0).then_some(limit);
         let (nanos, bytes) = (limit(self.log_time), limit(self.log_bytes));

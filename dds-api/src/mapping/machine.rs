@@ -1,7 +1,7 @@
-//! The participant's machine: its part in the domain's group, and the matching of its readers with
-//! everyone's writers.
+//! The participant's state machine: its part in the domain's group, and the matching of its readers
+//! with all writers.
 //!
-//! Owns: which local reader is subscribed to which stream. Never does: block, or call an application.
+//! Owns: the subscriptions of local readers to streams. Never does: block, or call an application.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +42,8 @@ mod urgency;
 pub(crate) use introductions::FoundTopic;
 pub(crate) use policies::terms_of;
 
-/// So often it is looked whether an application has let go of what keeps a participant in a topic.
+/// Interval in nanoseconds between checks whether the application has released what keeps a
+/// participant in a topic.
 const LEAVE_INTERVAL: u64 = 10_000_000;
 
 struct LocalReader {
@@ -68,11 +69,11 @@ pub(crate) struct ParticipantMachine {
     life: Life,
     readers: BTreeMap<u64, LocalReader>,
     writers: BTreeMap<u64, LocalWriter>,
-    /// Readers and writers by the names of their topics.
+    /// Readers and writers by topic name.
     by_topic: BTreeMap<String, BTreeSet<u64>>,
-    /// Where the statuses of topics are put up, by their names.
+    /// Boards for topic statuses, by topic name.
     topics: BTreeMap<String, Arc<Board>>,
-    /// Endpoints that mean something else by the name of a topic than is meant here.
+    /// Endpoints whose topic is inconsistent with the topic of the same name here.
     inconsistent: BTreeSet<(NodeId, u64)>,
     urgency: urgency::Urgency,
     atomic: AtomicTopics,
@@ -80,34 +81,34 @@ pub(crate) struct ParticipantMachine {
     /// Readers of builtin topics.
     listeners: BTreeMap<u64, Listener>,
     ignored: Arc<Ignored>,
-    /// Those readers know what was in a life that is over.
+    /// Whether those readers know facts from an earlier life.
     has_doubts: bool,
     peers: BTreeMap<NodeId, Peer>,
-    /// The members of the view.
+    /// Members of the view.
     members: Vec<NodeId>,
     next_endpoint: u64,
-    /// What it has said of itself and of its topics.
+    /// Announcements of this participant and of its topics.
     said: introductions::Said,
     look_at: Option<Time>,
-    /// When whoever listens for news is to be told, whether there is any or not.
+    /// Time at which waiting threads and tasks must check again, even without other events.
     alarm: Option<Time>,
-    /// Tasks that wait for what readers receive or release.
+    /// Number of tasks that wait for samples, or for readers to release samples.
     pub(crate) hints_wanted: usize,
-    /// When something is due that a writer has promised.
+    /// Time of the next check of writers' deadlines and leases.
     vigil_at: Option<Time>,
     has_retired: bool,
-    /// All memory that samples refer to is private (I-335): no turn follows.
+    /// Whether all memory to which samples refer is private (I-335). Then no more turns follow.
     has_privatized: bool,
     leaves: bool,
-    /// Endpoints of others' topics that are to be logged here.
+    /// Endpoints of other participants' topics that must be logged here.
     to_log: Vec<Endpoint>,
-    /// For some of them there was no memory.
+    /// Whether some of those topics lacked memory for a log.
     lacks_memory: bool,
-    /// Whether there are any, for whoever sees to it.
+    /// Whether there are such endpoints. Shared with the thread that begins the logs.
     has_to_log: Arc<AtomicBool>,
-    /// What is asked of the past of topics.
+    /// Requests for the history of topics.
     past: SharedPastDesk,
-    /// Ends the logs of one that is out for good.
+    /// Thread that ends the logs of a participant that is out for good.
     ending: Option<JoinHandle<()>>,
 }
 
@@ -154,32 +155,34 @@ impl ParticipantMachine {
         }
     }
 
-    /// Topics that are logged are logged here.
+    /// Keeps logs of the logged topics here.
     pub(crate) fn keep_logs(&mut self, logs: TopicLogs) {
         self.atomic.keep_logs(logs);
     }
 
-    /// This participant is out: others may have its folder of logs, unless it comes back.
+    /// Ends the logs of a participant that is out for good, so that others may use its log folder.
     fn retire(&mut self) {
         if self.standing.is_out_for_good()
             && let Some(logs) = self.end_logs()
         {
-            // What is still to be written may take its time.
+            // Writing the remaining data may take time.
             self.ending = Some(std::thread::spawn(move || drop(logs)));
         }
     }
 
-    /// The thread that ends the logs, for whoever ends the participant: it takes no longer than logs linger.
+    /// The thread that ends the logs. The code that ends the participant waits for it. It ends
+    /// within the time for which logs linger.
     pub(crate) fn take_ending(&mut self) -> Option<JoinHandle<()>> {
         self.ending.take()
     }
 
-    /// Whether others' topics are to be logged here: then [`ParticipantMachine::log_topics`] is to be called.
+    /// Whether topics of other participants must be logged here. Then
+    /// [`ParticipantMachine::log_topics`] must be called.
     pub(crate) fn has_to_log(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.has_to_log)
     }
 
-    /// Takes part in the topics that are to be logged here.
+    /// Joins the topics that must be logged here.
     pub(crate) fn log_topics(&mut self, link: &mut impl Link, effects: &mut Effects) {
         self.has_to_log.store(false, Ordering::Release);
         for endpoint in std::mem::take(&mut self.to_log) {
@@ -190,17 +193,17 @@ impl ParticipantMachine {
                 self.to_log.push(endpoint);
             }
         }
-        // Whoever sees to it comes again in a while.
+        // The calling thread retries after a while.
         self.lacks_memory = !self.to_log.is_empty();
         self.has_to_log.store(self.lacks_memory, Ordering::Release);
     }
 
-    /// How a topic is kept, as far as is known here; none if it is not.
+    /// Storage status of a topic, as far as it is known here; `None` if the topic is not kept.
     pub(crate) fn storage(&self, key: u64) -> Option<StorageStatus> {
         self.atomic.storage(&self.group, key)
     }
 
-    /// The topics that are kept here, by their names and types, and how.
+    /// Names, types and storage statuses of the topics that are kept here.
     pub(crate) fn stored(&self) -> Vec<(String, String, StorageStatus)> {
         self.atomic.stored(&self.group)
     }
@@ -220,37 +223,40 @@ impl ParticipantMachine {
         self.group.node_mut()
     }
 
-    /// There is something to do for entities at this time, which is news for whoever listens.
+    /// Schedules a wake-up of the threads and tasks that wait for events, because entities have
+    /// work at this time.
     pub(crate) fn alarm(&mut self, at: Time) {
         self.alarm = self.alarm.into_iter().chain([at]).min();
     }
 
-    /// Says who is there to those who ask without the machine.
+    /// Publishes the view and the number of peers to threads that do not lock the machine.
     fn tell_company(&self) {
         let view = self.group.view();
         let view = (view.number, view.members.len());
         self.standing.meet(Company { view, peers: self.peers.len() });
     }
 
-    /// How all stands here, for whoever looks for what is wrong.
+    /// Description of the machine's state, for diagnosis.
     pub(crate) fn describe(&self) -> String {
         let me = self.group.node().id();
         format!("{me}: {:?}, {:?}, {}", self.group.standing(), self.peers, self.group.describe())
     }
 
-    /// Makes the memory of other participants private where samples refer to it (I-335). Nothing more is received.
+    /// Replaces the memory of other participants by private memory where samples refer to it
+    /// (I-335). No more samples are received.
     pub(crate) fn privatize(&mut self, effects: &mut Effects) {
         self.has_privatized = true;
         self.group.privatize(effects);
     }
 
-    /// This participant wants to leave the domain; its [`Standing`] says when it has.
+    /// Starts leaving the domain. [`Standing`] shows when the participant has left.
     pub(crate) fn leave(&mut self) {
         self.leaves = true;
         self.group.leave();
     }
 
-    /// Whether every reader has received all that a writer wrote. Whoever asks waits for that.
+    /// Whether all readers have received everything that a writer wrote. The caller waits for that,
+    /// so pending commits are sent in the next turn.
     pub(crate) fn is_acknowledged(&mut self, id: u64) -> bool {
         let Some(LocalWriter { endpoint, .. }) = self.writers.get(&id) else { return true };
         match endpoint.level.is_ordered() {
@@ -266,7 +272,8 @@ impl ParticipantMachine {
         }
     }
 
-    /// Whether other writers of this participant go on in a writer's stream when that is no more.
+    /// Whether other writers of this participant continue to use a writer's stream after the
+    /// writer's end.
     pub(crate) fn shares_stream(&self, id: u64) -> bool {
         self.writers.get(&id).is_some_and(|writer| {
             let of_stream = |other: &&LocalWriter| other.endpoint.stream == writer.endpoint.stream;
@@ -280,7 +287,7 @@ impl ParticipantMachine {
         self.next_endpoint - 1
     }
 
-    /// Whether an endpoint goes with those that this participant has of the same topic.
+    /// Checks an endpoint against this participant's endpoints of the same topic or order.
     fn check(&self, endpoint: &Endpoint) -> Result<(), Refusal> {
         if self.standing.is_out() {
             return Err(Refusal::Isolated);
@@ -296,7 +303,8 @@ impl ParticipantMachine {
             }
             false => None,
         });
-        // Of a topic that is another one elsewhere both are told; of what shares an order with others nobody would be.
+        // A topic that differs elsewhere under the same name is reported to both sides. A conflict
+        // with another topic in the same order would be reported to nobody, so it is refused here.
         let elsewhere = || {
             let known = self.group.state().first_of(endpoint.key());
             known.filter(|it| it.order.common().is_some()).and_then(|it| it.parts_from(endpoint))
@@ -305,8 +313,8 @@ impl ParticipantMachine {
         why.map_or(Ok(()), |why| Err(Refusal::Mismatch(why)))
     }
 
-    /// Adds a writer. Returns its id, and where it writes: of an atomic topic all writers of a participant
-    /// share one memory.
+    /// Adds a writer. Returns its id, and the memory in which it writes. All writers of one
+    /// participant on an atomic topic share one memory.
     pub(crate) fn add_writer(
         &mut self,
         link: &mut impl Link,
@@ -435,7 +443,8 @@ impl ParticipantMachine {
             GroupEvent::Installed(view) => self.installed(&view),
             GroupEvent::Changed => self.discover(),
             GroupEvent::Out(fate) => {
-                // Of several that leave at once one may hear from nobody that it has.
+                // If several participants leave at once, one of them may get no confirmation that
+                // it has left.
                 let fate = if self.leaves { Fate::Left } else { fate };
                 self.standing.fall_out(self.life, fate);
                 self.retire();
@@ -462,7 +471,7 @@ impl ParticipantMachine {
         }
     }
 
-    /// Who is in the view no more takes part in nothing, also if it still runs.
+    /// Takes over a new view. Shuts out former members, even if they still run.
     fn installed(&mut self, view: &View) {
         self.tell_company();
         self.standing.come_in(self.life, self.host.as_ref());
@@ -474,14 +483,15 @@ impl ParticipantMachine {
                 self.node().shut_out(peer);
             }
         }
-        // What those had who are gone is no more.
+        // The endpoints of departed members are withdrawn.
         self.discover();
         if self.has_doubts {
-            // Who founds a group anew takes over nothing.
+            // A participant that founds a group receives no state, so builtin readers are told to
+            // drop old facts.
             self.has_doubts = false;
             self.tell_all();
         }
-        // Of who is gone nobody waits for an announcement any more.
+        // Announcements of departed members are no longer awaited.
         self.atomic.acquaint_all(&self.group);
         tracing::debug!(view = view.number, members = view.members.len(), "a view of the domain");
     }
@@ -519,7 +529,7 @@ impl ParticipantMachine {
             NodeEvent::Announced { peer, .. } | NodeEvent::Retracted { peer, .. } => {
                 tracing::warn!(?peer, "a participant announces what nobody here listens to");
             }
-            // The group's business.
+            // Events for the group.
             NodeEvent::Founded(_)
             | NodeEvent::Gathered { .. }
             | NodeEvent::Stalled(_)
@@ -537,10 +547,10 @@ impl Machine for ParticipantMachine {
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         if self.has_privatized || self.standing.is_over(self.life) {
-            // It delivers nothing, and nothing of it is seen, any more.
+            // Nothing is delivered and no changes are seen any more.
             self.privatize(effects);
             self.retire();
-            // That is news for whoever waits.
+            // Waiting threads and tasks must notice this.
             return usize::from(!std::mem::replace(&mut self.has_retired, true));
         }
         let mut done = self.group.turn(now, effects);

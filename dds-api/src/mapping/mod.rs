@@ -1,7 +1,7 @@
-//! How DCPS lies on the protocol: endpoints as announcements, samples as records, matching.
+//! Mapping of DCPS onto the protocol: endpoints as announcements, samples as records, matching.
 //!
-//! Owns: everything that both sides of a match have to agree on. Never does: talk to an
-//! application; the entities do.
+//! Owns: everything on which both sides of a match must agree. Never does: talk to an application;
+//! the entities do.
 
 pub(crate) mod acquaintance;
 pub(crate) mod announcement;

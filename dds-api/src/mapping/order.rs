@@ -1,7 +1,7 @@
-//! In which order a topic's samples come, beside what its level says: which topics, and which parts of one, share a stream.
+//! The scope of an order: which topics, and which parts of a topic, share a stream.
 //!
-//! Owns: what that stream is called, so that endpoints which are to be in one order have one name for it. Never does: decide who
-//! takes part in it.
+//! Owns: the key of that stream, which is equal for all endpoints of one order. Never does: decide
+//! which endpoints take part.
 
 use std::fmt;
 
@@ -13,21 +13,21 @@ use super::level::TopicLevel;
 use super::type_identity::TypeIdentity;
 use crate::infrastructure::{DdsError, DdsResult};
 
-/// The longest name of a common order, as of a topic.
+/// Maximum length of the name of a common order in bytes, as of a topic.
 const LONGEST_NAME: usize = 255;
 
-/// With whom the samples of an ordered topic share their order.
+/// Scope of the order of an ordered topic's samples.
 #[derive(DdsType, Clone, PartialEq, Eq, Debug, Default)]
 #[dds(crate = "idl_cdr", union, discriminator = "u8")]
 pub(crate) enum TopicOrder {
-    /// All of the topic, and nothing else.
+    /// The whole topic, and no other one.
     #[default]
     #[dds(case = 0)]
     Own,
-    /// Each of its partitions has one of its own.
+    /// Each partition has an order of its own.
     #[dds(case = 1)]
     ByPartition,
-    /// It has one with all topics that name the same (I-210).
+    /// One order for all topics that name the same common order (I-210).
     #[dds(case = 2)]
     Common(String),
 }
@@ -38,7 +38,7 @@ impl TopicOrder {
         *self == TopicOrder::ByPartition
     }
 
-    /// What topics share it by.
+    /// Name of the common order, if there is one.
     pub(crate) fn common(&self) -> Option<&str> {
         match self {
             TopicOrder::Common(name) => Some(name),
@@ -46,10 +46,10 @@ impl TopicOrder {
         }
     }
 
-    /// Whether samples of a topic of this level can have it.
+    /// Checks whether a topic of this level can have this order.
     ///
     /// # Errors
-    /// If not.
+    /// If it cannot.
     pub(crate) fn check(&self, topic: &str, level: TopicLevel) -> DdsResult<()> {
         let wrong = match self.common() {
             Some("") => "it has no name",
@@ -65,17 +65,17 @@ impl TopicOrder {
         Err(DdsError::InconsistentPolicy(format!("the common order of topic `{topic}`: {wrong}")))
     }
 
-    /// What the subgroup is called of a topic of this name and type, or that of this partition of it.
+    /// Key of the subgroup for a topic of this name and type, or for a shard of it.
     pub(crate) fn key(&self, topic: &str, data_type: &TypeIdentity, shard: &str) -> u64 {
         let key = match self {
             TopicOrder::Common(name) => Name::new().add(b"common order").add(name.as_bytes()).0,
             TopicOrder::Own | TopicOrder::ByPartition => topic_key(topic, data_type, shard),
         };
-        // The control stream's is no topic's.
+        // The key of the control stream belongs to no topic.
         if key == CONTROL { !CONTROL } else { key }
     }
 
-    /// What records of a topic are told by from those of others in the same order; zero if there are no others.
+    /// Tag of a topic's records in a common order; zero if the order is not shared.
     pub(crate) fn tag(&self, topic: &str) -> u64 {
         match self {
             TopicOrder::Common(_) => Name::new().add(topic.as_bytes()).0.max(1),
@@ -94,7 +94,8 @@ impl fmt::Display for TopicOrder {
     }
 }
 
-/// The one partition of an endpoint of a topic that is sharded; none if it may be in several.
+/// The single partition of an endpoint of a sharded topic; `None` if the endpoint may be
+/// in several.
 pub(crate) fn shard(partition: &PartitionQosPolicy) -> Option<&str> {
     match &partition.name[..] {
         [] => Some(""),
@@ -106,7 +107,7 @@ pub(crate) fn shard(partition: &PartitionQosPolicy) -> Option<&str> {
 fn topic_key(topic: &str, data_type: &TypeIdentity, shard: &str) -> u64 {
     let TypeIdentity { name, digest, evolves, .. } = data_type;
     let key = Name::new().add(topic.as_bytes()).add(name.as_bytes());
-    // All versions of a type that may change are in one order.
+    // All versions of a type that may change share an order.
     let key = match evolves {
         true => key.add(b"evolves"),
         false => key.add(digest),
@@ -114,7 +115,7 @@ fn topic_key(topic: &str, data_type: &TypeIdentity, shard: &str) -> u64 {
     if shard.is_empty() { key.0 } else { key.add(shard.as_bytes()).0 }
 }
 
-/// A name that follows from what it was made of: FNV-1a, the same in every process.
+/// A hash of several parts: FNV-1a, equal in every process.
 struct Name(u64);
 
 impl Name {
@@ -123,7 +124,7 @@ impl Name {
     }
 
     fn add(mut self, bytes: &[u8]) -> Name {
-        // The length first, so that two parts are not taken for two others.
+        // The length comes first, so that different divisions into parts have different hashes.
         for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }

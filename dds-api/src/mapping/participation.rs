@@ -1,10 +1,11 @@
-//! Who takes part in which ordered topic, and who is left out as long as others mean something else by it.
+//! Participation of endpoints in ordered topics. Endpoints that contradict the present ones
+//! are excluded.
 //!
 //! ```text
-//!   announced ──> fits those that take part? ── yes ──> takes part ──> gone
-//!                                             └ no ───> left out ──> those are gone: takes part (I-178)
+//!   announced ──> agrees with present ones? ── yes ──> inside ──> gone
+//!                                            └ no ───> excluded ──> those are gone: inside (I-178)
 //! ```
-//! Owns: which endpoints of a key belong together. Never does: say what follows from that.
+//! Owns: the endpoints of a key that belong together. Never does: decide the consequences.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +13,13 @@ use derecho_core::ids::NodeId;
 
 use super::endpoint::Endpoint;
 
-/// An endpoint: who has it, and what that calls it.
+/// An endpoint: its participant and its id.
 pub(super) type Who = (NodeId, u64);
 
-/// All endpoints, by who has them.
+/// All endpoints by participant.
 pub(super) type Endpoints = BTreeMap<NodeId, BTreeMap<u64, Endpoint>>;
 
-/// Of each key those left out, in the order in which they were announced.
+/// Excluded endpoints of each key, in the order of their announcement.
 pub(super) type LeftOut = BTreeMap<u64, Vec<Who>>;
 
 /// See the [module](self).
@@ -29,7 +30,7 @@ pub(super) struct Participation {
 }
 
 impl Participation {
-    /// All endpoints of ordered topics, of which these were left out.
+    /// Participation of all endpoints of ordered topics except these excluded ones.
     pub(super) fn restored(endpoints: &Endpoints, mut left_out: LeftOut) -> Participation {
         let mut inside: BTreeMap<u64, BTreeSet<Who>> = BTreeMap::new();
         let is_of = |key: u64, who: &Who| found(endpoints, *who).is_some_and(|it| it.key() == key);
@@ -45,35 +46,35 @@ impl Participation {
         Participation { inside, left_out }
     }
 
-    /// The keys that somebody takes part in.
+    /// Keys with participating endpoints.
     pub(super) fn keys(&self) -> impl Iterator<Item = u64> {
         self.inside.keys().copied()
     }
 
-    /// Whether somebody takes part there.
+    /// Whether the key has a participating endpoint.
     pub(super) fn has(&self, key: u64) -> bool {
         self.inside.contains_key(&key)
     }
 
-    /// Those that take part.
+    /// Participating endpoints.
     pub(super) fn of(&self, key: u64) -> impl Iterator<Item = Who> {
         self.inside.get(&key).into_iter().flatten().copied()
     }
 
-    /// Those that are left out, of all keys.
+    /// Excluded endpoints of all keys.
     pub(super) fn left_out(&self) -> &LeftOut {
         &self.left_out
     }
 
-    /// Whether an endpoint of this key is left out.
+    /// Whether an endpoint of this key is excluded.
     pub(super) fn is_left_out(&self, key: u64, who: Who) -> bool {
         self.left_out.get(&key).is_some_and(|all| all.contains(&who))
     }
 
-    /// An endpoint is announced.
+    /// Adds an announced endpoint.
     ///
     /// # Errors
-    /// Why it is left out, if it is.
+    /// Reason why the endpoint is excluded, if it is.
     pub(super) fn enter(
         &mut self,
         (key, who): (u64, Who),
@@ -87,7 +88,7 @@ impl Participation {
         Err(why)
     }
 
-    /// An endpoint is no more.
+    /// Removes an endpoint.
     pub(super) fn leave(&mut self, key: u64, who: Who) {
         if let Some(inside) = self.inside.get_mut(&key) {
             inside.remove(&who);
@@ -103,18 +104,19 @@ impl Participation {
         }
     }
 
-    /// Those left out that go with all who take part now take part as well. Says whether there are any.
+    /// Includes excluded endpoints that agree with all participating ones. Returns whether there
+    /// are any.
     pub(super) fn let_in(&mut self, key: u64, endpoints: &Endpoints) -> bool {
         let waiting = self.left_out.remove(&key).unwrap_or_default();
         let count = waiting.len();
         for who in waiting {
-            // Those that do not are left out again, each behind the one that it was behind.
+            // Endpoints that still contradict are excluded again and keep their order.
             let _ = self.enter((key, who), endpoints);
         }
         self.left_out.get(&key).map_or(0, Vec::len) < count
     }
 
-    /// Why an endpoint cannot take part, if it cannot.
+    /// Reason why an endpoint cannot participate; `None` if it can.
     pub(super) fn objection(&self, key: u64, who: Who, endpoints: &Endpoints) -> Option<String> {
         let first = found(endpoints, self.of(key).next()?)?;
         first.parts_from(found(endpoints, who)?)

@@ -1,6 +1,7 @@
-//! With whom an endpoint of this participant is matched, and with whom it cannot be: what its statuses tell.
+//! Matched and incompatible endpoints of one local endpoint, as reported by its statuses.
 //!
-//! Owns: when a match, or that there can be none, is news. Never does: decide whether two endpoints match.
+//! Owns: the decision whether a match or an incompatibility is new. Never does: decide whether two
+//! endpoints match.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::board::{Board, Statuses};
 use crate::infrastructure::status::{QosPolicyCount, StatusKind};
 
-/// On which side of a match an endpoint is.
+/// Side of a match on which the local endpoint is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Side {
     Writer,
@@ -21,7 +22,7 @@ pub(super) enum Side {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Partner {
-    /// Whether it is alive, as it says.
+    /// Whether the endpoint says that it is alive.
     Matched(bool),
     Incompatible(Vec<PolicyId>),
     Inconsistent,
@@ -34,11 +35,12 @@ pub(super) struct Partners {
     known: BTreeMap<(NodeId, u64), Partner>,
 }
 
-/// What a verdict means for somebody who has to know.
+/// Consequence of a verdict that the caller must report.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
     Nothing,
-    /// They cannot be matched, as was not known: of a topic of the same name something else is meant.
+    /// The endpoint is newly found to be inconsistent: it means something else by a topic of the
+    /// same name.
     Inconsistent(String),
 }
 
@@ -47,19 +49,20 @@ impl Partners {
         Partners { side, known: BTreeMap::new() }
     }
 
-    /// Whether it is matched with an endpoint.
+    /// Whether the local endpoint is matched with this one.
     pub(super) fn has(&self, node: NodeId, id: u64) -> bool {
         matches!(self.known.get(&(node, id)), Some(Partner::Matched(_)))
     }
 
-    /// Those that it is matched with.
+    /// The matched endpoints.
     pub(super) fn matched(&self) -> impl Iterator<Item = (NodeId, u64)> {
         let matched =
             self.known.iter().filter(|(_, partner)| matches!(partner, Partner::Matched(_)));
         matched.map(|(who, _)| *who)
     }
 
-    /// It was looked at whether it goes with an endpoint, which says of itself whether it is alive.
+    /// Applies the verdict of a match with an endpoint, and whether that endpoint says that it
+    /// is alive.
     pub(super) fn judge(
         &mut self,
         board: &Board,
@@ -96,14 +99,14 @@ impl Partners {
         Outcome::Nothing
     }
 
-    /// An endpoint is no more, or has nothing to do with this one any more.
+    /// Removes an endpoint that has ended or is no longer related to the local one.
     pub(super) fn lose(&mut self, board: &Board, who: (NodeId, u64)) {
         if let Some(Partner::Matched(alive)) = self.known.remove(&who) {
             self.count(board, who, (alive, -1));
         }
     }
 
-    /// All that it knows of are lost to it.
+    /// Reports the loss of all matched endpoints.
     pub(super) fn part(&self, board: &Board) {
         for (who, partner) in &self.known {
             if let Partner::Matched(alive) = partner {
@@ -112,7 +115,7 @@ impl Partners {
         }
     }
 
-    /// A reader's writer is alive, or is not, one more or less of each.
+    /// Adjusts the counts of writers that are alive or not alive.
     fn live(
         &self,
         board: &Board,
@@ -133,11 +136,11 @@ impl Partners {
         });
     }
 
-    /// One more it is matched with, or one less.
+    /// Counts one match more or one less.
     fn count(&self, board: &Board, who: (NodeId, u64), (alive, change): (bool, i64)) {
         let (node, entity) = who;
         let handle = Some(InstanceHandle { node, entity });
-        // Among all there ever were, one less is none more.
+        // The loss of a match does not change the total count.
         let more = u64::try_from(change).unwrap_or_default();
         match self.side {
             Side::Writer => board.note(StatusKind::PublicationMatched, |all| {
@@ -160,7 +163,7 @@ impl Partners {
         }
     }
 
-    /// One that offers too little, or requests too much.
+    /// Counts an endpoint that offers too little or requests too much.
     fn refuse(&self, board: &Board, why: &[Incompatibility]) {
         let kind = match self.side {
             Side::Writer => StatusKind::OfferedIncompatibleQos,

@@ -1,12 +1,14 @@
-//! The past of topics, for participants that keep no log of them: what is asked of those that do, and what they answer.
+//! The history of topics for participants that keep no log of them: requests to participants with
+//! logs, and their answers.
 //!
-//! Owns: the messages, what was asked of whom, and what has come. Never does: read a log; [`server`] does, in no turn.
+//! Owns: the messages, the pending requests, and the received answers. Never does: read a log;
+//! [`server`] does, outside of turns.
 //!
 //! ```text
-//!   one that keeps no log                          one whose log lacks nothing
-//!     --- Ask(reading, page, what is wanted) -->   its attendant reads so much of the files
-//!     <-- Answer(reading, page, records) ---
-//!     ... the next page, of the same one, or of another one if that is gone ...
+//!   participant without a log                      participant with a complete log
+//!     --- Ask(reading, page, wanted) --------->    its attendant thread reads from the files
+//!     <-- Answer(reading, page, records) ------
+//!     ... the next page, from the same participant, or from another one if that is gone ...
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
@@ -24,66 +26,67 @@ use crate::infrastructure::LogCondition;
 pub(crate) mod files;
 pub(crate) mod server;
 
-/// What these messages begin with; none that speaks of what is kept does.
+/// First byte of these messages. No message about kept samples begins with it.
 const TAG: u8 = 0x50;
-/// So many questions wait to be answered at most; who asks beyond that is told so.
+/// Maximum number of waiting requests. Further ones are refused.
 const MOST_ASKS: usize = 256;
 
-/// What of the past is wanted.
+/// The wanted part of the history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wanted {
-    /// What comes after this place in the topic's order.
+    /// Samples after this position in the topic's order.
     After(u64),
-    /// Of what comes after this place what was written at this time or later.
+    /// Samples written at this time or later, after this position.
     Since(u64, u64),
     /// The last sample of each instance that was written at this time or before.
     StateAt(u64),
 }
 
-/// A participant's own log of a topic, and how much of the topic's past the log holds.
+/// A participant's own log of a topic, and how much of the topic's history the log holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum OwnLog {
     /// The participant keeps no log of the topic.
     Absent,
     /// The log still lacks samples that were written before.
     Incomplete,
-    /// The log takes nothing more, and lacks what came since.
+    /// The log accepts no more samples, and lacks later ones.
     Over(LogCondition),
-    /// The log holds every sample up to `durable`; so many were delivered to the participant.
+    /// The log holds every sample up to `durable`. `delivered` is the number of samples delivered
+    /// to the participant.
     Complete { place: (PathBuf, StreamKey), durable: u64, delivered: u64 },
 }
 
-/// A question.
+/// A request for a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ask {
-    /// What the asker calls it, and which part of it.
+    /// Number of the reading at the requesting participant, and of its page.
     pub(crate) reading: u64,
     pub(crate) page: u64,
-    /// The topic.
+    /// Key of the topic.
     pub(crate) key: u64,
     pub(crate) wanted: Wanted,
 }
 
-/// A sample as a log has it.
+/// A sample from a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PastRecord {
-    /// Its place in the topic's order.
+    /// Position in the topic's order.
     pub(crate) place: u64,
     pub(crate) stream: StreamId,
     pub(crate) number: u64,
     pub(crate) payload: Vec<u8>,
 }
 
-/// What comes of a question.
+/// Answer to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Page {
-    /// These samples, the place up to which that is, and whether that is the end.
+    /// Samples, the position up to which the page reaches, and whether that is the end.
     Records(Vec<PastRecord>, u64, bool),
-    /// The log begins with this place now.
+    /// The requested part was dropped; the log now begins at this position.
     Gone(u64),
-    /// The log ends with this place.
+    /// The log ends at this position.
     Beyond(u64),
-    /// It cannot answer, because of this.
+    /// The participant cannot answer, for this reason.
     Refused(String),
 }
 
@@ -101,7 +104,7 @@ impl Wire for PastRecord {
     }
 }
 
-/// What one says to another.
+/// A message between two participants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Word {
     Ask(Ask),
@@ -137,7 +140,7 @@ impl Word {
         out
     }
 
-    /// `None` if it is not about the past; `Some(None)` if it makes no sense.
+    /// Decodes a message: `None` if it is not about history; `Some(None)` if it is invalid.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Option<Word>> {
         let rest = bytes.strip_prefix(&[TAG])?;
         Some(Word::decode(&mut Reader::new(rest)))
@@ -175,14 +178,14 @@ impl Word {
     }
 }
 
-/// A question that was asked, and what has come of it.
+/// A request that was sent, and its answer.
 struct Asked {
     page: u64,
     of: NodeId,
     content: Option<Page>,
 }
 
-/// What a participant has asked, and what it was asked, through all its lives.
+/// Pending requests of a participant and to a participant, kept through all its lives.
 #[derive(Default)]
 pub(crate) struct PastDesk {
     readings: AtomicU64,
@@ -196,27 +199,27 @@ impl PastDesk {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A name for another reading.
+    /// Number of a new reading.
     pub(crate) fn begin(&self) -> u64 {
         self.readings.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// This is asked of a participant.
+    /// Notes a request that is sent to a participant.
     pub(crate) fn asks(&self, ask: &Ask, of: NodeId) {
         self.asked().insert(ask.reading, Asked { page: ask.page, of, content: None });
     }
 
-    /// Whether something has come of what was asked.
+    /// Whether an answer has arrived.
     pub(crate) fn has(&self, reading: u64) -> bool {
         self.asked().get(&reading).is_some_and(|asked| asked.content.is_some())
     }
 
-    /// What has come of it. Nothing more of it is wanted.
+    /// Takes the answer and ends the request.
     pub(crate) fn take(&self, reading: u64) -> Option<Page> {
         self.asked().remove(&reading)?.content
     }
 
-    /// Somebody answers.
+    /// Stores the answer of a participant.
     pub(crate) fn answered(&self, from: NodeId, reading: u64, page: u64, content: Page) {
         if let Some(asked) = self.asked().get_mut(&reading)
             && (asked.of, asked.page) == (from, page)
@@ -225,14 +228,14 @@ impl PastDesk {
         }
     }
 
-    /// Those alone are there.
+    /// Refuses pending requests to participants that are gone.
     pub(crate) fn retain(&self, is_there: impl Fn(NodeId) -> bool) {
         for asked in self.asked().values_mut().filter(|asked| !is_there(asked.of)) {
             asked.content.get_or_insert_with(|| Page::Refused("it is gone".to_owned()));
         }
     }
 
-    /// Somebody asks. `false`: too many wait already.
+    /// Queues a request of another participant. Returns `false` if too many are waiting.
     pub(crate) fn is_asked(&self, from: NodeId, ask: Ask) -> bool {
         let mut asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = asks.len() < MOST_ASKS;
@@ -243,7 +246,7 @@ impl PastDesk {
         has_room
     }
 
-    /// What is to be answered.
+    /// Takes the queued requests.
     pub(crate) fn take_asks(&self) -> VecDeque<(NodeId, Ask)> {
         if !self.has_asks.swap(false, Ordering::AcqRel) {
             return VecDeque::new();
@@ -252,7 +255,7 @@ impl PastDesk {
     }
 }
 
-/// What participants share of it.
+/// Handle on the requests, shared within a participant.
 pub(crate) type SharedPastDesk = Arc<PastDesk>;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The policies that an endpoint offers or requests, as participants tell each other.
+//! Policies that endpoints offer or request, in the form in which participants announce them.
 //!
-//! Owns: which policies an endpoint has that says nothing of them, and how those that it has instead are announced: field by
-//! field, by the standard's numbers. Never does: decide what policies mean.
+//! Owns: the default policies of an endpoint, and the announcement of policies that differ: field
+//! by field, by the standard's numbers. Never does: decide what policies mean.
 
 use idl_cdr::DdsType;
 use qos_profiles::{
@@ -16,17 +16,17 @@ use super::record::Offer;
 use super::type_identity::Consistency;
 use crate::infrastructure::{DdsError, DdsResult};
 
-/// Bytes of an announcement: the control stream has to take it.
+/// Maximum length of an announcement in bytes. The control stream must be able to carry it.
 pub(crate) const LONGEST_ANNOUNCEMENT: usize = 12 << 10;
 
-/// What a writer offers, or a reader requests.
+/// Policies that a writer offers or a reader requests.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Policies {
     Offered { writer: DataWriterQos, publisher: PublisherQos },
     Requested { reader: DataReaderQos, subscriber: SubscriberQos },
 }
 
-/// A policy's field that has another value than that which it has if nothing is said of it.
+/// A field of a policy whose value differs from the default.
 #[derive(DdsType, Clone, PartialEq, Eq, Debug)]
 #[dds(crate = "idl_cdr")]
 pub(crate) struct Setting {
@@ -35,7 +35,7 @@ pub(crate) struct Setting {
     value: Told,
 }
 
-/// A policy's value, as it is told.
+/// Encoded form of a policy's value.
 #[derive(DdsType, Clone, PartialEq, Eq, Debug)]
 #[dds(crate = "idl_cdr", union, discriminator = "u8")]
 enum Told {
@@ -85,7 +85,7 @@ impl From<Value> for Told {
 }
 
 impl Told {
-    /// The value; none if there is no such one.
+    /// The value; `None` if it is invalid.
     fn value(self) -> Option<Value> {
         Some(match self {
             Told::Bool(value) => Value::Bool(value),
@@ -107,18 +107,20 @@ impl Told {
     }
 }
 
-/// A set of policies, and that of the publisher or subscriber around it.
+/// Policies of an endpoint, and of its publisher or subscriber.
 type Both = [EntityQos; 2];
 
 impl Policies {
-    /// Those of a writer of a topic of this level that says nothing: it offers what the topic gives in any case.
+    /// Default policies of a writer on a topic of this level. The writer offers what the topic
+    /// guarantees anyway.
     pub(crate) fn offered(level: TopicLevel) -> Policies {
         let mut writer = DataWriterQos::default();
         writer.durability.kind = durability(level);
         Policies::Offered { writer, publisher: publisher() }
     }
 
-    /// Those of a writer that is gone, and of which no more is known than what it has left in such a topic.
+    /// Assumed policies of a departed writer that is only known by its kept samples on such
+    /// a topic.
     pub(crate) fn left(level: TopicLevel) -> Policies {
         let mut left = Policies::offered(level);
         if let Policies::Offered { writer, .. } = &mut left {
@@ -127,7 +129,7 @@ impl Policies {
         left
     }
 
-    /// Those of a reader that says nothing.
+    /// Default policies of a reader.
     pub(crate) fn requested(level: TopicLevel) -> Policies {
         let mut reader = DataReaderQos::default();
         reader.durability.kind = durability(level);
@@ -136,7 +138,7 @@ impl Policies {
         Policies::Requested { reader, subscriber: SubscriberQos::default() }
     }
 
-    /// The same with this that is not usual, if they are offered.
+    /// The policies with this offer, if they are a writer's.
     pub(super) fn with(mut self, offer: Offer) -> Policies {
         if let Policies::Offered { writer, publisher } = &mut self {
             offer.put_into(writer, publisher);
@@ -152,7 +154,7 @@ impl Policies {
         matches!(self, Policies::Offered { .. })
     }
 
-    /// Those of the endpoint, and of the publisher or subscriber around it.
+    /// Policies of the endpoint, and of its publisher or subscriber.
     pub(crate) fn both(&self) -> Both {
         match self {
             Policies::Offered { writer, publisher } => {
@@ -176,7 +178,7 @@ impl Policies {
         }
     }
 
-    /// What is to be said of them: nothing of those that any endpoint of such a topic has.
+    /// The settings to announce: those that differ from the defaults for a topic of this level.
     pub(crate) fn settings(&self, level: TopicLevel) -> Vec<Setting> {
         let usual = Policies::of_kind(self.is_writer(), level);
         if *self == usual {
@@ -186,7 +188,7 @@ impl Policies {
         both.flat_map(|(set, usual)| settings_beyond(&usual, &set)).collect()
     }
 
-    /// The policies of which this was said; none if it makes no sense.
+    /// The policies with these announced settings; `None` if the settings are invalid.
     pub(crate) fn told(
         is_writer: bool,
         level: TopicLevel,
@@ -233,20 +235,20 @@ impl Policies {
         }
     }
 
-    /// In how far a writer with the other policies offers less than a reader with these requests.
+    /// The policies in which the offer of a writer is less than the request of this reader.
     pub(crate) fn refuses(&self, offered: &Policies) -> Vec<Incompatibility> {
         match (self, offered) {
             (
                 Policies::Requested { reader, subscriber },
                 Policies::Offered { writer, publisher },
             ) => incompatible(&Offered { writer, publisher }, &Requested { reader, subscriber }),
-            // Nobody asks: two readers, or two writers, have nothing to request of each other.
+            // Two readers, or two writers, request nothing from each other.
             _ => Vec::new(),
         }
     }
 }
 
-/// What is to be said of policies where others are known.
+/// The settings that turn known policies into the given ones.
 pub(crate) fn settings_beyond(known: &EntityQos, set: &EntityQos) -> Vec<Setting> {
     let mut settings = Vec::new();
     for (policy, _) in set.kind().policies() {
@@ -263,7 +265,7 @@ pub(crate) fn settings_beyond(known: &EntityQos, set: &EntityQos) -> Vec<Setting
     settings
 }
 
-/// The policies of which this was said beyond what is known; none if it makes no sense.
+/// Known policies with these announced settings; `None` if the settings are invalid.
 pub(crate) fn told_beyond(known: EntityQos, settings: Vec<Setting>) -> Option<EntityQos> {
     let mut sets = [known];
     tell(&mut sets, settings)?;
@@ -271,7 +273,8 @@ pub(crate) fn told_beyond(known: EntityQos, settings: Vec<Setting>) -> Option<En
     Some(told)
 }
 
-/// Applies each setting to the first of these sets that has such a policy; none if it makes no sense.
+/// Applies each setting to the first of these sets that has such a policy; `None` if a setting
+/// is invalid.
 fn tell(sets: &mut [EntityQos], settings: Vec<Setting>) -> Option<()> {
     for Setting { policy, field, value } in settings {
         let policy = PolicyId::from_id(policy.into())?;
@@ -284,7 +287,7 @@ fn tell(sets: &mut [EntityQos], settings: Vec<Setting>) -> Option<()> {
     Some(())
 }
 
-/// Whether bytes that an application adds can be announced, whatever else there is to say.
+/// Checks whether an application's data can be announced, apart from the rest of the announcement.
 pub(crate) fn check_data(policy: PolicyId, bytes: &[u8]) -> DdsResult<()> {
     match bytes.len() > LONGEST_ANNOUNCEMENT {
         true => Err(DdsError::BadParameter(format!(
@@ -295,7 +298,8 @@ pub(crate) fn check_data(policy: PolicyId, bytes: &[u8]) -> DdsResult<()> {
     }
 }
 
-/// Whether a writer of a topic of this level may offer this DURABILITY; the error says what the topic would have to be.
+/// Checks whether a writer on a topic of this level may offer this DURABILITY. The error says which
+/// topic would be needed.
 pub(crate) fn check_durability(
     level: TopicLevel,
     offered: DurabilityQosPolicyKind,
@@ -310,7 +314,7 @@ pub(crate) fn check_durability(
     Err(format!("DURABILITY {offered:?} is more than its topic gives, which is {level}: {remedy}"))
 }
 
-/// The most that a writer of a topic of this level may offer of DURABILITY.
+/// Maximum DURABILITY that a writer on a topic of this level may offer.
 fn most_durable(level: TopicLevel) -> DurabilityQosPolicyKind {
     match level {
         TopicLevel::VolatileStorage => DurabilityQosPolicyKind::Transient,
@@ -318,7 +322,7 @@ fn most_durable(level: TopicLevel) -> DurabilityQosPolicyKind {
     }
 }
 
-/// DURABILITY as a topic of this level has it.
+/// DURABILITY of a topic of this level.
 pub(crate) fn durability(level: TopicLevel) -> DurabilityQosPolicyKind {
     match level {
         TopicLevel::Unordered | TopicLevel::Atomic => DurabilityQosPolicyKind::Volatile,
@@ -327,7 +331,8 @@ pub(crate) fn durability(level: TopicLevel) -> DurabilityQosPolicyKind {
     }
 }
 
-/// What writers offer that have no publisher of their own: samples of a writer come in its order always, so that is offered.
+/// Policies of writers without a publisher of their own. The samples of a writer always keep their
+/// order, so ordered access is offered.
 pub(crate) fn publisher() -> PublisherQos {
     let mut publisher = PublisherQos::default();
     publisher.presentation.access_scope = PresentationQosPolicyAccessScopeKind::Topic;
@@ -410,7 +415,7 @@ mod tests {
 
     use DurabilityQosPolicyKind::{Persistent, Transient, TransientLocal, Volatile};
 
-    /// Of each level what writers offer that say nothing, and the most that they may offer.
+    /// For each level the default DURABILITY of writers, and the maximum.
     const DURABILITIES: [[DurabilityQosPolicyKind; 2]; 4] = [
         [Volatile, Volatile],
         [Volatile, Volatile],

@@ -1,20 +1,24 @@
-//! A sample as it lies in a sender's memory.
+//! Layout of a sample in a sender's memory.
 //!
 //! ```text
 //!   byte  0   source timestamp: u64    nanoseconds since 1970
-//!         8   writer: u32              which writer of the participant
-//!        12   form: u32                plain or CDR; what becomes of the instance; what follows; a mark: which version
-//!                                     of a type that may change, or how a value of another one lies in memory
-//!        16   payload                  aligned to 16 bytes; of an instance that is over its key alone
-//!       ...   partitions, length: u16  the names, NUL between them; only of a writer that has any, on an ordered topic
-//!       ...   strength: i32            only of a writer that has one
-//!       ...   tag: u64                 only where several topics share an order: which one it is
-//!       ...   expiry: u64              only of a writer whose samples are out of date at some time: then, on the clock of the timestamp
-//!       ...   key hash: 16 bytes       only where samples are kept for those who come later
+//!         8   writer: u32              number of the writer within its participant
+//!        12   form: u32                plain or CDR; fate of the instance; fields that follow;
+//!                                      a mark: the version of a type that may change, otherwise
+//!                                      the memory layout of its values
+//!        16   payload                  aligned to 16 bytes; only the key if the instance ends
+//!       ...   partitions, length: u16  NUL-separated names; only on an ordered topic, for a writer
+//!                                      in named partitions
+//!       ...   strength: i32            only for a writer that has a strength
+//!       ...   tag: u64                 only if several topics share an order: identifies the topic
+//!       ...   expiry: u64              only for a writer with a lifespan: time at which the sample
+//!                                      expires, on the clock of the timestamp
+//!       ...   key hash: 16 bytes       only if samples are kept for late joiners
+//!                                      or the writer offers a DEADLINE
 //! ```
-//! Its length and its number in the sender's order are the protocol's.
+//! The protocol keeps the record's length and its number in the sender's order.
 //!
-//! Owns: the header, and the choice of form. Never does: trust what it reads.
+//! Owns: the header, and the choice of form. Never does: trust the bytes that it reads.
 
 mod terms;
 
@@ -34,20 +38,20 @@ pub(crate) const HEADER: usize = 16;
 
 const PLAIN: u32 = 1;
 const CDR: u32 = 2;
-/// Its writer is no more.
+/// The writer has ended.
 const END: u32 = 0;
-/// Where the form says what the payload is.
+/// Bits of the form that describe the payload.
 const CONTENTS: u32 = 3;
-/// A coherent set: its payload are records ([`super::set`]).
+/// A coherent set: the payload consists of records ([`super::set`]).
 const SET: u32 = 3;
 /// Added to the form of a record that has its topic's tag.
 const TAGGED: u32 = 8;
-/// Added to the form of a record that says when its sample is out of date.
+/// Added to the form of a record that has an expiry.
 const AGING: u32 = 4;
-/// Where the form says which policies its writer offers that are not as usual: see [`Offer`].
+/// First bit of the writer's offered policies that differ from the defaults: see [`Offer`].
 const OFFER: u32 = 4;
 const OFFERS: u32 = ((1 << Offer::COUNT.ilog2()) - 1) << OFFER;
-/// Added to the form of a record at whose end its key is.
+/// Added to the form of a record that ends with its key hash.
 const KEYED: u32 = 0x100;
 /// Added to the form of a record that disposes its instance.
 const DISPOSED: u32 = 0x200;
@@ -57,15 +61,16 @@ const UNREGISTERED: u32 = 0x400;
 const STRONG: u32 = 0x800;
 /// Added to the form of a record that names its partitions.
 const PARTED: u32 = 0x1000;
-/// Where the mark is: of the type if that may change, else of how its values lie in memory.
+/// First bit of the mark: of the type if that may change, otherwise of the memory layout of
+/// its values.
 const MARK: u32 = 13;
-/// All that says nothing of the payload.
+/// Bits of the form that do not describe the payload.
 const BESIDE: u32 = AGING | TAGGED | KEYED | STRONG | PARTED | OFFERS;
-/// Bytes that say how long the names of partitions are.
+/// Bytes of the length of the partition names.
 const NAMES_LENGTH: usize = 2;
-/// Bytes that the names of a writer's partitions may have.
+/// Maximum number of bytes of the names of a writer's partitions.
 pub(crate) const LONGEST_NAMES: usize = 1 << 12;
-/// Bytes of the key.
+/// Bytes of the key hash.
 pub(crate) const KEY: usize = 16;
 /// Bytes of the tag.
 pub(crate) const TAG: usize = 8;
@@ -73,16 +78,16 @@ pub(crate) const TAG: usize = 8;
 pub(crate) const STRENGTH: usize = 4;
 /// Bytes of the expiry.
 pub(crate) const EXPIRY: usize = 8;
-/// The expiry of what is never out of date.
+/// Expiry of a sample that never expires.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// In which form keys are kept alone.
+/// Encoding of keys that are kept without a sample.
 const KEY_ENCODING: Encoding = match Endianness::NATIVE {
     Endianness::Big => Encoding::PLAIN_CDR2_BE,
     Endianness::Little => Encoding::PLAIN_CDR2_LE,
 };
 
-/// What becomes of the instance of a record's sample.
+/// Effect of a record on the instance of its sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
     Alive,
@@ -102,7 +107,7 @@ impl Fate {
     }
 }
 
-/// What a record says of its sample.
+/// Header of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
     pub(crate) timestamp: u64,
@@ -111,17 +116,18 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// That of a sample which nobody sent: a writer is gone, and lets an instance go.
+    /// Header of a generated sample, sent by no writer: a lost writer is unregistered from
+    /// an instance.
     pub(crate) fn of_loss(timestamp: u64, writer: u32) -> Header {
         Header { timestamp, writer, form: CDR | UNREGISTERED }
     }
 
-    /// That of a sample that nobody sent: a part of what discovery knows.
+    /// Header of a generated sample, sent by no writer: a part of the discovery data.
     pub(crate) fn of_told(timestamp: u64, fate: Fate) -> Header {
         Header { timestamp, writer: 0, form: CDR | fate.flags() }
     }
 
-    /// What becomes of the instance.
+    /// Effect on the instance.
     #[inline]
     pub(crate) fn fate(self) -> Fate {
         match self.form & (DISPOSED | UNREGISTERED) {
@@ -132,31 +138,31 @@ impl Header {
         }
     }
 
-    /// Whether the record is a coherent set of others.
+    /// Whether the record is a coherent set of other records.
     #[inline(always)]
     pub(crate) fn is_set(self) -> bool {
         self.form & !(!0 << MARK) & !BESIDE == SET
     }
 
-    /// Whether the record is no sample.
+    /// Whether the record is a set or the end of a writer instead of a sample.
     #[inline(always)]
     pub(crate) fn is_apart(self) -> bool {
         matches!(self.form & CONTENTS, END | SET)
     }
 
-    /// Whether it says that its writer is no more.
+    /// Whether the record announces the end of its writer.
     #[inline(always)]
     fn is_end(self) -> bool {
         self.form & !(!0 << MARK) & !BESIDE == END
     }
 
-    /// What marks the version of the type that it is of; zero if there is but one.
+    /// Mark of the sample's type version; zero if the type has only one version.
     #[inline]
     pub(crate) fn mark(self) -> u32 {
         self.form >> MARK
     }
 
-    /// Bytes at the end of a record that are not payload; none if it is too short.
+    /// Number of bytes behind the payload; `None` if the record is too short.
     #[inline]
     fn tail(self, record: &[u8]) -> Option<usize> {
         let fixed = self.fixed_tail();
@@ -167,19 +173,19 @@ impl Header {
         Some(fixed + NAMES_LENGTH + usize::from(u16::from_le_bytes(*length)))
     }
 
-    /// Those of them whose number does not depend on what they say.
+    /// Number of bytes behind the partition names and their length.
     #[inline]
     fn fixed_tail(self) -> usize {
         self.behind_strength() + if self.form & STRONG != 0 { STRENGTH } else { 0 }
     }
 
-    /// Those behind the strength.
+    /// Number of bytes behind the strength.
     #[inline]
     fn behind_strength(self) -> usize {
         self.behind_tag() + if self.form & TAGGED != 0 { TAG } else { 0 }
     }
 
-    /// Those behind the tag.
+    /// Number of bytes behind the tag.
     #[inline]
     fn behind_tag(self) -> usize {
         self.key_size() + if self.form & AGING != 0 { EXPIRY } else { 0 }
@@ -190,7 +196,7 @@ impl Header {
         if self.form & KEYED != 0 { KEY } else { 0 }
     }
 
-    /// The tag of its topic; zero if it has none.
+    /// Tag of the topic; zero if the record has none.
     #[inline(always)]
     fn tag_of(self, record: &[u8]) -> u64 {
         if self.form & TAGGED == 0 { 0 } else { self.some_tag(record) }
@@ -201,13 +207,13 @@ impl Header {
         self.word_before(record, self.behind_tag()).unwrap_or(0)
     }
 
-    /// The eight bytes of a record before so many at its end.
+    /// The eight bytes that precede the last `behind` bytes of a record.
     fn word_before(self, record: &[u8], behind: usize) -> Option<u64> {
         let before = record.get(HEADER..record.len().checked_sub(behind)?)?;
         Some(u64::from_le_bytes(*before.last_chunk()?))
     }
 
-    /// When its sample is out of date by what its writer has said.
+    /// Time at which the sample expires by its writer's lifespan.
     #[cold]
     fn expiry(self, record: &[u8]) -> u64 {
         let says = self.form & AGING != 0 && self.fate() == Fate::Alive;
@@ -215,8 +221,8 @@ impl Header {
         expiry.filter(|_| says).unwrap_or(NEVER)
     }
 
-    /// When its sample is out of date by its age. Of a coherent set the record says so itself: there is more in it than
-    /// what its time is of.
+    /// Time at which the sample expires by its age. [`NEVER`] for a coherent set: its samples carry
+    /// their own timestamps.
     pub(crate) fn ends(self, lifespan: u64) -> u64 {
         let is_sample = self.fate() == Fate::Alive && !self.is_set() && !self.is_end();
         match lifespan > 0 && is_sample {
@@ -247,7 +253,7 @@ impl Header {
     }
 }
 
-/// Whether samples of this type travel as they lie in memory. Constant for each type.
+/// Whether samples of this type are sent as they lie in memory. Constant for each type.
 pub(crate) const fn is_plain<T: TopicData>() -> bool {
     match T::LAYOUT {
         Some(layout) => layout.align() <= HEADER,
@@ -255,13 +261,13 @@ pub(crate) const fn is_plain<T: TopicData>() -> bool {
     }
 }
 
-/// What marks records whose samples lie so in memory; none for no layout.
+/// Mark of records whose samples have this memory layout; zero for no layout.
 pub(crate) const fn layout_mark(layout: u64) -> u32 {
     let mark = layout as u32 & (u32::MAX >> MARK);
     if layout != 0 && mark == 0 { 1 } else { mark }
 }
 
-/// The form of records of this type that are read where they lie.
+/// Form of records of this type that are read in place.
 const fn form_in_place<T: TopicData>() -> u32 {
     match T::LAYOUT {
         Some(layout) => PLAIN | layout_mark(layout.hash()) << MARK,
@@ -269,7 +275,7 @@ const fn form_in_place<T: TopicData>() -> u32 {
     }
 }
 
-/// Bytes of the record of this sample; in which encoding is asked of one that is not plain alone.
+/// Size of the record of this sample. `encoding` is only called for a sample that is not plain.
 #[inline(always)]
 pub(crate) fn record_size<T: TopicData>(
     sample: &T,
@@ -281,7 +287,7 @@ pub(crate) fn record_size<T: TopicData>(
     Ok(HEADER + sample.cdr_size(encoding())?)
 }
 
-/// Writes a sample's payload behind the place of the header. Returns the record's size.
+/// Writes a sample's payload behind the header. Returns the record's size.
 #[inline(always)]
 pub(crate) fn write_payload<T: TopicData>(
     sample: &T,
@@ -294,88 +300,88 @@ pub(crate) fn write_payload<T: TopicData>(
         let bytes = layout.bytes_of(sample);
         let place = &mut record[HEADER..][..bytes.len()];
         copy_padded(bytes, place);
-        // Padding has what was on this program's stack, which is nobody else's business.
+        // Padding contains bytes of this program's stack, which must not reach other processes.
         layout.clear_padding(place);
         return Ok(HEADER + bytes.len());
     }
     Ok(HEADER + sample.write_cdr(&mut record[HEADER..], encoding())?)
 }
 
-/// Copies the bytes of a value, padding and all.
+/// Copies the bytes of a value, including padding.
 #[inline]
 fn copy_padded(from: &[MaybeUninit<u8>], to: &mut [u8]) {
     let to = &mut to[..from.len()];
-    // SAFETY: both slices have the same length and do not overlap, for one of them is borrowed
-    // mutably. Padding among the source bytes is copied as it is: the destination lies in a
-    // mapping shared with other processes, of which the compiler can assume no content, and every
-    // reader of it takes any bit pattern.
+    // SAFETY: both slices have the same length. They do not overlap, because one of them is
+    // borrowed mutably. Padding among the source bytes is copied as it is: the destination lies in
+    // a mapping shared with other processes, about whose content the compiler can assume nothing,
+    // and every reader of it accepts any bit pattern.
     unsafe {
         std::ptr::copy_nonoverlapping(from.as_ptr().cast::<u8>(), to.as_mut_ptr(), from.len());
     }
 }
 
-/// The key of a value alone, as it is kept.
+/// The key of a value in the encoding in which keys are kept.
 pub(crate) fn key_payload<T: TopicData>(value: &T) -> Result<Vec<u8>, T::Error> {
     value.key_cdr(KEY_ENCODING)
 }
 
-/// What a payload is.
+/// Kind of a payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Contents {
     Sample,
     /// A coherent set of one writer.
     Set,
-    /// A coherent set of several: the record is no single writer's.
+    /// A coherent set of several writers: the record belongs to no single writer.
     SetOfSeveral,
-    /// None: its writer is no more.
+    /// No payload: the writer has ended.
     End,
 }
 
-/// What stands around a payload, beside the time and the writer.
+/// Metadata around a payload, except the time and the writer.
 #[derive(Clone)]
 pub(crate) struct Seal {
     pub(crate) contents: Contents,
     pub(crate) fate: Fate,
-    /// What marks the version of the type.
+    /// Mark of the type version.
     pub(crate) mark: u32,
-    /// What the writer's policies ask for.
+    /// Metadata that follows from the writer's policies.
     pub(crate) terms: Terms,
-    /// The hash of the key, if it is to be at the end; a number, for that stays in registers.
+    /// The key hash, if the record ends with one. An integer, because that stays in registers.
     pub(crate) key: Option<u128>,
 }
 
-/// Where a record comes from.
+/// Origin of a record.
 #[derive(Clone, Copy)]
 pub(crate) struct Origin<'a> {
-    /// Which writer of its participant wrote it.
+    /// Number of the writer within its participant.
     pub(crate) writer: u32,
     form: u32,
-    /// The names of its partitions, if it has any.
+    /// Names of the partitions, if there are any.
     pub(crate) names: Option<&'a [u8]>,
-    /// The tag of its topic; zero if it has none.
+    /// Tag of the topic; zero if the record has none.
     pub(crate) tag: u64,
 }
 
 impl Origin<'_> {
-    /// Whether the record says that its writer is no more (I-214).
+    /// Whether the record announces the end of its writer (I-214).
     #[inline(always)]
     pub(crate) fn is_end(&self) -> bool {
         Header { timestamp: 0, writer: self.writer, form: self.form }.is_end()
     }
 
-    /// What its writer offers.
+    /// Policies that the writer offers.
     pub(crate) fn offer(&self) -> Offer {
         Offer::at(((self.form & OFFERS) >> OFFER) as usize)
     }
 }
 
-/// Whether a record says that its writer is no more (I-214).
+/// Whether a record announces the end of its writer (I-214).
 #[inline(always)]
 pub(crate) fn is_end(record: &[u8]) -> bool {
     Header::read(record).is_some_and(Header::is_end)
 }
 
-/// Where a record comes from.
+/// Returns the origin of a record.
 #[inline(always)]
 pub(crate) fn origin(record: &[u8]) -> Origin<'_> {
     let Some(Header { writer, form, .. }) = Header::read(record) else {
@@ -388,7 +394,7 @@ pub(crate) fn origin(record: &[u8]) -> Origin<'_> {
 }
 
 impl Seal {
-    /// Bytes that it takes behind a payload.
+    /// Number of bytes behind a payload.
     #[inline(always)]
     pub(crate) fn size(&self) -> usize {
         let key = if self.key.is_some() { KEY } else { 0 };
@@ -396,7 +402,7 @@ impl Seal {
     }
 }
 
-/// Writes the header of a record of this type, and what stands at its end.
+/// Writes the header of a record of this type, and the fields at its end.
 #[inline]
 pub(crate) fn seal<T: TopicData>(record: &mut [u8], writer: u32, timestamp: u64, seal: &Seal) {
     let Seal { contents, fate, mark, terms, key } = seal;
@@ -446,22 +452,23 @@ pub(crate) fn seal<T: TopicData>(record: &mut [u8], writer: u32, timestamp: u64,
     }
 }
 
-/// The same for a sample of a plain type, of a writer of which nothing goes with its samples.
+/// Writes the header of a plain sample of a writer without any [`Terms`].
 #[inline(always)]
 pub(crate) fn seal_bare(record: &mut [u8], writer: u32, timestamp: u64, mark: u32) {
     Header { timestamp, writer, form: PLAIN | mark << MARK }.write(record);
 }
 
-/// The payload of a record whose header is this.
+/// The payload of a record with this header.
 pub(crate) fn payload(header: Header, record: &[u8]) -> Option<&[u8]> {
     record.get(HEADER..record.len().checked_sub(header.tail(record)?)?)
 }
 
-/// The key of a record that is kept; of one without, the same for all of its topic. That a writer unregistered an instance takes
-/// the place of another such record, and of no sample: the instance may live on.
+/// The key of a kept record. All records of a topic without keys have the same key. A record by
+/// which a writer unregisters an instance replaces only other such records and no sample, because
+/// the instance may live on.
 pub(crate) fn key_of(record: &[u8]) -> u128 {
     let Some(header) = Header::read(record) else { return 0 };
-    // Instances of several topics in one order are several.
+    // Equal keys in several topics that share an order are different instances.
     let topic = u128::from(header.tag_of(record)) << 64;
     if header.form & KEYED == 0 {
         return topic;
@@ -471,12 +478,12 @@ pub(crate) fn key_of(record: &[u8]) -> u128 {
     if header.fate() == Fate::Unregistered { beside(key) } else { key }
 }
 
-/// Of an instance's key that of the records by which writers unregister it, and the other way round.
+/// Maps the key of an instance to the key of the records that unregister it, and back.
 pub(crate) fn beside(key: u128) -> u128 {
     !key
 }
 
-/// What a record that is kept says of its [key](key_of). One without lives for ever.
+/// Effect of a kept record on its [key](key_of). A record without a key hash stays alive for ever.
 pub(crate) fn says(record: &[u8]) -> Says {
     match Header::read(record).filter(|header| header.form & KEYED != 0).map(Header::fate) {
         None | Some(Fate::Alive) => Says::Lives,
@@ -495,8 +502,9 @@ pub(crate) fn strength_of(record: &[u8]) -> i32 {
     strength.map_or(0, |strength| i32::from_le_bytes(*strength))
 }
 
-/// When what is in a record is out of date: by what its writer has said, and so long after its timestamp if that is not
-/// zero; [`NEVER`] if never. That an instance is over is news at any time.
+/// Time at which the content of a record expires: the expiry set by the writer, or `lifespan` after
+/// the timestamp if that is earlier and `lifespan` is not zero; [`NEVER`] if the content does not
+/// expire. The end of an instance never expires.
 #[inline(always)]
 pub(crate) fn expiry_of(record: &[u8], lifespan: u64) -> u64 {
     match Header::read(record) {
@@ -507,22 +515,22 @@ pub(crate) fn expiry_of(record: &[u8], lifespan: u64) -> u64 {
     }
 }
 
-/// What marks the version of a record's type.
+/// Mark of the type version of a record.
 #[inline(always)]
 pub(crate) fn mark_of(record: &[u8]) -> u32 {
     Header::read(record).map_or(0, Header::mark)
 }
 
-/// When the sample in a record was written.
+/// Time at which the sample in a record was written.
 pub(crate) fn time_of(record: &[u8]) -> u64 {
     Header::read(record).map_or(0, |header| header.timestamp)
 }
 
-/// Whether a record holds a plain sample of this type, to be read where it lies.
+/// Whether a record holds a plain sample of this type, which is read in place.
 #[inline(always)]
 pub(crate) fn lies_in_place<T: TopicData>(record: &[u8]) -> bool {
     let Some(header) = Header::read(record).filter(|_| is_plain::<T>()) else { return false };
-    // As a rule nothing goes with it.
+    // Usual case: no field follows the payload.
     if header.form == form_in_place::<T>() {
         return record.get(HEADER..).is_some_and(|it| find::<T>(it).is_some());
     }
@@ -538,22 +546,23 @@ fn find<T: TopicData>(payload: &[u8]) -> Option<&T> {
     T::LAYOUT?.find(payload)
 }
 
-/// A sample's payload, as it was found.
+/// Payload of a sample after reading.
 pub(crate) enum Payload<T> {
-    /// It lies in the record as it is.
+    /// The sample lies in the record and is read in place.
     InPlace,
-    /// It was decoded.
+    /// The sample was decoded.
     Decoded(Header, T),
 }
 
-/// What has to be known to read records of a topic.
+/// Context for reading records of a topic.
 pub(crate) struct Reading<'a, T: TopicData> {
     pub(crate) support: &'a T::TypeSupport,
-    /// How values of writers that were built otherwise lie in memory.
+    /// Memory layouts of the values of writers in differently built programs.
     pub(crate) layouts: &'a Layouts,
 }
 
-/// Reads a record. `None` if it holds no sample of this type: a mistake of its writer.
+/// Reads a record. `None` if the record holds no sample of this type, which is a fault of
+/// its writer.
 #[inline(always)]
 pub(crate) fn read<T: TopicData>(record: &[u8], with: &Reading<'_, T>) -> Option<Payload<T>> {
     let header = Header::read(record)?;
@@ -562,8 +571,8 @@ pub(crate) fn read<T: TopicData>(record: &[u8], with: &Reading<'_, T>) -> Option
         find::<T>(payload)?;
         return Some(Payload::InPlace);
     }
-    // From a copy: what is checked (that a text is UTF-8, say) must be what is kept, and
-    // a writer gone mad could change the record in between.
+    // Decoded from a copy: the bytes that are validated (for example as UTF-8) must be the bytes
+    // that are kept. A faulty writer could change the record in between.
     let private = payload.to_vec();
     let value = match header.form & ((1 << MARK) - 1) & !BESIDE {
         CDR => T::read_cdr(with.support, &private).ok()?,
@@ -579,8 +588,8 @@ pub(crate) fn read<T: TopicData>(record: &[u8], with: &Reading<'_, T>) -> Option
     Some(Payload::Decoded(header, value))
 }
 
-/// In which representation its writer wrote what is in a record, or in the first one of a set; none if it says nothing of it: it is
-/// no CDR.
+/// CDR representation of a record, or of the first record in a set; `None` if the record is
+/// not CDR.
 #[cold]
 pub(crate) fn representation_of(record: &[u8]) -> Option<DataRepresentationId> {
     let record = match records(record) {
@@ -602,7 +611,7 @@ pub(crate) fn in_cdr(record: &[u8]) -> Option<(Header, &[u8])> {
     is_cdr.then_some((header, payload(header, record)?))
 }
 
-/// Reads a record out, so that it is needed no more.
+/// Reads a sample out of its record, so that the record is no longer needed.
 pub(crate) fn read_out<T: TopicData>(record: &[u8], with: &Reading<'_, T>) -> Option<(Header, T)> {
     match read::<T>(record, with)? {
         Payload::Decoded(header, value) => Some((header, value)),
@@ -610,7 +619,7 @@ pub(crate) fn read_out<T: TopicData>(record: &[u8], with: &Reading<'_, T>) -> Op
     }
 }
 
-/// Copies a sample out of its record that [lies there](lies_in_place).
+/// Copies a plain sample out of a record in which it [lies in place](lies_in_place).
 pub(crate) fn plain_out<T: TopicData>(record: &[u8]) -> Option<(Header, T)> {
     let bytes = record.get(HEADER..HEADER + size_of::<T>())?;
     Some((Header::read(record)?, T::LAYOUT?.read(bytes)?))

@@ -1,58 +1,60 @@
-//! A coherent set as it lies in a sender's memory: one record, so that whatever holds of a record holds of the set (I-190).
+//! Layout of a coherent set in a sender's memory: one record, so all invariants of records hold for
+//! sets (I-190).
 //!
 //! ```text
-//!   header                         of the form `set`; the time is that of the latest sample in it
-//!   length: u32, 12 bytes of 0     of each sample that was written in the set, in that order
-//!   record                         as it would be without a set, but for the names of partitions; filled up to 16 bytes
+//!   header                         form `set`; the time is that of the latest sample in the set
+//!   length: u32, 12 bytes of 0     one for each sample of the set, in the order of writing
+//!   record                         as outside a set, without partition names; padded to 16 bytes
 //!   ...
-//!   partitions, length: u16        those of the writer when the set ended, if it has any
+//!   partitions, length: u16        partitions of the writer at the end of the set, if any
 //! ```
 //!
-//! Owns: how samples are put together, and taken apart. Never does: trust what it reads.
+//! Owns: how samples are put together, and taken apart. Never does: trust the bytes that it reads.
 
 use derecho_core::storage::store::Says;
 
 use super::record::{self, Header, NEVER, expiry_of, key_of, payload};
 
-/// Bytes before each record, and what records are filled up to: so plain ones are aligned.
+/// Bytes before each record, and alignment of records, so that plain samples are aligned.
 const LEAD: usize = 16;
 
-/// What stands for the writer of a set that several have written.
+/// Writer number of a set written by several writers.
 pub(crate) const OF_SEVERAL: u32 = 0;
 
-/// Samples of one writer, or of all of a publisher whose topics share an order, that are to become one record.
+/// Samples gathered for one record. All are of one writer, or of the writers of one publisher whose
+/// topics share an order.
 #[derive(Default)]
 pub(crate) struct Gathered {
     bytes: Vec<u8>,
     samples: usize,
-    /// When the latest of them was written.
+    /// Time of the latest sample.
     latest: u64,
-    /// When the last of them is out of date.
+    /// Time at which the last sample expires.
     expires: u64,
 }
 
-/// Bytes that a record takes in a set.
+/// Number of bytes that a record takes in a set.
 pub(crate) fn footprint(record: usize) -> usize {
     LEAD + record.next_multiple_of(LEAD)
 }
 
 impl Gathered {
-    /// What they take as a payload.
+    /// Number of bytes of the samples as a payload.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// How many there are.
+    /// Number of samples.
     pub(crate) fn samples(&self) -> usize {
         self.samples
     }
 
-    /// When the latest of them was written.
+    /// Time of the latest sample.
     pub(crate) fn latest(&self) -> u64 {
         self.latest
     }
 
-    /// So long after that the last of them is out of date.
+    /// Time from the latest sample until the last sample expires.
     pub(crate) fn lifespan(&self) -> u64 {
         if self.expires == NEVER { NEVER } else { self.expires.saturating_sub(self.latest) }
     }
@@ -62,7 +64,7 @@ impl Gathered {
         &self.bytes
     }
 
-    /// Adds a record of so many bytes, as `fill` writes it.
+    /// Adds a record of `length` bytes, written by `fill`.
     pub(crate) fn add<E>(
         &mut self,
         time: u64,
@@ -93,29 +95,30 @@ pub(crate) fn is_set(record: &[u8]) -> bool {
     Header::read(record).is_some_and(Header::is_set)
 }
 
-/// Whether a record is no sample: a set, or the last word of its writer.
+/// Whether a record is a set or the end of a writer instead of a sample.
 #[inline(always)]
 pub(crate) fn is_apart(record: &[u8]) -> bool {
     Header::read(record).is_some_and(Header::is_apart)
 }
 
-/// The records in a set, until one is not whole: that is an error.
+/// The records in a set. Ends with an error at the first incomplete record.
 pub(crate) struct Records<'a>(&'a [u8]);
 
-/// The records in a set; none if it is no set.
+/// The records in a set; `None` if the record is not a set.
 pub(crate) fn records(record: &[u8]) -> Option<Records<'_>> {
     let header = Header::read(record).filter(|header| header.is_set())?;
     payload(header, record).map(Records)
 }
 
-/// The records in a set that several writers of a publisher wrote; none if it is no such one. No writer's number is its (I-211).
+/// The records in a set written by several writers of a publisher; `None` for any other record. No
+/// writer has the number of such a set (I-211).
 #[inline]
 pub(crate) fn of_several(record: &[u8]) -> Option<Records<'_>> {
     Header::read(record).filter(|header| header.writer == OF_SEVERAL)?;
     records(record)
 }
 
-/// A set in which a record is not whole: a mistake of its writer.
+/// A set with an incomplete record: a fault of its writer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Broken;
 
@@ -139,12 +142,12 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// What a store has to know of a record: the keys of those in it, if it is a set.
+/// Keys of the records in a set, for a store; `None` if the record is not a set.
 pub(crate) fn several(record: &[u8]) -> Option<Vec<u128>> {
     Some(records(record)?.map_while(Result::ok).map(key_of).collect())
 }
 
-/// What a record says of its key, or each of those in it of its own, if it is a set.
+/// Effect of a record on its key, or of each record in a set on its own key.
 pub(crate) fn says(record: &[u8], each: &mut dyn FnMut(u128, Says)) {
     let mut tell = |record: &[u8]| each(key_of(record), record::says(record));
     match records(record) {
@@ -153,7 +156,7 @@ pub(crate) fn says(record: &[u8], each: &mut dyn FnMut(u128, Says)) {
     }
 }
 
-/// The keys of a record: one, or those of a set.
+/// Keys of a record: one, or those of the records in a set.
 pub(crate) fn keys_of(record: &[u8]) -> std::vec::IntoIter<u128> {
     let keys = several(record).filter(|keys| !keys.is_empty());
     keys.unwrap_or_else(|| vec![key_of(record)]).into_iter()
@@ -165,7 +168,7 @@ mod tests {
     use super::*;
     use crate::topic::Bytes;
 
-    /// A record of these contents: its payload, what becomes of the instance, and how long it lasts.
+    /// A record with these contents, payload, fate of the instance and lifespan.
     fn record(
         contents: Contents,
         payload: &[u8],
@@ -184,7 +187,7 @@ mod tests {
         record(Contents::Sample, &[5; 9], (fate, lifespan))
     }
 
-    /// The records that are put together, the latest of which was written then.
+    /// A set of these records, with the time of the latest one.
     fn gathered(records: &[Vec<u8>], latest: u64) -> Gathered {
         let mut gathered = Gathered::default();
         for record in records {

@@ -1,6 +1,7 @@
-//! What entities share with the machine.
+//! State that entities share with the machine.
 //!
-//! Owns: a reader's queues and a writer's memory, as both sides see them. Never does: decide what is in them.
+//! Owns: a reader's queues and a writer's memory, as both sides see them. Never does: decide
+//! their content.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -21,73 +22,77 @@ use super::vigil::{Pulse, Vigil};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::board::Board;
 
-/// What a reader shares with the machine.
+/// State that a reader shares with the machine.
 #[derive(Default)]
 pub(crate) struct ReaderShared {
-    /// The queues of the writers that it is matched with.
+    /// Queues of the matched writers.
     pub(crate) sources: Mutex<Vec<ReaderSource>>,
-    /// Counts changes of `sources` and `life`, so that a reader looks at them only after one.
+    /// Number of changes of `sources` and `life`, so that a reader looks at them only after
+    /// a change.
     pub(crate) changes: AtomicU64,
-    /// Writers that it is matched with.
+    /// Number of matched writers.
     pub(crate) matched: AtomicU32,
-    /// The greatest TRANSPORT_PRIORITY of those.
+    /// Highest TRANSPORT_PRIORITY of the matched writers.
     priority: AtomicI32,
-    /// Counts changes of the priorities of its participant's readers.
+    /// Number of changes of the priorities of the participant's readers.
     reordered: Arc<AtomicU64>,
-    /// The streams that bring samples of an ordered topic now; none if it is none, or has not begun. Changes of it are
-    /// counted in `changes`.
+    /// The streams that currently bring samples of an ordered topic; `None` if the topic is not
+    /// ordered or has not begun. Changes are counted in `changes`.
     pub(crate) sending: Mutex<Option<Arc<[StreamId]>>>,
-    /// Of an ordered topic: what it knows of those who write there. Changes of it are counted in `changes`.
+    /// For an ordered topic: the reader's knowledge of the topic's writers. Changes are counted
+    /// in `changes`.
     pub(crate) acquaintance: Mutex<Option<Arc<Acquaintance>>>,
-    /// Writers that are ignored, and of which its cache does not know that yet.
+    /// Ignored writers that the reader's cache does not know to be ignored yet.
     parted: Mutex<Vec<InstanceHandle>>,
     has_parted: AtomicBool,
-    /// It has policies that its cache does not know of yet.
+    /// Whether there are policies that the reader's cache does not know yet.
     has_new_policies: AtomicBool,
     new_policies: Mutex<Option<Arc<Policies>>>,
-    /// Its statuses.
+    /// The reader's statuses.
     pub(crate) board: Board,
-    /// Writers of the same topic that it cannot be matched with.
+    /// Number of writers of the same topic that cannot be matched.
     pub(crate) inconsistent: AtomicU32,
-    /// Why the last of them cannot.
+    /// Reason why the last of those writers cannot be matched.
     pub(crate) why_inconsistent: Mutex<Option<String>>,
-    /// How samples are marked that come with others in one order, and are of a type that it does not understand.
+    /// Marks of samples that arrive in the shared order and are of a type that the reader does
+    /// not understand.
     refused: RwLock<Vec<u32>>,
     refuses: AtomicBool,
-    /// How what writers write lies in memory that were built otherwise.
+    /// Memory layouts of the values of writers in differently built programs.
     pub(crate) layouts: Layouts,
-    /// The life of its participant that it is matched in.
+    /// Life of the participant in which the reader is matched.
     pub(crate) life: Mutex<Life>,
-    /// It reads along what is kept.
+    /// Whether the reader replays the kept samples.
     pub(crate) reads_history: AtomicBool,
-    /// What was kept when it came, in this life, is known here, or nothing is kept.
+    /// Whether all samples that were kept when the reader joined, in this life, are present here,
+    /// or no samples are kept.
     pub(crate) knows_history: AtomicBool,
     pub(crate) history: Mutex<Option<Arc<History>>>,
-    /// What was kept when it came first and it did not want: of these streams all before these numbers. None until
-    /// that is known.
+    /// Kept samples that the reader did not want when it first joined: those of each stream before
+    /// this number. `None` until that is known.
     pub(crate) floor: Mutex<Option<Vec<(StreamId, u64)>>>,
 }
 
 impl ReaderShared {
-    /// Of a reader that counts changes of its priority there.
+    /// State of a reader that counts changes of its priority in `reordered`.
     pub(crate) fn new(reordered: &Arc<AtomicU64>) -> ReaderShared {
         ReaderShared { reordered: Arc::clone(reordered), ..ReaderShared::default() }
     }
 
-    /// The greatest TRANSPORT_PRIORITY of the writers that it is matched with.
+    /// Highest TRANSPORT_PRIORITY of the matched writers.
     pub(crate) fn priority(&self) -> i32 {
         self.priority.load(Ordering::Relaxed)
     }
 
-    /// It has this priority from now on.
+    /// Sets the priority.
     pub(super) fn set_priority(&self, priority: i32) {
         if self.priority.swap(priority, Ordering::Relaxed) != priority {
-            // Release: whoever sees the count sees the priority.
+            // Release: a thread that sees the count sees the priority.
             self.reordered.fetch_add(1, Ordering::Release);
         }
     }
 
-    /// It cannot be matched with some writer.
+    /// Notes that a writer cannot be matched.
     pub(super) fn refuse(&self, why: &str) {
         let mut place = self.why_inconsistent.lock().unwrap_or_else(PoisonError::into_inner);
         *place = Some(why.to_owned());
@@ -95,7 +100,7 @@ impl ReaderShared {
         self.inconsistent.fetch_add(1, Ordering::Release);
     }
 
-    /// Samples of this mark are of a type that it does not understand.
+    /// Notes that samples of this mark are of a type that the reader does not understand.
     pub(super) fn leave_out(&self, mark: u32) {
         let mut refused = self.refused.write().unwrap_or_else(PoisonError::into_inner);
         if !refused.contains(&mark) {
@@ -104,7 +109,7 @@ impl ReaderShared {
         self.refuses.store(true, Ordering::Release);
     }
 
-    /// Whether samples of this mark are not for it (I-173).
+    /// Whether the reader leaves out samples of this mark (I-173).
     #[inline(always)]
     pub(crate) fn refuses(&self, mark: u32) -> bool {
         mark != 0 && self.refuses.load(Ordering::Acquire) && self.has_refused(mark)
@@ -115,12 +120,13 @@ impl ReaderShared {
         self.refused.read().unwrap_or_else(PoisonError::into_inner).contains(&mark)
     }
 
-    /// These bring samples of an ordered topic from now on; all that others have brought is queued already.
+    /// Sets the streams that bring samples of an ordered topic. All samples from other streams are
+    /// queued already.
     pub(crate) fn is_sent_by(&self, streams: &Arc<[StreamId]>) {
         *self.sending.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(streams));
     }
 
-    /// It has other policies now; it takes them up when it looks next.
+    /// Gives the reader new policies, which it applies at its next check.
     pub(super) fn set_policies(&self, policies: &Arc<Policies>) {
         let policies = Some(Arc::clone(policies));
         *self.new_policies.lock().unwrap_or_else(PoisonError::into_inner) = policies;
@@ -128,7 +134,7 @@ impl ReaderShared {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// The policies that it has since it was asked last, if they are others.
+    /// Policies that have changed since the last call, if any.
     #[inline]
     pub(crate) fn take_new_policies(&self) -> Option<Arc<Policies>> {
         match self.has_new_policies.load(Ordering::Acquire) {
@@ -144,17 +150,17 @@ impl ReaderShared {
         policies.take()
     }
 
-    /// A writer that it was matched with is ignored from now on.
+    /// Notes that a matched writer is ignored from now on.
     pub(super) fn part_from(&self, writer: InstanceHandle) {
         self.parted.lock().unwrap_or_else(PoisonError::into_inner).push(writer);
         self.has_parted.store(true, Ordering::Release);
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// The writers that are ignored since it was asked last, if there are any.
+    /// Writers that are ignored since the last call, if any.
     #[inline]
     pub(crate) fn take_parted(&self) -> Option<Vec<InstanceHandle>> {
-        // Looked at first: it is written when there are some, and read each time.
+        // Loaded before the swap: the flag is written rarely and read at each check.
         match self.has_parted.load(Ordering::Relaxed)
             && self.has_parted.swap(false, Ordering::AcqRel)
         {
@@ -165,15 +171,16 @@ impl ReaderShared {
         }
     }
 
-    /// What is queued of a writer is not to be given any more.
+    /// Discards the queued samples of a source.
     pub(super) fn drop_source(&self, id: SourceId) {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         sources.retain(|source| source.id != id);
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// What is queued is of a life that is over, and a new one begins. The reader counts it when it looks next;
-    /// that of still earlier lives, at which nobody has looked at all, goes uncounted.
+    /// Ends all sources, because a new life of the participant begins. At its next check the reader
+    /// counts the samples queued in the old life. Samples of earlier lives, for which the reader
+    /// never checked, stay uncounted.
     pub(super) fn leave_behind(&self, new: Life) {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         sources.retain(|source| source.life.next() >= new);
@@ -185,47 +192,48 @@ impl ReaderShared {
     }
 }
 
-/// Where a record stands among all that a participant's readers of one order get: the same for each of them (I-212).
+/// Position of a record in one order, equal for all readers of the participant (I-212).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Place(pub(crate) Life, pub(crate) u64);
 
-/// One writer, or all writers of an ordered topic, as a reader sees them.
+/// One writer, or all writers of an ordered topic, as seen by a reader.
 #[derive(Clone)]
 pub(crate) struct ReaderSource {
     pub(crate) id: SourceId,
-    /// Which streams bring what is in the queue, by the queue's numbers for who sends them.
+    /// Streams that bring the queued samples, indexed by the queue's sender numbers.
     pub(crate) writers: Arc<[StreamId]>,
     pub(crate) inbox: Arc<Inbox>,
-    /// The writer is gone: what is queued is the last of it.
+    /// Whether the writer is gone, so that no more samples will be queued.
     pub(crate) ended: bool,
-    /// The life of this participant in which it was received. Nothing of it is good in another one.
+    /// Life of this participant in which the samples are received. They are invalid in any
+    /// other life.
     pub(crate) life: Life,
-    /// What the places in the queue are to be added to, so that they are versions where samples are kept.
+    /// Added to positions in the queue; the sum is the version if samples are kept.
     pub(crate) offset: u64,
 }
 
 impl ReaderSource {
-    /// The queue, for whoever has the lock of the reader's queues.
+    /// The queue. The caller holds the lock of the reader's queues.
     #[inline(always)]
     pub(crate) fn taking(&self) -> Taking<'_> {
-        // SAFETY: a queue has one reader. All that takes from it or asks what waits in it is a method of that reader's `Queues`,
-        // which a `ThreadLock` gives to one thread at a time.
+        // SAFETY: a queue has one reader. All code that takes from it or inspects it is a method of
+        // that reader's `Queues`, which a `ThreadLock` gives to one thread at a time.
         unsafe { self.inbox.alone() }
     }
 
-    /// The place of what is taken next (I-212); for whoever takes.
+    /// Position of the next sample (I-212). The caller holds the lock of the reader's queues.
     pub(crate) fn place(&self) -> Place {
         Place(self.life, self.offset.wrapping_add(self.taking().place()))
     }
 
-    /// The place of what was taken last.
+    /// Position of the last taken sample.
     pub(crate) fn last_place(&self) -> Place {
         let Place(life, next) = self.place();
         Place(life, next.wrapping_sub(1))
     }
 
-    /// Who sends under a number that these writers do not have yet: those of the machine do, for they are
-    /// brought up to date before anything of a newcomer's is delivered.
+    /// Sender with a number that `writers` does not contain yet. The machine's list contains that
+    /// sender, because the list is updated before any record of a new sender is delivered.
     #[cold]
     pub(crate) fn newcomer(&self, shared: &ReaderShared, number: usize) -> StreamId {
         let sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
@@ -235,7 +243,7 @@ impl ReaderSource {
     }
 }
 
-/// Where a queue comes from.
+/// Origin of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SourceId {
     /// A stream of one writer.
@@ -245,21 +253,21 @@ pub(crate) enum SourceId {
 }
 
 impl SourceId {
-    /// Whether what it brings has one order, whoever sends it.
+    /// Whether all samples from this source are in one order, independent of the sender.
     pub(crate) fn is_ordered(self) -> bool {
         matches!(self, SourceId::Atomic(_))
     }
 }
 
-/// Why an endpoint was not made.
+/// Reason for which an endpoint was not made.
 pub(crate) enum Refusal {
-    /// The link has no memory for it.
+    /// The link has no memory for the endpoint.
     Link(LinkError),
-    /// It does not go with what is there.
+    /// The endpoint is incompatible with existing ones.
     Mismatch(String),
-    /// More is to be announced of it than can be.
+    /// The announcement of the endpoint would be too large.
     TooLarge(String),
-    /// This participant is no member any more.
+    /// This participant is no longer a member.
     Isolated,
 }
 
@@ -269,24 +277,25 @@ impl From<LinkError> for Refusal {
     }
 }
 
-/// What a writer shares with the machine.
+/// State that a writer shares with the machine.
 pub(crate) struct WriterShared {
-    /// Readers that it is matched with.
+    /// Number of matched readers.
     pub(crate) matched: AtomicU32,
-    /// Unregistering an instance disposes it as well.
+    /// Whether unregistering an instance also disposes it.
     pub(crate) autodispose: AtomicBool,
-    /// Its statuses.
+    /// The writer's statuses.
     pub(crate) board: Board,
-    /// What it has promised to do in time.
+    /// Deadline and liveliness monitoring of the writer.
     pub(crate) vigil: Vigil,
-    /// LATENCY_BUDGET, in nanoseconds: so long readers that sleep may do so although something was written.
+    /// LATENCY_BUDGET in nanoseconds: maximum time for which the wake-up of sleeping readers may
+    /// be deferred.
     budget: AtomicU64,
-    /// Somebody sees to it that they are woken then.
+    /// Whether a thread performs deferred wake-ups.
     may_put_off: AtomicBool,
-    /// Whether anything goes with its samples.
+    /// Whether the writer's samples carry any terms.
     has_terms: AtomicBool,
     terms: RwLock<Terms>,
-    /// Where it writes since its participant has come in again, if it has since the writer was made.
+    /// Memory of the current life, if the participant has rejoined since the writer was made.
     berth: RwLock<Option<Arc<Berth>>>,
 }
 
@@ -305,13 +314,13 @@ impl WriterShared {
         }
     }
 
-    /// Whether anything goes with its samples.
+    /// Whether the writer's samples carry any terms.
     #[inline(always)]
     pub(crate) fn has_terms(&self) -> bool {
         self.has_terms.load(Ordering::Relaxed)
     }
 
-    /// What goes with its samples.
+    /// Terms of the writer's samples.
     #[inline(always)]
     pub(crate) fn terms(&self) -> Terms {
         match self.has_terms() {
@@ -325,7 +334,7 @@ impl WriterShared {
         self.terms.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What its calls have to know of its policies, and what goes with its samples from now on.
+    /// Sets the policies that the writer's calls need, and the terms of later samples.
     pub(crate) fn set_policies(&self, policies: &Policies, terms: Terms) {
         if let Policies::Offered { writer, .. } = policies {
             let lifecycle = &writer.writer_data_lifecycle;
@@ -337,12 +346,12 @@ impl WriterShared {
         self.set_terms(terms);
     }
 
-    /// Somebody sees to it that readers are woken in time that were not at once.
+    /// Permits deferred wake-ups, because a thread performs them in time.
     pub(crate) fn allow_to_put_off(&self) {
         self.may_put_off.store(true, Ordering::Relaxed);
     }
 
-    /// How long readers that sleep may do so although something was written, in nanoseconds.
+    /// Maximum deferral of wake-ups in nanoseconds.
     #[inline(always)]
     pub(crate) fn budget(&self) -> u64 {
         self.budget.load(Ordering::Relaxed)
@@ -354,18 +363,18 @@ impl WriterShared {
         self.has_terms.store(has_terms, Ordering::Release);
     }
 
-    /// Where it writes since its participant has come in again.
+    /// Memory of the current life, if the participant has rejoined since the writer was made.
     pub(crate) fn berth(&self) -> Option<Arc<Berth>> {
         self.berth.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// From now on it writes here.
+    /// Makes the writer write into this memory from now on.
     pub(super) fn move_to(&self, berth: Berth) {
         *self.berth.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(berth));
     }
 }
 
-/// Where a writer writes, in one life of its participant.
+/// Memory and doorbells of a writer in one life of its participant.
 pub(crate) struct Berth {
     pub(crate) memory: SenderMemory,
     pub(crate) bells: Arc<dyn Bells>,
@@ -373,7 +382,7 @@ pub(crate) struct Berth {
 }
 
 impl Berth {
-    /// Tells those who see commits as they are made that there are some.
+    /// Rings the doorbells of readers that see commits directly.
     #[inline(always)]
     pub(crate) fn ring(&self) {
         self.bells.before_looking();

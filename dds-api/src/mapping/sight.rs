@@ -1,6 +1,6 @@
-//! What is seen of a topic by who has nothing of it: its endpoints, taken together.
+//! Description of a topic by its endpoints, for a participant without an endpoint of that topic.
 //!
-//! Owns: which endpoint stands for all. Never does: look for endpoints; discovery does.
+//! Owns: the choice of the representative endpoint. Never does: look for endpoints; discovery does.
 
 use std::collections::BTreeSet;
 
@@ -12,20 +12,21 @@ use super::endpoint::{Endpoint, EndpointKind};
 
 /// See the [module](self).
 pub(crate) struct Sight {
-    /// One that stands for all, a writer if there is one.
+    /// A representative endpoint: a writer if there is one.
     pub(crate) endpoint: Endpoint,
-    /// The policies of its topic, if its participant has said them.
+    /// Policies of the topic, if the endpoint's participant has announced them.
     pub(crate) topic: Option<TopicQos>,
-    /// Its type; none if nobody tells of it.
+    /// Type of the topic; `None` if no participant has announced it.
     pub(crate) of: Option<DynamicType>,
     pub(crate) writers: usize,
     pub(crate) readers: usize,
-    /// The partitions that are named, in their order.
+    /// Names of the partitions, sorted.
     pub(crate) partitions: Vec<String>,
 }
 
 impl Sight {
-    /// Of the endpoints of a topic, beside what their participants say of it; none if there are no writers and readers.
+    /// Describes a topic by its endpoints and their participants' announcements; `None` if there
+    /// are no writers and readers.
     pub(super) fn of<'a>(
         endpoints: impl Iterator<Item = (&'a Endpoint, Option<&'a TopicFacts>)>,
         find: impl Fn(&Endpoint) -> Option<DynamicType>,

@@ -1,16 +1,18 @@
-//! How a participant stands to its domain, as its entities see it: in which of its lives it is, and whether it
-//! is a member.
+//! Membership of a participant in its domain, as its entities see it: the current life, and whether
+//! the participant is a member.
 //!
-//! Owns: why it is no member any more, and what its lives are called. Never does: decide that, or bring it in
-//! again; it says when that is wanted.
+//! Owns: the reason why the participant is no longer a member, and the numbers of its lives. Never
+//! does: decide that, or rejoin; it says when a rejoin is wanted.
 //!
 //! ```text
 //!   word   life: 56 | state: 8        IN of the first life is zero
-//!   IN ──others go on──> EXCLUDED, MINORITY, OVERTAKEN, BLIND ──rejoin──> JOINING of the next life ──a view──> IN
-//!    '──it wants to──> LEFT                                          ^'──out again──> FAILED ──'
+//!   IN ──others go on──> EXCLUDED, MINORITY, OVERTAKEN, BLIND ──rejoin──> JOINING of the next life
+//!    '──leaves──> LEFT                        JOINING ──view──> IN
+//!                                             JOINING ──out again──> FAILED ──rejoin──> JOINING
 //! ```
-//! Of each life it is a member once. All that belongs to a life (a writer's memory, a reader's queue) bears its number. So one look at one word says
-//! whether it is still good for anything.
+//! The participant is a member once in each life. Everything that belongs to a life (a writer's
+//! memory, a reader's queue) carries the number of that life. So one load of one word shows whether
+//! it is still valid.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -43,41 +45,41 @@ impl Life {
         self.0 << STATE_BITS | state
     }
 
-    /// The one after it.
+    /// The next life.
     pub(crate) const fn next(self) -> Life {
         Life(self.0 + 1)
     }
 }
 
-/// Who is there, as far as a participant has taken that in.
+/// The members of the domain that the participant knows of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Company {
-    /// The view's number, and how many members it has.
+    /// Number of the view, and number of its members.
     pub(crate) view: (u64, usize),
-    /// Other participants to which there is a connection.
+    /// Number of connected other participants.
     pub(crate) peers: usize,
 }
 
 /// See the [module](self).
 pub(crate) struct Standing {
     word: AtomicU64,
-    /// What the host knows of the first life, since it has come into its group.
+    /// The host's knowledge about the first life, available since the participant joined its group.
     host: OnceLock<Arc<dyn Arbiter>>,
-    /// The same of the life after, which is looked at under a lock.
+    /// The host's knowledge about the later life, which is read under a lock.
     later_host: RwLock<Option<Arc<dyn Arbiter>>>,
-    /// The participant's name in the domain, in this life.
+    /// The participant's id in the domain, in this life.
     node: RwLock<NodeId>,
-    /// Here, and not in the machine, for whoever asks while that is held still for him.
+    /// Stored here and not in the machine, so that callers can read it while they hold the machine.
     company: RwLock<Company>,
-    /// It comes in again when it has fallen out.
+    /// Whether the participant rejoins after it has fallen out.
     rejoins: AtomicBool,
-    /// What whoever brings it in again sleeps on; `true` once nobody wants that any more.
+    /// Lock of the rejoining thread's wait; `true` once no rejoin is wanted any more.
     closing: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Standing {
-    /// Of a participant that comes in again when it has fallen out, or does not.
+    /// Membership of a participant that rejoins after it has fallen out, or does not.
     pub(crate) fn new(rejoins: bool) -> Standing {
         Standing {
             word: AtomicU64::new(Life::default().in_state(IN)),
@@ -91,7 +93,7 @@ impl Standing {
         }
     }
 
-    /// It is a member from now on, in this life.
+    /// Makes the participant a member in this life.
     pub(crate) fn come_in(&self, life: Life, host: Option<&Arc<dyn Arbiter>>) {
         if life == Life::default() {
             if let Some(host) = host {
@@ -103,13 +105,13 @@ impl Standing {
             return;
         }
         *self.later_host.write().unwrap_or_else(PoisonError::into_inner) = host.cloned();
-        // Publishes what this life has prepared.
+        // Publishes everything that this life has prepared.
         if self.change(life.in_state(JOINING), life.in_state(IN)) {
             tracing::info!(node = %self.node(), "this participant is a member of its domain again");
         }
     }
 
-    /// A life begins: it is no member yet.
+    /// Begins a life. The participant is not a member yet.
     pub(crate) fn begin(&self, life: Life, node: NodeId) {
         self.name(node);
         if life != Life::default() {
@@ -121,27 +123,27 @@ impl Standing {
         *self.node.write().unwrap_or_else(PoisonError::into_inner) = node;
     }
 
-    /// The participant's name in the domain.
+    /// The participant's id in the domain.
     pub(crate) fn node(&self) -> NodeId {
         *self.node.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// These are there now.
+    /// Sets the known members.
     pub(crate) fn meet(&self, company: Company) {
         *self.company.write().unwrap_or_else(PoisonError::into_inner) = company;
     }
 
-    /// Who is there.
+    /// The known members.
     pub(crate) fn company(&self) -> Company {
         *self.company.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The name in the domain of what the participant calls so; zero is the participant itself.
+    /// Domain-wide handle of a local entity id; zero is the participant itself.
     pub(crate) fn handle(&self, entity: u64) -> InstanceHandle {
         InstanceHandle { node: self.node(), entity }
     }
 
-    /// The life that it is in, or that has ended last.
+    /// The current life, or the one that ended last.
     pub(crate) fn life(&self) -> Life {
         self.look().0
     }
@@ -151,7 +153,7 @@ impl Standing {
         (Life(word >> STATE_BITS), word & STATE)
     }
 
-    /// The life that begins when it joins now.
+    /// The life that begins with the next join.
     pub(crate) fn next_life(&self) -> Life {
         match self.look() {
             (life, JOINING | FAILED) => life,
@@ -159,7 +161,8 @@ impl Standing {
         }
     }
 
-    /// Whether whoever waits without end waits on after this: it may still come.
+    /// Whether an unlimited wait continues after this error, because its condition may still
+    /// become true.
     pub(crate) fn outlasts(&self, error: &DdsError) -> bool {
         match error {
             DdsError::Timeout(_) => true,
@@ -168,18 +171,19 @@ impl Standing {
         }
     }
 
-    /// Whether it is a member, in this life.
+    /// Whether the participant is a member in this life.
     #[inline(always)]
     pub(crate) fn is_in(&self, life: Life) -> bool {
-        // Acquire: what a life has prepared is there once it has begun.
+        // Acquire: everything that a life has prepared is visible once the life has begun.
         self.word.load(Ordering::Acquire) == life.in_state(IN)
     }
 
-    /// Whether the others go on without this life, as the host knows although it has not turned since: it may
-    /// have been stopped. What was read before this was asked, and answered by no, was there to be read.
+    /// Whether the other members go on without this life. The host may know that although the
+    /// machine had no turn since, because the process was stopped. If the result is `false`,
+    /// everything that the caller read before the call was valid.
     #[inline]
     pub(crate) fn is_evicted_from(&self, life: Life) -> bool {
-        // What was read before is read before the word and what the host says.
+        // Orders the caller's earlier reads before the load of the word and the host's answer.
         fence(Ordering::Acquire);
         if !self.is_in(life) {
             return true;
@@ -198,7 +202,7 @@ impl Standing {
         host.as_ref().is_some_and(is_out)
     }
 
-    /// The same of the present life.
+    /// Whether the other members go on without the current life.
     pub(crate) fn is_evicted(&self) -> bool {
         self.is_evicted_from(self.life())
     }
@@ -211,7 +215,7 @@ impl Standing {
         true
     }
 
-    /// It is a member no more.
+    /// Ends the membership in this life.
     pub(crate) fn fall_out(&self, life: Life, fate: Fate) {
         let state = match fate {
             Fate::Left => LEFT,
@@ -222,7 +226,7 @@ impl Standing {
         };
         let was_in = self.change(life.in_state(IN), life.in_state(state));
         if !was_in && state == LEFT {
-            // Who was found to be out, and wanted to leave, has left.
+            // A participant that was excluded while it wanted to leave has left.
             self.change(life.in_state(EXCLUDED), life.in_state(LEFT));
         }
         if !was_in {
@@ -240,13 +244,13 @@ impl Standing {
         is_changed
     }
 
-    /// Whether it is no member, or none yet.
+    /// Whether the participant is not a member, or not yet.
     #[inline]
     pub(crate) fn is_out(&self) -> bool {
         self.word.load(Ordering::Relaxed) & STATE != IN
     }
 
-    /// Whether it is no member, and nothing changes that.
+    /// Whether the participant is not a member and cannot become one again.
     #[inline]
     pub(crate) fn is_out_for_good(&self) -> bool {
         self.is_out() && !self.will_rejoin()
@@ -265,17 +269,17 @@ impl Standing {
         word & STATE > JOINING || word >> STATE_BITS != life.0
     }
 
-    /// Whether its present life is over.
+    /// Whether the current life is over.
     pub(crate) fn has_ended(&self) -> bool {
         self.word.load(Ordering::Acquire) & STATE > JOINING
     }
 
-    /// Whether it is on its way in again.
+    /// Whether the participant is rejoining.
     pub(crate) fn is_joining(&self) -> bool {
         self.word.load(Ordering::Acquire) & STATE == JOINING
     }
 
-    /// How often it has come in again.
+    /// Number of completed rejoins.
     pub(crate) fn rejoins(&self) -> u64 {
         match self.look() {
             (life, JOINING | FAILED) => life.0 - 1,
@@ -283,7 +287,7 @@ impl Standing {
         }
     }
 
-    /// How often its membership has ended.
+    /// Number of ended memberships.
     pub(crate) fn memberships_ended(&self) -> u64 {
         match self.look() {
             (life, IN | JOINING | FAILED) => life.0,
@@ -291,12 +295,12 @@ impl Standing {
         }
     }
 
-    /// Whether it comes in again when it has fallen out.
+    /// Whether the participant rejoins after it has fallen out.
     pub(crate) fn may_rejoin(&self) -> bool {
         self.rejoins.load(Ordering::Relaxed)
     }
 
-    /// Nobody wants it to come in again any more.
+    /// Ends all wish for a rejoin.
     pub(crate) fn close(&self) {
         self.rejoins.store(false, Ordering::Relaxed);
         *self.closing() = true;
@@ -307,12 +311,12 @@ impl Standing {
         self.closing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nobody wants it to come in again any more.
+    /// Whether no rejoin is wanted any more.
     pub(crate) fn is_closing(&self) -> bool {
         *self.closing()
     }
 
-    /// Sleeps until something changes, or for so long.
+    /// Sleeps until a change, or for `at_most`.
     pub(crate) fn sleep(&self, at_most: Duration) {
         let closing = self.closing();
         if !*closing {
@@ -320,14 +324,14 @@ impl Standing {
         }
     }
 
-    /// Sleeps for so long. `false` if nobody wants it to come in again any more.
+    /// Sleeps for this time. Returns `false` if no rejoin is wanted any more.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         let closing = self.closing();
         let woken = self.changed.wait_timeout_while(closing, time, |closing| !*closing);
         !*woken.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// The error of every call on an entity of a participant that is out.
+    /// The error of every call on an entity of a participant that is not a member.
     #[cold]
     pub(crate) fn error(&self) -> DdsError {
         let why = match self.word.load(Ordering::Acquire) & STATE {

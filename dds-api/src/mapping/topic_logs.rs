@@ -1,6 +1,7 @@
-//! Which topics this participant logs, and where.
+//! Topics that this participant logs, and the folder of their logs.
 //!
-//! Owns: the participant's folder of logs, and the rule by which a topic is logged here. Never does: write into a log.
+//! Owns: the participant's log folder, and the rule that selects the topics logged here. Never
+//! does: write into a log.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,10 +20,10 @@ use super::history::MEANING;
 /// See the [module](self).
 pub(crate) struct TopicLogs {
     archive: Archive,
-    /// Patterns of names of topics that are logged here whether anybody here uses them or not.
+    /// Name patterns of topics that are logged here even if they are not used here.
     chosen: Vec<String>,
     wake: Arc<dyn Fn() + Send + Sync>,
-    /// Nothing counts as durable before the views do.
+    /// Samples do not count as durable before the views do.
     gate: Arc<Gate>,
 }
 
@@ -35,19 +36,19 @@ impl TopicLogs {
         TopicLogs { archive, chosen, wake, gate }
     }
 
-    /// Whether a topic is logged here although nobody here uses it: it is chosen, or there is a log of it here from
-    /// before.
+    /// Whether a topic is logged here even if it is not used here: it is chosen, or an earlier log
+    /// of it exists here.
     pub(super) fn wants(&self, endpoint: &Endpoint) -> bool {
         let chosen = self.chosen.iter().any(|pattern| matches(pattern, &endpoint.topic));
         chosen || self.archive.knows(stream_of(endpoint.key()))
     }
 
-    /// The folder of this participant.
+    /// The participant's log folder.
     pub(super) fn folder(&self) -> &Path {
         self.archive.folder()
     }
 
-    /// Where the log of a topic is.
+    /// Folder and stream of a topic's log.
     pub(super) fn place_of(&self, key: u64) -> (PathBuf, StreamKey) {
         (self.archive.folder().to_owned(), stream_of(key))
     }
@@ -67,9 +68,10 @@ impl TopicLogs {
     }
 }
 
-/// Whether a name matches a pattern, in which `*` stands for any text, and `?` for any one character.
+/// Whether a name matches a pattern, in which `*` stands for any text and `?` for any
+/// single character.
 fn matches(pattern: &str, name: &str) -> bool {
-    // Nothing else has a meaning here.
+    // No other character is special in these patterns.
     let plain = pattern.replace('\\', "\\\\").replace('[', "\\[");
     Glob::new(&plain).is_ok_and(|glob| glob.matches(name))
 }

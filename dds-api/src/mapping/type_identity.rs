@@ -1,16 +1,17 @@
-//! Types, as participants tell each other of them, and whether a reader understands what a writer writes.
+//! Announced types, and the decision whether a reader understands a writer's type.
 //!
-//! Owns: what names a type, the types that others have told, and the verdicts on pairs of them. Never does: believe
-//! what was told of a type before it was checked, or judge a pair twice.
+//! Owns: the names of types, the types announced by others, and the verdicts on pairs of types.
+//! Never does: trust the description of a type before it is checked, or check a pair twice.
 //!
 //! ```text
 //!   name        of the type, with its modules
-//!   digest      of its minimal type objects: who knows it knows all that counts for others
-//!   layout      how a value lies in memory, if samples travel so
+//!   digest      of its minimal type objects, which contain everything that matters to others
+//!   layout      memory layout of a value, if samples are plain
 //!   evolves     whether another version may have other members
 //! ```
-//! A participant tells the objects, and where the parts of a value lie, once for each type, before the first endpoint that
-//! names them (I-174): with names, so that tools can show samples, unless it is too long with them.
+//! A participant announces the type objects, and the offsets of the parts of a value, once for each
+//! type, before the first endpoint that uses the type (I-174). The objects include names, so that
+//! tools can show samples, unless the description is too long with them.
 
 use std::any::TypeId;
 use std::cell::RefCell;
@@ -30,27 +31,27 @@ use super::layouts::Layout;
 use super::record::{is_plain, layout_mark};
 use super::type_parts::{Begun, LONGEST, TypePart};
 
-/// Types that one participant may tell of. What comes beyond that is not known.
+/// Maximum number of types that one participant may announce. Further ones are ignored.
 const MOST_TYPES: usize = 4096;
-/// Types that are remembered of participants that are gone: the first ones.
+/// Maximum number of remembered types of departed participants. The first ones are kept.
 const MOST_GONE: usize = 256;
-/// What one participant may tell of all its types. What comes beyond that is not known.
+/// Maximum length of all type descriptions of one participant in bytes. Further ones are ignored.
 const MOST_BYTES: usize = 8 << 20;
-/// What is remembered of types of participants that are gone.
+/// Maximum length of remembered type descriptions of departed participants in bytes.
 const MOST_BYTES_GONE: usize = 2 << 20;
-/// Verdicts that are remembered.
+/// Maximum number of remembered verdicts.
 const MOST_VERDICTS: usize = 1 << 14;
 
-/// A hash of a type's description.
+/// Hash of a type's description.
 pub(crate) type Digest = [u8; 14];
 
-/// A topic's type, as far as it is announced with each endpoint.
+/// The part of a topic's type that is announced with each endpoint.
 #[derive(DdsType, Clone, PartialEq, Eq, Debug)]
 #[dds(crate = "idl_cdr")]
 pub(crate) struct TypeIdentity {
     pub(crate) name: String,
     pub(crate) digest: Digest,
-    /// How a plain type lies in memory; zero for any other.
+    /// Hash of a plain type's memory layout; zero for any other type.
     pub(crate) layout: u64,
     pub(crate) evolves: bool,
 }
@@ -65,13 +66,14 @@ impl TypeIdentity {
         known::<T>(support).of.clone()
     }
 
-    /// Whether samples of both may be in one order: they are versions of a type that may change, or of one type.
+    /// Whether samples of both types may share an order: both are versions of a type that may
+    /// change, or they are the same type.
     pub(crate) fn shares_order(&self, other: &TypeIdentity) -> bool {
         self.evolves == other.evolves && (self.evolves || self.digest == other.digest)
     }
 
-    /// What its samples are marked with: which version of the type they are of, if it may change; else how they lie in
-    /// memory, if they travel so.
+    /// Mark of the type's samples: the version of a type that may change, otherwise the memory
+    /// layout if samples are plain.
     pub(crate) fn mark(&self) -> u32 {
         let [a, b, c, ..] = self.digest;
         let mark = u32::from_le_bytes([a, b, c & 0x07, 0]);
@@ -79,28 +81,29 @@ impl TypeIdentity {
     }
 }
 
-/// What is told of a type.
+/// Description of a type, in the form in which it is announced.
 #[derive(DdsType)]
 #[dds(crate = "idl_cdr")]
 struct Description {
     objects: TypeObjects,
-    /// How a value lies in memory; zero of a type whose values do not travel so.
+    /// Hash of the memory layout of a value; zero for a type that is not plain.
     layout: u64,
-    /// Where the parts of such a value lie.
+    /// Offsets of the parts of a plain value.
     places: Vec<u32>,
 }
 
-/// A type of this program, or one that another has told of.
+/// A type of this program, or one that another participant has announced.
 struct Known {
     identity: TypeIdentity,
-    /// What is told of it; nothing of one that is too large.
+    /// The encoded description; `None` for a type whose description is too long.
     told: Option<Vec<u8>>,
     of: DynamicType,
     places: Arc<[u32]>,
 }
 
 impl Known {
-    /// A type of this program, whose values lie so in memory; no places if they do not travel so.
+    /// A type of this program, with the layout of its values; without offsets if the type is
+    /// not plain.
     fn own(of: DynamicType, layout: u64, places: Vec<u32>) -> Known {
         let told = |kind| {
             let (objects, places) = (of.objects(kind), places.clone());
@@ -118,7 +121,7 @@ impl Known {
         Known::new(of, layout, places, told)
     }
 
-    /// How long what is told of it is.
+    /// Length of the description.
     fn length(&self) -> usize {
         self.told.as_ref().map_or(0, Vec::len)
     }
@@ -130,7 +133,7 @@ impl Known {
         Known { identity, told, of, places: places.into() }
     }
 
-    /// What a participant has told.
+    /// Reads an announced description.
     fn read(told: &[u8]) -> Result<Known, String> {
         let read = from_cdr::<Description>(told).map_err(|error| error.to_string())?;
         let Description { objects, layout, places } = read;
@@ -145,7 +148,7 @@ impl Known {
         (self.identity.digest, self.identity.layout)
     }
 
-    /// How its values lie in memory, if they travel so.
+    /// Memory layout of the type's values, if they are plain.
     fn layout(&self) -> Option<Layout> {
         let Known { identity, of, places, .. } = self;
         let layout =
@@ -158,10 +161,10 @@ fn encoded(of: &impl DdsType) -> Vec<u8> {
     to_cdr(of).expect("what is made of a type has no bounds that it could break")
 }
 
-/// What a type is found by: one may be built in several ways.
+/// Key of a type. The same type may have several memory layouts.
 type TypeName = (Digest, u64);
 
-/// The types that this program has used so far.
+/// Types that this program has used so far.
 #[derive(Default)]
 struct Catalogue {
     by_type: BTreeMap<TypeId, Arc<Known>>,
@@ -195,7 +198,7 @@ fn known<T: TopicData>(support: &T::TypeSupport) -> Arc<Known> {
     })
 }
 
-/// What a reader asks of a writer's type: TYPE_CONSISTENCY_ENFORCEMENT.
+/// Requirements of a reader for a writer's type: TYPE_CONSISTENCY_ENFORCEMENT.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Consistency {
     coercion: bool,
@@ -239,24 +242,25 @@ impl Consistency {
     }
 }
 
-/// What participants have told of types, and what they have begun to tell.
+/// All announced descriptions, and the incomplete ones.
 pub(crate) type AllTold = (Vec<(NodeId, Vec<u8>)>, Vec<(NodeId, TypePart)>);
 
-/// Two types, the reader's first, and what the reader asks.
+/// The reader's type, the writer's type, and the reader's requirements.
 type Pair = (Digest, Digest, Consistency);
 
-/// What others have told of their types, and what became of it.
+/// Types announced by participants, and the verdicts on them.
 #[derive(Default)]
 pub(crate) struct Types {
     told: BTreeMap<NodeId, BTreeMap<TypeName, Arc<Known>>>,
     begun: Begun,
-    /// What this participant has told, in this life.
+    /// Types that this participant has announced in this life.
     said: RefCell<BTreeSet<TypeName>>,
     verdicts: RefCell<BTreeMap<Pair, Result<(), String>>>,
 }
 
 impl Types {
-    /// What is to be told before an endpoint of this type is announced, part by part; nothing if it has been told.
+    /// The parts to announce before an endpoint of this type; none if the type was
+    /// announced already.
     pub(crate) fn to_tell(&self, of: &TypeIdentity) -> Vec<TypePart> {
         let name = (of.digest, of.layout);
         let known = catalogue(|all| all.by_name.get(&name).cloned());
@@ -265,14 +269,14 @@ impl Types {
         told.map_or_else(Vec::new, |told| TypePart::all(told))
     }
 
-    /// A participant tells a part of what there is to tell of a type.
+    /// Adds a part of a type's description.
     pub(crate) fn take_in(&mut self, from: NodeId, part: TypePart) {
         if let Some(whole) = self.begun.take_in(from, part) {
             self.tell(from, &whole);
         }
     }
 
-    /// A participant tells of a type.
+    /// Adds a type's description. Returns whether it was accepted.
     fn tell(&mut self, from: NodeId, bytes: &[u8]) -> bool {
         let of_node = self.told.entry(from).or_default();
         let length: usize = of_node.values().map(|known| known.length()).sum();
@@ -292,7 +296,8 @@ impl Types {
         }
     }
 
-    /// A participant is gone. What it has told is remembered: what it wrote may be kept.
+    /// Moves the types of a departed participant to the remembered ones, because its samples may
+    /// be kept.
     pub(crate) fn forget(&mut self, node: NodeId) {
         self.begun.forget(node);
         let told = self.told.remove(&node).unwrap_or_default();
@@ -307,7 +312,7 @@ impl Types {
         }
     }
 
-    /// All that was told, and what was begun, for one that comes in.
+    /// All descriptions, complete and incomplete, for a state transfer to a new member.
     pub(crate) fn snapshot(&self) -> AllTold {
         let of_node = |(node, types): (&NodeId, &BTreeMap<_, Arc<Known>>)| {
             let told = types.values().filter_map(|known| Some((*node, known.told.clone()?)));
@@ -316,7 +321,7 @@ impl Types {
         (self.told.iter().flat_map(of_node).collect(), self.begun.all())
     }
 
-    /// Takes over what others have been told so far.
+    /// Takes over the descriptions known to another member.
     pub(crate) fn restore(&mut self, (told, begun): AllTold) {
         self.told = BTreeMap::new();
         for (node, bytes) in told {
@@ -325,7 +330,7 @@ impl Types {
         self.begun.take_over(begun);
     }
 
-    /// What is known of a type: with names, if anybody tells them.
+    /// Finds a type, with names if its description contains them.
     pub(crate) fn find(&self, of: &Digest) -> Option<DynamicType> {
         let all = (*of, 0)..=(*of, u64::MAX);
         let own =
@@ -336,21 +341,22 @@ impl Types {
         own.or_else(told)
     }
 
-    /// All ways in which values of this type lie in memory of which somebody has told.
+    /// All announced memory layouts of this type.
     pub(crate) fn layouts(&self, of: &Digest) -> Vec<Layout> {
         let all = (*of, 1)..=(*of, u64::MAX);
         let told = self.told.values().flat_map(|types| types.range(all.clone()));
         told.filter_map(|(_, known)| known.layout()).collect()
     }
 
-    /// How values of a type lie in memory that travel so, if that is known.
+    /// Memory layout of a plain type, if it is known.
     pub(crate) fn layout(&self, of: &TypeIdentity) -> Option<Layout> {
         let name = (of.digest, of.layout);
         let own = catalogue(|all| all.by_name.get(&name)?.layout());
         own.or_else(|| self.told.values().find_map(|types| types.get(&name)?.layout()))
     }
 
-    /// Whether a reader of the one type understands a writer of the other; if not, why.
+    /// Checks whether a reader of one type understands a writer of the other one. The error says
+    /// why not.
     pub(crate) fn check(
         &self,
         reader: (&TypeIdentity, Consistency),
@@ -366,7 +372,7 @@ impl Types {
         }
         let (Some(reader), Some(writer)) = (self.find(&ours.digest), self.find(&writer.digest))
         else {
-            // It may still be told: that is no verdict.
+            // The writer's type may still be announced, so this is not remembered as a verdict.
             return Err(format!(
                 "nothing is known of the writer's `{}` but that it is not the reader's: build both \
                  from the same declaration (types of more than 256 KiB of type objects are not told of)",
@@ -478,7 +484,7 @@ mod tests {
         assert!(why.contains("nothing is known"), "{why}");
     }
 
-    /// A type of so many members.
+    /// A type with this number of members.
     fn long(name: &str, members: u32) -> Known {
         let number = DynamicType::of::<f64>();
         let mut of = StructBuilder::new(name, Extensibility::Appendable);
@@ -495,7 +501,7 @@ mod tests {
         members[0].name == "channel_0"
     }
 
-    /// I-175: known from the last part on; I-176: with names if there is room for them.
+    /// I-175: known after the last part. I-176: with names if there is room for them.
     #[test]
     fn a_long_type_is_told_in_parts() {
         for (members, names) in [(2000, true), (10_000, false)] {
@@ -515,7 +521,7 @@ mod tests {
             assert_eq!(has_names(&found), names, "{members} members");
         }
         assert!(long("Long", 20_000).told.is_none());
-        // Of one who is gone nothing is begun any more.
+        // Nothing is pending for a departed participant.
         let known = long("Long", 2000);
         let parts = TypePart::all(known.told.as_ref().unwrap());
         let mut types = Types::default();
@@ -525,7 +531,8 @@ mod tests {
         assert_eq!(types.snapshot(), (vec![], vec![]));
     }
 
-    /// I-176: what one participant tells has an end, and so has what is remembered of those that are gone.
+    /// I-176: the descriptions of one participant are limited, and so are the remembered ones of
+    /// departed participants.
     #[test]
     fn what_is_told_is_bounded() {
         let mut types = Types::default();
@@ -547,7 +554,8 @@ mod tests {
         assert!(gone <= MOST_BYTES_GONE && gone > MOST_BYTES_GONE - LONGEST, "{gone} bytes");
     }
 
-    /// What a peer tells is harmed in all ways; some of it is a type, and nothing of it does any harm.
+    /// Descriptions damaged in every bit. Some of them still describe a type, and none does
+    /// any harm.
     #[test]
     fn what_makes_no_sense_is_not_believed() {
         let whole = bytes::<new::Pose>();
@@ -558,7 +566,7 @@ mod tests {
             for bit in 0..8 {
                 let mut harmed = whole.clone();
                 harmed[place] ^= 1 << bit;
-                // Some bits mean nothing: options of the header, flags that nobody has defined.
+                // Some bits have no meaning: options of the header, undefined flags.
                 believed += usize::from(types.tell(A, &harmed));
             }
         }

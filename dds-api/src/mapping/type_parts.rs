@@ -1,11 +1,12 @@
-//! What is told of a type, in messages that the group's control stream can carry.
+//! Division of a type's description into messages that the group's control stream can carry.
 //!
-//! Owns: the division into parts, and what has come of a type that is not whole yet. Never does: look into what is told.
+//! Owns: the division into parts, and the incomplete descriptions. Never does: interpret
+//! a description.
 //!
 //! ```text
-//!   whole   how long all of it is          at 0 a part begins a type; else it goes on
-//!   at      where this part begins         where the one before has ended
-//!   bytes   this part                      the last one ends at `whole`
+//!   whole   length of the description      a part at 0 begins a description; others continue it
+//!   at      offset of this part            equals the end of the part before
+//!   bytes   content of this part           the last part ends at `whole`
 //! ```
 
 use std::collections::BTreeMap;
@@ -13,12 +14,12 @@ use std::collections::BTreeMap;
 use derecho_core::bytes::{Reader, Wire};
 use derecho_core::ids::NodeId;
 
-/// The most that one part has: it goes in one message of the group.
+/// Maximum length of a part, which is sent in one message of the group.
 const LONGEST_PART: usize = 12 << 10;
-/// The most that is told of a type (I-176).
+/// Maximum length of a type's description (I-176).
 pub(crate) const LONGEST: usize = 256 << 10;
 
-/// A part of what is told of a type, or all of it.
+/// A part of a type's description, or all of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TypePart {
     whole: u32,
@@ -27,7 +28,7 @@ pub(crate) struct TypePart {
 }
 
 impl TypePart {
-    /// The parts of what is told, in their order.
+    /// Divides a description into parts.
     pub(crate) fn all(told: &[u8]) -> Vec<TypePart> {
         let part = |(n, bytes): (usize, &[u8])| TypePart {
             whole: told.len() as u32,
@@ -54,13 +55,13 @@ impl Wire for TypePart {
     }
 }
 
-/// What participants have begun to tell: of each of them one type at most (I-175).
+/// Incomplete descriptions: at most one type for each participant (I-175).
 #[derive(Default)]
 pub(crate) struct Begun(BTreeMap<NodeId, TypePart>);
 
 impl Begun {
-    /// Takes a part in; gives the whole if this was the last one. A part that does not go on where the one before has
-    /// ended is left out, and what had been begun as well.
+    /// Adds a part. Returns the description if this was the last part. A part that does not
+    /// continue the one before is dropped together with the incomplete description.
     pub(crate) fn take_in(&mut self, from: NodeId, part: TypePart) -> Option<Vec<u8>> {
         let begun = self.0.remove(&from).filter(|_| part.at > 0);
         let begun = begun.unwrap_or(TypePart { whole: part.whole, at: 0, bytes: Vec::new() });
@@ -80,17 +81,17 @@ impl Begun {
         None
     }
 
-    /// A participant is gone, and what it has begun will never be whole.
+    /// Drops the incomplete description of a departed participant.
     pub(crate) fn forget(&mut self, node: NodeId) {
         self.0.remove(&node);
     }
 
-    /// What has come so far, for one that comes in.
+    /// Incomplete descriptions, for a state transfer to a new member.
     pub(crate) fn all(&self) -> Vec<(NodeId, TypePart)> {
         self.0.iter().map(|(node, part)| (*node, part.clone())).collect()
     }
 
-    /// Takes over what has come so far to another one.
+    /// Takes over the incomplete descriptions of another member.
     pub(crate) fn take_over(&mut self, all: Vec<(NodeId, TypePart)>) {
         self.0 = BTreeMap::new();
         for (node, part) in all {
@@ -125,7 +126,8 @@ mod tests {
                 assert_eq!(last, None, "whole too early");
                 let carried = TypePart::from_bytes(&part.to_bytes()).unwrap();
                 assert_eq!(carried, part);
-                // Others tell theirs in between, and who comes in takes over what there is.
+                // Parts of other participants come in between, and a newcomer takes over the
+                // incomplete descriptions.
                 assert_eq!(one.take_in(B, TypePart::all(&told_by_b())[0].clone()), None);
                 let mut newcomer = Begun::default();
                 newcomer.take_over(one.all());
@@ -144,7 +146,7 @@ mod tests {
         told(LONGEST_PART + 1)
     }
 
-    /// Bytes in another order would be another type, or none.
+    /// Bytes in another order would describe another type, or none.
     #[test]
     fn parts_in_another_order_are_no_type() {
         let told = told(3 * LONGEST_PART);
@@ -192,7 +194,7 @@ mod tests {
             assert!(begun.all().is_empty());
             assert_eq!(begun.take_in(A, part(2, 0, &[7, 8])).unwrap(), [7, 8]);
         }
-        // One that begins anew counts, and what was begun before does not.
+        // A new beginning is accepted, and drops the description begun before.
         let mut begun = Begun::default();
         assert_eq!(begun.take_in(A, part(9, 0, &[1; 4])), None);
         assert_eq!(begun.take_in(A, part(3, 0, &[2; 2])), None);

@@ -1,10 +1,10 @@
-//! What a writer has promised to do in time: DEADLINE and LIVELINESS.
+//! Monitoring of a writer's DEADLINE and LIVELINESS.
 //!
 //! ```text
-//!   write, assert       notes the time; a write that brings a lost writer back has the machine look
-//!   machine's turn      looks when something is due: a deadline, or a lease that nobody has renewed
+//!   write, assert       notes the time; a write that revives a lost writer makes the machine check
+//!   machine's turn      checks what is due: a deadline, or a lease that was not renewed
 //! ```
-//! Owns: when something is due, and whether the lease is lost. Never does: announce that; the machine does.
+//! Owns: the due times, and whether the lease is lost. Never does: announce that; the machine does.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,16 +14,16 @@ use qos_profiles::{DataWriterQos, LivelinessQosPolicyKind};
 
 use crate::infrastructure::deadlines::{Deadlines, Missed};
 
-/// Signs of life of the application of a participant.
+/// Signs of life of a participant's application.
 #[derive(Default)]
 pub(crate) struct Pulse {
     asserted: AtomicU64,
-    /// Some writer that lives by it has lost its lease.
+    /// Whether a writer with MANUAL_BY_PARTICIPANT liveliness has lost its lease.
     lost: AtomicBool,
 }
 
 impl Pulse {
-    /// The application is alive. Whether that is news.
+    /// Asserts that the application is alive. Returns whether a lost lease is renewed by that.
     pub(crate) fn assert(&self, now: Time) -> bool {
         self.asserted.fetch_max(now.0, Ordering::AcqRel);
         self.lost.swap(false, Ordering::AcqRel)
@@ -32,7 +32,7 @@ impl Pulse {
 
 /// See the [module](self).
 pub(crate) struct Vigil {
-    /// Something was promised.
+    /// Whether there is a deadline or a lease to monitor.
     is_kept: AtomicBool,
     state: Mutex<State>,
     pulse: Arc<Pulse>,
@@ -51,13 +51,13 @@ struct Lease {
     is_lost: bool,
 }
 
-/// What came of a look.
+/// Result of a check.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub(crate) struct Due {
     pub(crate) missed: Missed,
-    /// Whether the writer is alive, if it is otherwise than before.
+    /// Whether the writer is alive, if that has changed.
     pub(crate) is_alive: Option<bool>,
-    /// When to look again.
+    /// Time of the next check.
     pub(crate) next: Option<Time>,
 }
 
@@ -70,7 +70,7 @@ impl Vigil {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This is promised from now on.
+    /// Sets the monitored policies.
     pub(crate) fn promise(&self, qos: &DataWriterQos, now: Time) {
         let mut state = self.lock();
         match (qos.deadline.period.nanos(), &mut state.deadlines) {
@@ -79,10 +79,10 @@ impl Vigil {
         }
         let kind = qos.liveliness.kind;
         let nanos = qos.liveliness.lease_duration.nanos();
-        // The participant's membership stands for what is automatic.
+        // Automatic liveliness follows from the participant's membership.
         let nanos = nanos.filter(|_| kind != LivelinessQosPolicyKind::Automatic);
         let by_participant = kind == LivelinessQosPolicyKind::ManualByParticipant;
-        // It may not change on a writer that is there.
+        // LIVELINESS may not change on an enabled writer.
         if state.lease.is_none() {
             state.lease =
                 nanos.map(|nanos| Lease { nanos, by_participant, asserted: now.0, is_lost: false });
@@ -91,13 +91,13 @@ impl Vigil {
         self.is_kept.store(is_kept, Ordering::Release);
     }
 
-    /// Whether anything is promised.
+    /// Whether there is a deadline or a lease to monitor.
     #[inline(always)]
     pub(crate) fn is_kept(&self) -> bool {
         self.is_kept.load(Ordering::Relaxed)
     }
 
-    /// An instance was written, or is over. Whether the machine has to look.
+    /// Notes that an instance was written or has ended. Returns whether the machine must check.
     #[cold]
     pub(crate) fn wrote(&self, key: Option<u128>, is_over: bool, now: Time) -> bool {
         let mut state = self.lock();
@@ -111,7 +111,7 @@ impl Vigil {
         self.renew(&mut state, now) || is_news
     }
 
-    /// The writer is alive. Whether the machine has to look.
+    /// Notes that the writer is alive. Returns whether the machine must check.
     pub(crate) fn assert(&self, now: Time) -> bool {
         self.renew(&mut self.lock(), now)
     }
@@ -127,7 +127,7 @@ impl Vigil {
         }
     }
 
-    /// Looks what is due.
+    /// Checks what is due.
     pub(crate) fn look(&self, now: Time) -> Due {
         if !self.is_kept() {
             return Due::default();
@@ -202,7 +202,8 @@ mod tests {
         assert_eq!(one.look(Time(15 * MILLI)).is_alive, Some(false));
         assert!(other.wrote(None, false, Time(20 * MILLI)), "it brings the first one back");
         assert_eq!(one.look(Time(20 * MILLI)).is_alive, Some(true));
-        // Both are lost at the same time, and the first word of either brings both back.
+        // Both leases are lost at the same time, and the first assertion of either writer
+        // renews both.
         assert_eq!(one.look(Time(60 * MILLI)).is_alive, Some(false));
         assert_eq!(other.look(Time(60 * MILLI)).is_alive, Some(false));
         assert!(one.assert(Time(61 * MILLI)) && !other.assert(Time(61 * MILLI)));
@@ -228,11 +229,11 @@ mod tests {
         vigil.wrote(Some(1), true, Time(9 * MILLI));
         let due = vigil.look(Time(10 * MILLI));
         assert_eq!((due.missed, due.next), (missed(1, 2), Some(Time(20 * MILLI))));
-        // The lease is the next that is due, counted from the last write.
+        // The lease is due next, counted from the last write.
         promised.deadline.period = Duration::from_millis(1000);
         vigil.promise(&promised, Time(11 * MILLI));
         assert_eq!(vigil.look(Time(11 * MILLI)).next, Some(Time(39 * MILLI)));
-        // A promise is taken back; the lease stays as it was.
+        // The deadline is removed; the lease stays as it was.
         promised.deadline.period = Duration::INFINITE;
         promised.liveliness.lease_duration = Duration::from_millis(500);
         vigil.promise(&promised, Time(12 * MILLI));

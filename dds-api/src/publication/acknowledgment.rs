@@ -1,6 +1,6 @@
-//! Waiting until what was written is with all readers.
+//! Waiting until all readers have acknowledged the written samples.
 //!
-//! Owns: the wait. Never does: know what an acknowledgment is; the machine does.
+//! Owns: the wait. Never does: interpret acknowledgements; the machine does.
 
 use derecho_core::ids::Time;
 use derecho_node::Waited;
@@ -8,7 +8,8 @@ use derecho_node::Waited;
 use crate::domain::Inner;
 use crate::infrastructure::{DdsError, DdsResult};
 
-/// Whether all that a writer has written so far is acknowledged by this time, or before the writer `is_gone`.
+/// Waits until all samples written so far are acknowledged. Returns `false` if the deadline passes
+/// or the writer `is_gone` before that.
 pub(super) fn are_acknowledged(
     participant: &Inner,
     writer: u64,
@@ -18,14 +19,14 @@ pub(super) fn are_acknowledged(
     let (engine, standing) = (&participant.engine, &participant.standing);
     let life = standing.life();
     loop {
-        // Acknowledgements are rows that change; each turn that sees one is a busy turn. Read
-        // before the look, so that a turn in between is not taken for an old one.
+        // Acknowledgements are changes of rows, and each turn that sees one is a busy turn. The
+        // counter is read before the check, so that a turn between the two is noticed by the wait.
         let turns = engine.counters().busy_turns();
         let acknowledged = engine.act(|machine, _, _| machine.is_acknowledged(writer));
         if !standing.is_in(life) {
             return Err(standing.error());
         }
-        // Of one that is gone the machine knows nothing any more.
+        // The machine knows nothing about a deleted writer.
         if is_gone() {
             return Ok(false);
         }

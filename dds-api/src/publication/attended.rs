@@ -1,6 +1,6 @@
 //! A writer's listeners: its own, its publisher's and its participant's.
 //!
-//! Owns: which of them is told. Never does: count; the board does.
+//! Owns: the choice of the listener that is called. Never does: count; the status board does.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -38,8 +38,9 @@ impl<T: TopicData> AnyDataWriter for DataWriter<T> {
 }
 
 impl<T: TopicData> DataWriter<T> {
-    /// Has this called for changes of these statuses, on a thread of the participant's that calls all its listeners. It may call
-    /// anything, may wait, which holds up other listeners, and may panic, which ends there.
+    /// Sets a listener for changes of these statuses. The participant calls all its listeners on
+    /// one thread. A listener may call any function. It may block, which delays other listeners. It
+    /// may panic; the panic ends in the listener's call.
     pub fn set_listener(
         &self,
         listener: impl DataWriterListener<T> + 'static,
@@ -49,19 +50,19 @@ impl<T: TopicData> DataWriter<T> {
         self.participant.attend()
     }
 
-    /// Has no listener of its own called any more.
+    /// Removes the writer's listener.
     pub fn clear_listener(&self) {
         self.listener.clear();
     }
 
-    /// The statuses for which its listener is called; none if it has none. The listener itself is the entity's own: what is to be
-    /// asked of it, it shares.
+    /// The statuses for which the writer's listener is called; empty without a listener. The writer
+    /// owns the listener: an application that needs data from the listener must share that data.
     pub fn listener_mask(&self) -> StatusMask {
         self.listener.mask()
     }
 }
 
-/// Calls the nearest listener that wants a status, and says whether there is one.
+/// Calls the nearest listener that wants a status, and returns whether there is one.
 fn call<T: TopicData>(
     writer: &DataWriter<T>,
     (kind, masks): (StatusKind, [StatusMask; 3]),
@@ -77,7 +78,7 @@ fn call<T: TopicData>(
     true
 }
 
-/// Tells of a status if it has changed and somebody wants it; it is read with that.
+/// Calls a listener if the status has changed and a listener wants it. The call reads the status.
 macro_rules! tell {
     ($writer:ident, $masks:ident, $kind:ident, $call:ident, $status:ident) => {{
         let kind = StatusKind::$kind;
@@ -166,7 +167,7 @@ impl<T: TopicData> Attended for WriterCore<T> {
     }
 
     fn next_look(&self) -> Option<Time> {
-        // The machine looks when something is due, and that is news.
+        // The machine itself checks when something is due, and the result is a status change.
         None
     }
 }

@@ -1,6 +1,6 @@
-//! A writer that is being made: its policies and its memory.
+//! The builder of a writer: its policies and its memory.
 //!
-//! Owns: what a writer is asked to be. Never does: write anything.
+//! Owns: the requested settings of a writer. Never does: write samples.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,14 +26,14 @@ use crate::mapping::standing::Standing;
 use crate::subscription::not_with_builtin;
 use crate::topic::{Topic, Whose};
 
-/// Memory of a writer that says nothing else.
+/// Default memory of a writer in bytes.
 const DEFAULT_MEMORY: usize = 1 << 20;
-/// Samples in flight of a writer that says nothing else; an order ring of 8192 entries, of which an
-/// atomic topic has an eighth for nulls.
+/// Default number of samples in flight of a writer. Corresponds to an order ring of 8192 entries,
+/// of which an atomic topic reserves an eighth for null messages.
 const DEFAULT_IN_FLIGHT: usize = 7168;
 
-/// A writer that is being made. Unless something else is said it has its policies by the profile that its topic was made by, or
-/// those of its topic.
+/// Builder of a writer. By default the writer takes its policies from the QoS profile with which
+/// its topic was created, otherwise from its topic.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -49,7 +49,7 @@ pub struct DataWriterBuilder<T: TopicData> {
     topic: Topic<T>,
     publisher: Option<Publisher>,
     qos: DataWriterQos,
-    /// The profile that its policies are by, if they are.
+    /// The profile from which the policies are taken, if any.
     following: Option<Following>,
     wrong: Option<DdsError>,
     memory: usize,
@@ -77,7 +77,7 @@ impl<T: TopicData> DataWriterBuilder<T> {
         }
     }
 
-    /// It belongs to this publisher.
+    /// Makes the writer part of this publisher.
     pub(super) fn within(mut self, publisher: Publisher) -> Self {
         if let Some(qos) = publisher.default_writer_qos() {
             self = self.qos(&qos);
@@ -86,16 +86,18 @@ impl<T: TopicData> DataWriterBuilder<T> {
         self
     }
 
-    /// All its policies. What DURABILITY offers is at most what the topic gives.
+    /// Sets all policies. The offered DURABILITY is limited to the durability of the topic.
     pub fn qos(mut self, qos: &DataWriterQos) -> Self {
         (self.following, self.wrong) = (None, None);
         self.qos.clone_from(qos);
         self
     }
 
-    /// Its policies by a profile: of several sets that whose filter fits its topic's name. What is said of it before is
-    /// forgotten, what is said later comes before the profile. A profile that says nothing of writers gives it the policies of
-    /// its topic. See [`ParticipantConfig::qos_files`](crate::domain::ParticipantConfig::qos_files).
+    /// Takes the policies from a QoS profile. Of several policy sets in the profile, the one whose
+    /// filter matches the topic's name applies. Discards settings made before this call; settings
+    /// made later override the profile. A profile without a policy set for writers yields the
+    /// policies of the topic. See
+    /// [`ParticipantConfig::qos_files`](crate::domain::ParticipantConfig::qos_files).
     pub fn profile(self, name: &str) -> Self {
         self.follow(name, false)
     }
@@ -122,89 +124,99 @@ impl<T: TopicData> DataWriterBuilder<T> {
         self
     }
 
-    /// OWNERSHIP exclusive, with this strength: of several writers of an instance the strongest one owns it. Readers have to
-    /// ask for [exclusive ownership](crate::subscription::DataReaderBuilder::exclusive_ownership).
+    /// OWNERSHIP exclusive, with this strength: of several writers of an instance the strongest one
+    /// owns the instance. Readers must request [exclusive
+    /// ownership](crate::subscription::DataReaderBuilder::exclusive_ownership).
     pub fn ownership_strength(mut self, strength: i32) -> Self {
         self.qos.ownership.kind = OwnershipQosPolicyKind::Exclusive;
         self.qos.ownership_strength.value = strength;
         self
     }
 
-    /// TRANSPORT_PRIORITY: what has a greater one is sent and received first, and its readers' listeners are called first. It is 0
-    /// unless something else is said here, or by [the topic](crate::topic::TopicBuilder::transport_priority).
+    /// TRANSPORT_PRIORITY: samples of a higher priority are sent and received first, and
+    /// listeners of their readers are called first. The default is 0, or the value set on
+    /// [the topic](crate::topic::TopicBuilder::transport_priority).
     pub fn transport_priority(mut self, priority: i32) -> Self {
         self.qos.transport_priority.value = priority;
         self
     }
 
-    /// WRITER_DATA_LIFECYCLE: whether unregistering an instance disposes it as well. By default it does.
+    /// WRITER_DATA_LIFECYCLE: whether unregistering an instance also disposes it. The default
+    /// is `true`.
     pub fn autodispose_unregistered_instances(mut self, autodispose: bool) -> Self {
         self.qos.writer_data_lifecycle.autodispose_unregistered_instances = autodispose;
         self
     }
 
-    /// DESTINATION_ORDER by source, for readers that
-    /// [ask for it](crate::subscription::DataReaderBuilder::by_source_timestamp).
+    /// DESTINATION_ORDER by source timestamp, for readers that [request
+    /// it](crate::subscription::DataReaderBuilder::by_source_timestamp).
     pub fn by_source_timestamp(mut self) -> Self {
         self.qos.destination_order.kind = DestinationOrderQosPolicyKind::BySourceTimestamp;
         self
     }
 
-    /// DATA_REPRESENTATION: it writes in this one, and readers that do not take it get nothing. Unless it is said, XCDR2 if the type, or
-    /// one that it is made of, is appendable or mutable, else XCDR1. What travels as it lies in memory does in any.
+    /// DATA_REPRESENTATION: the representation in which the writer encodes samples. Readers that do
+    /// not accept that representation receive nothing. The default is XCDR2 if the type, or a type
+    /// that it contains, is appendable or mutable, otherwise XCDR1. Plain samples are not encoded
+    /// and fit any representation.
     pub fn representation(mut self, representation: DataRepresentationId) -> Self {
         self.qos.representation.value = vec![representation];
         self
     }
 
-    /// USER_DATA: bytes that go with the writer.
+    /// USER_DATA: bytes that are announced with the writer.
     pub fn user_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.qos.user_data.value = bytes.into();
         self
     }
 
-    /// RELIABILITY best effort: for readers that are [best-effort](crate::subscription::DataReaderBuilder::best_effort) ones alone.
-    /// On a topic without an order it waits for nobody.
+    /// RELIABILITY best effort: matches only
+    /// [best-effort](crate::subscription::DataReaderBuilder::best_effort) readers. On an unordered
+    /// topic the writer waits for no reader.
     pub fn best_effort(mut self) -> Self {
         self.qos.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
         self
     }
 
-    /// RELIABILITY reliable: it waits for the readers that request that. So are writers of which nothing is said, unless their
-    /// topic is best effort.
+    /// RELIABILITY reliable: the writer waits for readers that request reliability. This is the
+    /// default unless the topic is best effort.
     pub fn reliable(mut self) -> Self {
         self.qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
         self
     }
 
-    /// Keeps up to so many bytes of samples that readers have not yet taken (1 MiB by default).
+    /// Sets the size in bytes of the memory for samples that readers have not yet taken (1 MiB
+    /// by default).
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// Keeps up to so many samples that readers have not yet received (7168 by default).
+    /// Sets the maximum number of samples that readers have not yet received (7168 by default).
     pub fn in_flight(mut self, samples: usize) -> Self {
         self.in_flight = samples;
         self
     }
 
-    /// RESOURCE_LIMITS: how many samples, of all instances and of each, may be on their way to readers that have not received them
-    /// yet, and of how many instances they are. A write that would be too much waits for up to max_blocking_time; one of an instance
-    /// too many is [refused](DdsError::OutOfResources) until another one is unregistered. A coherent set counts for its instances alone.
+    /// RESOURCE_LIMITS: the maximum number of samples, in total and per instance, that readers have
+    /// not received yet, and the maximum number of instances. A write above a sample limit waits
+    /// for up to max_blocking_time. A write of an instance above the instance limit is
+    /// [refused](DdsError::OutOfResources) until another instance is unregistered. Samples in a
+    /// coherent set count only towards the instance limit.
     pub fn resource_limits(mut self, limits: ResourceLimitsQosPolicy) -> Self {
         self.qos.resource_limits = limits;
         self
     }
 
-    /// Takes samples of up to so many bytes; makes the memory larger if need be. Without this,
-    /// a sixteenth of the memory, and always a whole sample of a plain type.
+    /// Sets the maximum size of a sample in bytes, and enlarges the memory if necessary. The
+    /// default is a sixteenth of the memory, and at least one sample of a plain type.
     pub fn max_sample_size(mut self, bytes: usize) -> Self {
         self.largest = bytes;
         self
     }
 
-    /// RELIABILITY.max_blocking_time: how long a write may wait for readers to make room.
+    /// RELIABILITY.max_blocking_time: maximum time for which a write waits for readers to
+    /// make room.
     pub fn max_blocking_time(mut self, time: impl Into<Timeout>) -> Self {
         self.qos.reliability.max_blocking_time = match time.into().duration() {
             Some(time) => time.into(),
@@ -213,12 +225,12 @@ impl<T: TopicData> DataWriterBuilder<T> {
         self
     }
 
-    /// Makes the writer and announces it, unless its publisher or participant [says](crate::domain::DomainParticipant::enable)
-    /// that it is to be enabled later.
+    /// Creates the writer and announces it, unless its publisher or participant
+    /// [defers enabling](crate::domain::DomainParticipant::enable).
     ///
     /// # Errors
-    /// [`DdsError::InconsistentPolicy`] if policies contradict each other, or their topic; [`DdsError::BadParameter`] if there is
-    /// no profile of the name that was said.
+    /// [`DdsError::InconsistentPolicy`] if the policies contradict each other or the topic;
+    /// [`DdsError::BadParameter`] if the named profile does not exist.
     pub fn create(self) -> DdsResult<DataWriter<T>> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
@@ -267,7 +279,8 @@ impl<T: TopicData> DataWriterBuilder<T> {
     }
 }
 
-/// Whether a writer's policies go together, with its publisher's, and with its topic.
+/// Checks a writer's policies against each other, against its publisher's policies and against
+/// its topic.
 pub(super) fn check<T: TopicData>(
     topic: &Topic<T>,
     qos: &DataWriterQos,
@@ -285,7 +298,7 @@ pub(super) fn check<T: TopicData>(
     }
 }
 
-/// The error of an endpoint that was not made.
+/// Error for an endpoint whose creation was refused.
 pub(crate) fn refused(refusal: &Refusal, standing: &Standing, what: &str, topic: &str) -> DdsError {
     match refusal {
         Refusal::Link(error) => {

@@ -1,6 +1,7 @@
-//! Byte strings that are built where readers will see them.
+//! Byte strings that are built directly in the memory that readers read.
 //!
-//! Owns: what stands around the bytes in their record. Never does: move a byte that the application has put there.
+//! Owns: the framing of the bytes within their record. Never does: move a byte that the application
+//! has written.
 
 use std::ops::{Deref, DerefMut};
 
@@ -12,7 +13,8 @@ use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::mapping::record::{HEADER, Terms};
 use crate::topic::{BYTES_AT, Bytes};
 
-/// Bytes in their writer's memory, to be filled in and published. Dropped, they are as if they had never been.
+/// Bytes in the writer's memory, to be filled in and published. Dropping the loan discards
+/// the bytes.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -25,7 +27,7 @@ use crate::topic::{BYTES_AT, Bytes};
 /// # Ok(())
 /// # }
 /// ```
-/// Those that are published are the readers'; nothing can touch them any more:
+/// Published bytes belong to the readers and cannot be changed any more:
 /// ```compile_fail,E0382
 /// # use dds_api::prelude::*;
 /// # use dds_api::topic::Bytes;
@@ -44,7 +46,7 @@ pub struct ByteLoan<'a> {
 }
 
 impl ByteLoan<'_> {
-    /// Only the first bytes are published; more than there are changes nothing.
+    /// Limits the published bytes to the first `length`. Has no effect if there are fewer bytes.
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
@@ -53,7 +55,7 @@ impl ByteLoan<'_> {
     pub fn publish(mut self) -> DdsResult<()> {
         let writer = self.writer;
         writer.enabling.check()?;
-        // On the terms on which room was claimed for them.
+        // Under the terms for which room was claimed.
         let seal = writer.seal_with(&Bytes::default(), std::mem::take(&mut self.terms))?;
         let length = self.length;
         let size = HEADER + payload_size(writer, length)?;
@@ -65,7 +67,7 @@ impl ByteLoan<'_> {
             to[HEADER..size].copy_from_slice(&record[HEADER..size]);
             Ok(size)
         };
-        // In a set they are copied; the room goes back.
+        // An open set copies the bytes; the room is given back.
         if let Some(held) = writer.hold(&seal, None, size, || Ok(None), fill) {
             return held;
         }
@@ -101,28 +103,30 @@ impl Drop for ByteLoan<'_> {
 }
 
 impl DataWriter<Bytes> {
-    /// Writes bytes: copied once, into the memory that readers read. Waits for room as [`write`](DataWriter::write) does.
+    /// Writes bytes, which are copied once, into the memory that readers read. Waits for room as
+    /// [`write`](DataWriter::write) does.
     pub fn write_bytes(&self, bytes: &[u8]) -> DdsResult<()> {
         let mut loan = self.loan_bytes_as_left(bytes.len())?;
         loan.copy_from_slice(bytes);
         loan.publish()
     }
 
-    /// So many bytes to be filled in where readers will see them; zeros at first. See [`ByteLoan`].
+    /// Loans `length` zeroed bytes in the memory that readers read. See [`ByteLoan`].
     ///
     /// # Errors
-    /// [`DdsError::OutOfResources`] if a writer with this memory cannot have a sample of so many bytes; [`DdsError::Timeout`] if
-    /// there is no room within max_blocking_time.
+    /// [`DdsError::OutOfResources`] if a sample of this length never fits into the writer's memory;
+    /// [`DdsError::Timeout`] if there is no room within max_blocking_time.
     pub fn loan_bytes(&self, length: usize) -> DdsResult<ByteLoan<'_>> {
         let mut loan = self.loan_bytes_as_left(length)?;
         loan.fill(0);
         Ok(loan)
     }
 
-    /// The same, with whatever earlier samples have left there: for those who fill in every byte anyway.
+    /// As [`loan_bytes`](Self::loan_bytes), but the bytes contain leftovers of earlier samples. For
+    /// callers that fill in every byte anyway.
     ///
     /// # Errors
-    /// As of [`loan_bytes`](Self::loan_bytes).
+    /// See [`loan_bytes`](Self::loan_bytes).
     pub fn loan_bytes_as_left(&self, length: usize) -> DdsResult<ByteLoan<'_>> {
         self.loan_bytes_within(length, None)
     }
@@ -137,13 +141,13 @@ impl DataWriter<Bytes> {
         Ok(ByteLoan { writer: self, place: Some(place), length, terms })
     }
 
-    /// What a sample of so many bytes needs.
+    /// Size of the record of a sample of `length` bytes.
     pub(super) fn room_for_bytes(&self, length: usize, terms: &Terms) -> DdsResult<usize> {
         Ok(HEADER + payload_size(self, length)? + self.seal_size(terms))
     }
 
-    /// Builds so many bytes in place, zeros at first, and publishes them: a [loan](Self::loan_bytes) in one call. If what fills
-    /// them panics, nothing is published.
+    /// Builds `length` bytes in place, zeroed at first, and publishes them: a
+    /// [loan](Self::loan_bytes) in one call. If `fill` panics, nothing is published.
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -154,7 +158,7 @@ impl DataWriter<Bytes> {
     /// ```
     ///
     /// # Errors
-    /// As of [`loan_bytes`](Self::loan_bytes).
+    /// See [`loan_bytes`](Self::loan_bytes).
     pub fn write_bytes_with(&self, length: usize, fill: impl FnOnce(&mut [u8])) -> DdsResult<()> {
         let mut loan = self.loan_bytes(length)?;
         fill(&mut loan);

@@ -1,14 +1,16 @@
-//! What a publisher holds back: coherent sets, and the news of what its writers write while it is suspended.
+//! Changes that a publisher holds back: coherent sets, and wake-ups of readers while it
+//! is suspended.
 //!
 //! ```text
-//!   begin ── write, dispose, ... ──> gathered, for each writer ── the outermost end ──> one record of each writer
+//!   begin ── write, dispose, ... ──> gathered ── outermost end ──> one record per writer
 //! ```
-//! If the publisher's writers are one, for its PRESENTATION has the access scope of a group, one record holds what all of them
-//! have written.
+//! If PRESENTATION has group access scope, one record holds the changes of all the
+//! publisher's writers.
 //!
-//! So nothing of a set has left its process before it ends, and what leaves then does so as one (I-190).
+//! Nothing of a set leaves the process before the set ends, and then it leaves as one
+//! record (I-190).
 //!
-//! Owns: what was written in the set that is open. Never does: write; the writers do.
+//! Owns: the changes in the open set. Never does: write; the writers do.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,60 +23,61 @@ use crate::subscription::{check_order, is_one};
 
 /// A coherent set is open, and its samples are held back.
 const IN_SET: u32 = 1;
-/// Nobody is woken for what is written.
+/// Writes wake no reader.
 const SUSPENDED: u32 = 2;
 
-/// Whose samples were gathered.
+/// Authors of the gathered samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Authors {
-    /// The writer's that writes them.
+    /// The writer that publishes the record.
     One,
-    /// Those of several: each sample says whose it is.
+    /// Several writers: each sample names its writer.
     Several,
 }
 
-/// What a sample of a set has changed of its writer beside being written, which is taken back if the set is discarded.
+/// Side effect of a sample of a set on its writer. Reverted if the set is discarded.
 pub(super) enum Effect {
-    /// It is the first of an instance that counts among those of max_instances since.
+    /// The sample is the first one of an instance, which counts towards max_instances since then.
     Entered(u128),
-    /// It says that its writer has no more to say of an instance: which was registered with this key, if it was, and counted,
-    /// if it did.
+    /// The sample unregisters an instance. `registered` is the key with which the instance was
+    /// registered, if it was; `counted` says whether it counted towards max_instances.
     Left { key: u128, registered: Option<Box<[u8]>>, counted: bool },
 }
 
-/// A writer, as its publisher needs it.
+/// A writer, as seen by its publisher.
 pub(super) trait HeldBack: Send + Sync {
-    /// Writes what was gathered as one record; waits for room as long as this says, or as the writer's policies do.
+    /// Writes the gathered samples as one record. Waits for room for up to `blocking`, or as long
+    /// as the writer's policies say.
     fn publish(
         self: Arc<Self>,
         gathered: &Gathered,
         authors: Authors,
         blocking: Option<Timeout>,
     ) -> DdsResult<()>;
-    /// Whether there is room for that now.
+    /// Whether there is room for the gathered samples now.
     fn has_room_for_set(&self, gathered: &Gathered) -> bool;
-    /// Wakes those who wait for what it has written.
+    /// Wakes readers that sleep until the writer writes.
     fn wake(&self);
-    /// A sample with this effect was discarded.
+    /// Reverts the effect of a discarded sample.
     fn take_back(self: Arc<Self>, effect: Effect);
 }
 
-/// A writer that has written in the set that is open.
+/// A writer with samples in the open set.
 struct Author {
     id: u64,
     writer: Weak<dyn HeldBack>,
-    /// What its samples have changed, in their order.
+    /// Effects of the writer's samples, in their order.
     effects: Vec<Effect>,
 }
 
-/// What was written of an open set by one writer, or by all of them.
+/// The part of an open set written by one writer, or by all writers of a group.
 struct Part {
     writers: Vec<Author>,
     gathered: Gathered,
 }
 
 impl Part {
-    /// Who writes it: of several one that is there.
+    /// The writer that publishes the part: the first author that still exists.
     fn writer(&self) -> Option<Arc<dyn HeldBack>> {
         self.writers.iter().find_map(|author| author.writer.upgrade())
     }
@@ -84,7 +87,7 @@ impl Part {
     }
 }
 
-/// A writer's topic, and the stream by which its samples go, if they have an order.
+/// A writer's topic, and the key of its stream if the topic is ordered.
 struct Course {
     writer: usize,
     key: u64,
@@ -93,23 +96,23 @@ struct Course {
 
 #[derive(Default)]
 struct State {
-    /// How many sets are open, one within the other.
+    /// Number of open sets, nested in each other.
     depth: u32,
     parts: Vec<Part>,
-    /// Where its writers write.
+    /// Topics and streams of the publisher's writers.
     courses: Vec<Course>,
-    /// How often it was suspended and not resumed.
+    /// Number of suspensions that were not resumed.
     suspended: u32,
-    /// Writers for whose samples nobody was woken.
+    /// Writers whose samples woke no reader.
     quiet: Vec<(u64, Weak<dyn HeldBack>)>,
 }
 
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Changes {
-    /// PRESENTATION.coherent_access. Without it a set is not kept together.
+    /// PRESENTATION.coherent_access. Without it the samples of a set are not held back.
     is_coherent: AtomicBool,
-    /// A set is one, whoever has written it.
+    /// Whether all writers of the publisher share one part of a set.
     is_group: AtomicBool,
     mode: AtomicU32,
     state: Mutex<State>,
@@ -120,21 +123,21 @@ impl Changes {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it keeps sets together.
+    /// Whether sets are held back.
     pub(super) fn is_coherent(&self) -> bool {
         self.is_coherent.load(Ordering::Relaxed)
     }
 
-    /// PRESENTATION is this when the first of its writers begins; before that it may change.
+    /// Sets the PRESENTATION. It is fixed when the first writer of the publisher begins.
     pub(super) fn agree(&self, presentation: &PresentationQosPolicy) {
         self.is_coherent.store(presentation.coherent_access, Ordering::Relaxed);
         self.is_group.store(is_one(presentation), Ordering::Relaxed);
     }
 
-    /// A writer begins, whose samples go by the stream of this key, if they have an order.
+    /// Adds a writer. `key` identifies its stream if the topic is ordered.
     ///
     /// # Errors
-    /// If it cannot be one with those that are there.
+    /// If the writer cannot share one order with the other writers of a group.
     pub(super) fn join(&self, writer: usize, key: Option<u64>, topic: &str) -> DdsResult<()> {
         let mut state = self.lock();
         if self.is_group.load(Ordering::Relaxed) {
@@ -145,18 +148,18 @@ impl Changes {
         Ok(())
     }
 
-    /// A writer is no more.
+    /// Removes a writer.
     pub(super) fn leave(&self, writer: usize) {
         self.lock().courses.retain(|course| course.writer != writer);
     }
 
-    /// Whether what is written now may have to be held back.
+    /// Whether samples written now may have to be held back.
     #[inline(always)]
     pub(super) fn is_in_set(&self) -> bool {
         self.mode.load(Ordering::Relaxed) & IN_SET != 0
     }
 
-    /// Whether nobody may have to be woken now.
+    /// Whether wake-ups may have to be held back now.
     #[inline(always)]
     pub(super) fn is_suspended(&self) -> bool {
         self.mode.load(Ordering::Relaxed) & SUSPENDED != 0
@@ -170,16 +173,17 @@ impl Changes {
         }
     }
 
-    /// Ends the innermost set. The outermost one is written; if that fails it is still open, and what is not written
-    /// yet is still in it.
+    /// Ends the innermost set. The end of the outermost set writes all parts. If writing fails, the
+    /// set stays open with the parts that are not written yet.
     pub(super) fn end(&self, blocking: Option<Timeout>) -> DdsResult<()> {
-        // Let go of without the lock: a writer of which nobody else is left by then says so here.
+        // Dropped after the lock is released: dropping the last handle on a writer calls `leave`,
+        // which takes the lock.
         let mut busy = Vec::new();
         let mut state = self.lock();
         state.check_open()?;
         if state.depth == 1 {
             while let Some(part) = state.parts.first() {
-                // Who is gone takes its samples with it, unless others go on with them.
+                // The samples of a deleted writer are lost, unless the part has other authors.
                 if part.gathered.samples() > 0
                     && let Some(writer) = part.writer()
                 {
@@ -194,7 +198,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Forgets all that was written in the set that is open, and closes it, whatever it is within.
+    /// Discards all samples of the open set and closes all nested sets.
     pub(super) fn discard(&self) -> DdsResult<usize> {
         let mut state = self.lock();
         state.check_open()?;
@@ -211,9 +215,9 @@ impl Changes {
         Ok(samples)
     }
 
-    /// Whether there is room for what is to be written next.
+    /// Whether there is room for the part that is written next.
     pub(super) fn has_room(&self) -> bool {
-        // Let go of without the lock.
+        // Dropped after the lock is released.
         let writer;
         let Ok(state) = self.state.try_lock() else { return false };
         let Some(part) = state.parts.first() else { return true };
@@ -221,7 +225,8 @@ impl Changes {
         writer.as_ref().is_none_or(|writer| writer.has_room_for_set(&part.gathered))
     }
 
-    /// What a writer has written in the set that is open; `None` if there is none any more.
+    /// Calls `add` for the part of the open set to which this writer's samples belong. `None` if no
+    /// set is open any more.
     pub(super) fn gather<R>(
         &self,
         id: u64,
@@ -272,10 +277,11 @@ impl Changes {
         Ok(())
     }
 
-    /// Somebody is to be woken for what this writer has written when the publisher is resumed; `false` if that is now.
+    /// Notes that the writer's readers are woken when the publisher is resumed. Returns `false` if
+    /// they must be woken now.
     pub(super) fn wakes_later(&self, id: u64, writer: impl FnOnce() -> Weak<dyn HeldBack>) -> bool {
-        // Taken while a set is published, by this thread or another one: then readers are woken at once, for a
-        // suspension is a hint.
+        // The lock is taken while this or another thread publishes a set. Then readers are woken at
+        // once, because a suspension is only a hint.
         let Ok(mut state) = self.state.try_lock() else { return false };
         let is_suspended = state.suspended > 0;
         if is_suspended && state.quiet.iter().all(|(known, _)| *known != id) {

@@ -1,6 +1,7 @@
-//! What a writer is to be, and what it has once it is enabled.
+//! A writer's settings before it is enabled, and its state afterwards.
 //!
-//! Owns: how it is announced, and taken back. Never does: write anything, or decide when it may be enabled.
+//! Owns: the announcement of a writer, and its withdrawal. Never does: write samples, or decide
+//! when the writer may be enabled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,31 +26,31 @@ use crate::mapping::set;
 use crate::mapping::shares::Berth;
 use crate::topic::encoding;
 
-/// Bytes for the names of partitions that a writer may get later.
+/// Bytes reserved for partition names that a writer may get later.
 const ROOM_FOR_NAMES: usize = 256;
-/// Longer than a turn takes.
+/// Longer than one turn of the event loop.
 const A_TURN: Duration = Duration::from_millis(100);
 
-/// What a writer is to be once it is enabled.
+/// Settings of a writer that is not enabled yet.
 pub(super) struct Draft {
     pub(super) qos: DataWriterQos,
-    /// The profile that its policies are by, if they are.
+    /// The profile from which the policies are taken, if any.
     pub(super) following: Option<Following>,
     pub(super) memory: usize,
     pub(super) in_flight: usize,
     pub(super) largest: usize,
 }
 
-/// What a writer has since it was enabled.
+/// State of an enabled writer.
 pub(super) struct Started {
-    /// Where it writes in the life of its participant in which it was enabled. Kept to the end, so that to
-    /// write there costs no look at what there is since.
+    /// The memory of the membership in which the writer was enabled. Kept until the writer ends, so
+    /// that writing there does not require a look at the memory of later memberships.
     pub(super) first: Berth,
     pub(super) id: u64,
     pub(super) max_blocking: Timeout,
-    /// How it encodes samples that do not travel as they lie in memory.
+    /// Encoding of samples that are not plain.
     pub(super) encoding: Encoding,
-    /// Samples are kept, so their keys go with them.
+    /// Whether samples are kept, so that they carry their keys.
     pub(super) kept: bool,
     /// RESOURCE_LIMITS, if there are any.
     pub(super) limits: Option<Limits>,
@@ -67,24 +68,26 @@ impl enabling::Draft for Draft {
     }
 }
 
-/// Enabling and deleting: see [`DomainParticipant::enable`](crate::domain::DomainParticipant::enable).
+/// Enabling and deleting: see
+/// [`DomainParticipant::enable`](crate::domain::DomainParticipant::enable).
 impl<T: TopicData> DataWriter<T> {
-    /// Enables it. Once it is enabled, nothing happens.
+    /// Enables the writer. Does nothing if the writer is enabled already.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] if its publisher, its participant or its topic is not enabled, and those of
-    /// [`DataWriterBuilder::create`](super::DataWriterBuilder::create).
+    /// [`DdsError::PreconditionNotMet`] if its publisher, participant or topic is not enabled; the
+    /// errors of [`DataWriterBuilder::create`](super::DataWriterBuilder::create).
     pub fn enable(&self) -> DdsResult<()> {
         WriterCore::enable(self)
     }
 
-    /// Whether it is enabled.
+    /// Whether the writer is enabled.
     pub fn is_enabled(&self) -> bool {
         self.enabling.is_enabled()
     }
 
-    /// Deletes it, whoever else has handles on it: their calls say [`DdsError::AlreadyDeleted`] from then on, those that wait
-    /// included. Dropping the last handle does the same.
+    /// Deletes the writer, even if other handles on it exist. All calls on those handles, including
+    /// waiting ones, then return [`DdsError::AlreadyDeleted`]. Dropping the last handle has the
+    /// same effect.
     pub fn delete(self) {
         self.end();
         self.participant.engine.nudge();
@@ -92,12 +95,12 @@ impl<T: TopicData> DataWriter<T> {
 }
 
 impl<T: TopicData> WriterCore<T> {
-    /// The policies around its own.
+    /// Policies of the enclosing publisher.
     pub(super) fn publisher_qos(&self) -> PublisherQos {
         self.publisher.as_ref().map_or_else(policies::publisher, Publisher::qos)
     }
 
-    /// Enables it: announces it, with memory to write in.
+    /// Enables the writer: opens its memory and announces it.
     pub(super) fn enable(&self) -> DdsResult<()> {
         let start = |to_be: &Draft| {
             self.join_group(to_be)?;
@@ -116,7 +119,8 @@ impl<T: TopicData> WriterCore<T> {
         let mut blocking = Option::<Duration>::from(qos.reliability.max_blocking_time);
         let is_best_effort = qos.reliability.kind == ReliabilityQosPolicyKind::BestEffort;
         if is_best_effort && !level.is_ordered() {
-            // It waits for no reader, and for its own turn to find that out.
+            // The writer waits for no reader, but for the turn of its own engine that finds
+            // this out.
             blocking = blocking.map(|time| time.max(A_TURN));
         }
         let mut endpoint = topic
@@ -129,7 +133,7 @@ impl<T: TopicData> WriterCore<T> {
         let terms = terms_of(&endpoint);
         let has_names = self.publisher.is_some();
         let names = if has_names { terms.size().max(ROOM_FOR_NAMES) } else { STRENGTH };
-        // A deadline and a lifespan may be set later. The largest sample may be in a set.
+        // A deadline and a lifespan may be set later. The largest sample may be part of a set.
         let in_set =
             self.publisher.as_ref().is_some_and(|publisher| publisher.changes().is_coherent());
         let names = if terms.tag != 0 { names + TAG } else { names };
@@ -161,7 +165,7 @@ impl<T: TopicData> WriterCore<T> {
         Ok(Started { first, id, max_blocking, encoding, kept: level.is_kept(), limits })
     }
 
-    /// Its publisher knows of it, and where it writes.
+    /// Registers the writer and its stream with the publisher.
     fn join_group(&self, to_be: &Draft) -> DdsResult<()> {
         let Some(publisher) = &self.publisher else { return Ok(()) };
         let group = publisher.qos();
@@ -177,12 +181,12 @@ impl<T: TopicData> WriterCore<T> {
         changes.into_iter().for_each(|changes| changes.leave(self.token()));
     }
 
-    /// What its publisher calls it.
+    /// The publisher's key for this writer.
     fn token(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 
-    /// It writes no more, and nobody hears of it any more.
+    /// Ends the writer and withdraws its announcement.
     pub(super) fn end(&self) {
         if self.enabling.end() {
             self.leave_group();

@@ -1,7 +1,7 @@
 //! The instances of a writer: registering, unregistering, disposing.
 //!
-//! Owns: which instances the application has registered. Never does: look at what is merely written: an instance needs
-//! not be registered to be written.
+//! Owns: the set of instances that the application has registered. Never does: track instances that
+//! are only written; writing an instance does not require registration.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use super::writer::DataWriter;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
 use crate::mapping::record::{Fate, HEADER, Seal, key_payload};
 
-/// Instances that an application has registered: their keys, by the hashes of those.
+/// Keys of the registered instances, by key hash.
 #[derive(Default)]
 pub(super) struct Registered(Mutex<BTreeMap<u128, Box<[u8]>>>);
 
@@ -33,8 +33,9 @@ fn nanos(time: SystemTime) -> DdsResult<u64> {
     })
 }
 
-/// Instances. Each call takes a sample of which only the key counts, and has a twin with the time at which it was made,
-/// for readers that [order by it](crate::subscription::DataReaderBuilder::by_source_timestamp).
+/// Instances. Each call takes a sample of which only the key counts. Each call has a variant with a
+/// source timestamp, for readers that [order by source
+/// timestamp](crate::subscription::DataReaderBuilder::by_source_timestamp).
 ///
 /// ```no_run
 /// use dds_api::prelude::*;
@@ -57,7 +58,7 @@ fn nanos(time: SystemTime) -> DdsResult<u64> {
 /// # }
 /// ```
 impl<T: TopicData> DataWriter<T> {
-    /// Notes that this writer will write an instance. Nothing is sent.
+    /// Registers an instance that this writer will write. Nothing is sent.
     pub fn register_instance(&self, sample: &T) -> DdsResult<InstanceHandle> {
         self.enabling.check()?;
         let key = self.key_of(sample)?;
@@ -70,7 +71,7 @@ impl<T: TopicData> DataWriter<T> {
         Ok(InstanceHandle::of_instance(key))
     }
 
-    /// [`DataWriter::register_instance`]; as nothing is sent the time does not matter.
+    /// As [`DataWriter::register_instance`]. The time has no effect, because nothing is sent.
     pub fn register_instance_w_timestamp(
         &self,
         sample: &T,
@@ -80,56 +81,57 @@ impl<T: TopicData> DataWriter<T> {
         self.register_instance(sample)
     }
 
-    /// Says that this writer has no more to say of an instance, and
-    /// [by default](super::DataWriterBuilder::autodispose_unregistered_instances) that it is no more. Readers see an instance
-    /// that nobody has to say anything of as [without writers](crate::subscription::InstanceState::NotAliveNoWriters).
+    /// Declares that this writer stops updating an instance, and also disposes the instance [by
+    /// default](super::DataWriterBuilder::autodispose_unregistered_instances). Readers see an
+    /// instance without any remaining writer as [without
+    /// writers](crate::subscription::InstanceState::NotAliveNoWriters).
     pub fn unregister_instance(&self, sample: &T) -> DdsResult<()> {
         self.end(sample, self.fate_of_unregistered(), None)
     }
 
-    /// [`DataWriter::unregister_instance`], with its time.
+    /// As [`DataWriter::unregister_instance`], with a source timestamp.
     pub fn unregister_instance_w_timestamp(&self, sample: &T, time: SystemTime) -> DdsResult<()> {
         self.end(sample, self.fate_of_unregistered(), Some(nanos(time)?))
     }
 
-    /// Says that an instance is no more. It lives again when it is written again.
+    /// Disposes an instance. The instance becomes alive again when it is written again.
     pub fn dispose(&self, sample: &T) -> DdsResult<()> {
         self.end(sample, Fate::Disposed, None)
     }
 
-    /// [`DataWriter::dispose`], with its time.
+    /// As [`DataWriter::dispose`], with a source timestamp.
     pub fn dispose_w_timestamp(&self, sample: &T, time: SystemTime) -> DdsResult<()> {
         self.end(sample, Fate::Disposed, Some(nanos(time)?))
     }
 
-    /// Writes the last sample of an instance, then disposes it.
+    /// Writes the last sample of an instance, then disposes the instance.
     pub fn write_dispose(&self, sample: &T) -> DdsResult<()> {
         self.write(sample)?;
         self.dispose(sample)
     }
 
-    /// [`DataWriter::write_dispose`], with its time.
+    /// As [`DataWriter::write_dispose`], with a source timestamp.
     pub fn write_dispose_w_timestamp(&self, sample: &T, time: SystemTime) -> DdsResult<()> {
         self.write_w_timestamp(sample, time)?;
         self.dispose_w_timestamp(sample, time)
     }
 
-    /// [`DataWriter::write`], with the time at which the sample was made.
+    /// As [`DataWriter::write`], with a source timestamp.
     pub fn write_w_timestamp(&self, sample: &T, time: SystemTime) -> DdsResult<()> {
         self.write_at(sample, Some(nanos(time)?))
     }
 
-    /// The handle of an instance that was [registered](DataWriter::register_instance) and not unregistered since.
+    /// The handle of an instance that is currently [registered](DataWriter::register_instance).
     pub fn lookup_instance(&self, sample: &T) -> Option<InstanceHandle> {
         let key = self.key_of(sample).ok()?;
         let known = self.registered.lock().contains_key(&key);
         known.then(|| InstanceHandle::of_instance(key))
     }
 
-    /// A sample with the key of a registered instance; what is no key has its default.
+    /// A sample with the key of a registered instance. Members outside the key have default values.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if the handle is of no such instance.
+    /// [`DdsError::BadParameter`] if the handle belongs to no registered instance of this writer.
     pub fn get_key_value(&self, handle: InstanceHandle) -> DdsResult<T> {
         let key = handle.instance_key();
         let registered = self.registered.lock();
@@ -157,7 +159,7 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
-    /// Writes that an instance is over, for this writer or for all.
+    /// Writes the disposal or unregistration of an instance.
     fn end(&self, sample: &T, fate: Fate, time: Option<u64>) -> DdsResult<()> {
         let payload = sample.key_cdr(self.encoding());
         let payload = payload.map_err(|error| self.not_encodable(&error))?;
@@ -181,17 +183,17 @@ impl<T: TopicData> DataWriter<T> {
         leave().map(drop)
     }
 
-    /// This writer has no more to say of an instance.
+    /// Removes an instance from the registered and counted ones.
     fn leave_instance(&self, key: u128) -> Effect {
         let registered = self.registered.lock().remove(&key);
         let counted = self.limits().is_some_and(|limits| limits.leave(key));
         Effect::Left { key, registered, counted }
     }
 
-    /// What a sample has done that was in a set, which was discarded.
+    /// Reverts the effect of a sample whose set was discarded.
     pub(super) fn take_back(&self, effect: Effect) {
         match effect {
-            // The application may have registered it since.
+            // The application may have registered the instance since.
             Effect::Entered(key) if self.registered.lock().contains_key(&key) => {}
             Effect::Entered(key) => self.limits().into_iter().for_each(|limits| {
                 limits.leave(key);

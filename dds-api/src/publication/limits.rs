@@ -1,7 +1,7 @@
 //! RESOURCE_LIMITS of a writer.
 //!
-//! Owns: which of its samples readers have not received yet, and which instances it writes, as far as they are limited. Never
-//! does: wait.
+//! Owns: the limited samples that readers have not received yet, and the limited instances of the
+//! writer. Never does: wait.
 
 mod waiting;
 
@@ -12,7 +12,7 @@ use qos_profiles::{DataWriterQos, Length};
 
 use crate::mapping::standing::Life;
 
-/// The limits of a writer that has any.
+/// Limits of a writer that has any.
 pub(super) struct Limits {
     samples: usize,
     of_instance: usize,
@@ -22,37 +22,40 @@ pub(super) struct Limits {
 
 #[derive(Default)]
 struct State {
-    /// The membership in which they were written: what became of those of an earlier one nobody can say.
+    /// The membership in which the samples were written. The fate of samples of an earlier
+    /// membership is unknown.
     life: Option<Life>,
-    /// Samples that readers may not have received yet, in the order in which they were let in.
+    /// Samples that readers may not have received yet, in the order of their admission.
     open: VecDeque<Open>,
-    /// How many were let in before the first of them.
+    /// Number of samples admitted before the first of `open`.
     before: u64,
-    /// How many of them each instance has.
+    /// Number of open samples of each instance.
     each: BTreeMap<u128, usize>,
-    /// Instances that this writer has to say something of, and whether it has said anything of each.
+    /// Instances that count towards the limit, and whether each was ever written or registered.
     instances: BTreeMap<u128, bool>,
 }
 
 struct Open {
     key: u128,
-    /// Once so many messages of its stream are received, so is it. None: it is being written.
+    /// Number of messages of the stream that must be received before the sample counts as received.
+    /// `None` while the sample is being written.
     until: Option<u64>,
 }
 
-/// Why a sample is not let in.
+/// Reason why a sample is not admitted.
 enum Refused {
-    /// Readers have to receive others first.
+    /// Readers must receive other samples first.
     Later,
-    /// It is of one instance too many.
+    /// The instance exceeds the limit.
     Instance,
 }
 
-/// How far a writer's stream has come: in which membership, and how many of its messages all readers have received.
+/// Progress of a writer's stream: the membership, and the number of messages that all readers
+/// have received.
 type Received = (Life, u64);
 
 impl Limits {
-    /// Those that policies set, if they set any.
+    /// The limits that policies set, if any.
     pub(super) fn new(qos: &DataWriterQos) -> Option<Limits> {
         let most = |length: Length| length.limit().map_or(usize::MAX, |limit| limit as usize);
         let limits = &qos.resource_limits;
@@ -89,8 +92,8 @@ impl Limits {
         Ok(Admitted { limits: self, key, ticket, until: None })
     }
 
-    /// This writer has something to say of an instance from now on; whether it had nothing to say before. `None` if it is one too
-    /// many.
+    /// Counts an instance from now on. Returns whether it did not count before, or `None` if it
+    /// exceeds the limit.
     fn enter(&self, key: u128) -> Option<bool> {
         let instances = &mut self.lock().instances;
         let is_known = instances.contains_key(&key);
@@ -98,19 +101,20 @@ impl Limits {
         has_room.then(|| instances.insert(key, true).is_none())
     }
 
-    /// It has no more to say of an instance; whether it had.
+    /// Stops counting an instance. Returns whether it was counted.
     pub(super) fn leave(&self, key: u128) -> bool {
         self.lock().instances.remove(&key).is_some()
     }
 
-    /// It has to say something of an instance again, for it never said that it had no more.
+    /// Counts an instance again whose unregistration was discarded.
     pub(super) fn enter_again(&self, key: u128) {
         self.lock().instances.insert(key, true);
     }
 }
 
 impl State {
-    /// Nothing was written of an instance: if it is new, and nobody is about to write anything else of it, it does not count.
+    /// Stops counting an instance that was never written nor registered, unless another write of it
+    /// is in progress.
     fn forget_unsaid(&mut self, key: u128) {
         let is_busy = self.open.iter().any(|open| open.key == key && open.until.is_none());
         if !is_busy && self.instances.get(&key) == Some(&false) {
@@ -118,7 +122,7 @@ impl State {
         }
     }
 
-    /// Forgets what has been received.
+    /// Forgets samples that have been received.
     fn pass(&mut self, (life, received): Received) {
         let is_anew = self.life.replace(life).is_some_and(|before| before != life);
         while let Some(first) = self.open.front() {
@@ -138,17 +142,19 @@ impl State {
     }
 }
 
-/// The leave to write one sample.
+/// Permission to write one sample.
 pub(super) struct Admitted<'a> {
     limits: &'a Limits,
     key: u128,
     ticket: u64,
-    /// Once so many messages are received; none if it was not written.
+    /// Number of messages that must be received before the sample counts as received; `None` if it
+    /// was not written.
     until: Option<u64>,
 }
 
 impl Admitted<'_> {
-    /// It was written, and so many messages of its stream are committed since.
+    /// Notes that the sample was written, and that `committed` messages of its stream are
+    /// committed now.
     pub(super) fn written(mut self, committed: u64) {
         self.until = Some(committed);
     }
@@ -157,7 +163,7 @@ impl Admitted<'_> {
 impl Drop for Admitted<'_> {
     fn drop(&mut self) {
         let state = &mut *self.limits.lock();
-        // Not if it was of an earlier membership.
+        // Not found if the sample belongs to an earlier membership.
         let place = self.ticket.checked_sub(state.before).and_then(|it| usize::try_from(it).ok());
         if let Some(open) = place.and_then(|place| state.open.get_mut(place)) {
             open.until = Some(self.until.unwrap_or_default());
@@ -196,7 +202,7 @@ mod tests {
         let first = limits.admit(1, (life, 0)).ok().unwrap();
         let second = limits.admit(1, (life, 0)).ok().unwrap();
         assert!(matches!(limits.admit(2, (life, 0)), Err(Refused::Later)));
-        // The second one came before the first.
+        // The second sample was committed before the first.
         second.written(1);
         assert!(matches!(limits.admit(2, (life, 1)), Err(Refused::Later)));
         first.written(2);
@@ -275,7 +281,7 @@ mod tests {
         }
     }
 
-    /// What was written in an earlier membership takes no room, also if its write ends only then.
+    /// Samples of an earlier membership take no room, even if their write ends later.
     #[test]
     fn another_membership_begins_with_nothing_on_its_way() {
         let limits = limits(2, 2, 9);

@@ -1,6 +1,6 @@
-//! A loaned sample: built where readers will see it.
+//! A loaned sample, built directly in the memory that readers read.
 //!
-//! Owns: the claim of the room that the sample is built in. Never does: move a plain sample.
+//! Owns: the claim of the room in which the sample is built. Never does: move a plain sample.
 
 use std::ops::{Deref, DerefMut};
 
@@ -11,10 +11,10 @@ use super::writer::DataWriter;
 use crate::infrastructure::DdsResult;
 use crate::mapping::record::{HEADER, Terms};
 
-/// A sample to be filled in and published. Dropped, it is as if it had never been.
+/// A sample to be filled in and published. Dropping the loan discards the sample.
 ///
-/// A plain type lies in the sender's memory already. Any other is built on the heap and encoded
-/// when it is published.
+/// A sample of a plain type is built in the sender's memory. Any other sample is built on the heap
+/// and encoded when it is published.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -28,7 +28,7 @@ use crate::mapping::record::{HEADER, Terms};
 /// # Ok(())
 /// # }
 /// ```
-/// One that is published is the readers'; nothing can touch it any more:
+/// A published sample belongs to the readers and cannot be changed any more:
 /// ```compile_fail,E0382
 /// # use dds_api::prelude::*;
 /// # #[derive(DdsType, Clone, Debug, Default)]
@@ -43,11 +43,11 @@ use crate::mapping::record::{HEADER, Terms};
 pub struct Loan<'a, T: TopicData> {
     writer: &'a DataWriter<T>,
     build: Build<'a, T>,
-    /// Dropped after what was built.
+    /// Declared last, so that it is dropped after the sample.
     room: Room<'a, T>,
 }
 
-/// Tells whoever waits for room that there is some, unless the sample was published.
+/// Notifies waiting threads that room has become free, unless the sample was published.
 struct Room<'a, T: TopicData>(Option<&'a DataWriter<T>>);
 
 impl<T: TopicData> Drop for Room<'_, T> {
@@ -63,12 +63,12 @@ enum Build<'a, T> {
     Heap(Box<T>),
 }
 
-// SAFETY: the pointer points into the claim that lies beside it and is used only through this
-// loan, so it may go where a claim and a `T` may go.
+// SAFETY: the pointer points into the claim beside it and is used only through this loan, so the
+// loan may be sent wherever a claim and a `T` may be sent.
 unsafe impl<T: TopicData> Send for Loan<'_, T> {}
 
 impl<'a, T: TopicData> Loan<'a, T> {
-    /// A plain sample in this claim, with whatever an earlier record left there.
+    /// Builds a plain sample in this claim, with the content that an earlier record left there.
     #[inline(always)]
     pub(super) fn as_left(writer: &'a DataWriter<T>, mut place: Place<'a>, terms: Terms) -> Self {
         let value = place.bytes()[HEADER..].as_mut_ptr().cast::<T>();
@@ -95,7 +95,7 @@ impl<T: TopicData> Loan<'_, T> {
     #[inline(always)]
     pub fn publish(mut self) -> DdsResult<()> {
         self.writer.enabling.check()?;
-        // On the terms on which room was claimed for it.
+        // Under the terms for which room was claimed.
         let terms = match &mut self.build {
             Build::InPlace { terms, .. } => std::mem::take(terms),
             Build::Heap(_) => Terms::default(),
@@ -104,7 +104,7 @@ impl<T: TopicData> Loan<'_, T> {
         let seal = writer.seal_with(&self, terms)?;
         let key = match &self.build {
             Build::InPlace { .. } => writer.limited_key(&self)?,
-            // It is written as any sample.
+            // A sample on the heap goes through the ordinary write, which checks the limits.
             Build::Heap(_) => None,
         };
         match self.build {
@@ -129,7 +129,7 @@ impl<T: TopicData> Loan<'_, T> {
                 };
                 writer.within_limits(key, None, write)?;
                 if !is_held {
-                    // In a set it is copied; the room goes back.
+                    // An open set copies the sample; the room is given back.
                     self.room.0 = None;
                 }
                 Ok(())
@@ -144,9 +144,9 @@ impl<T: TopicData> Deref for Loan<'_, T> {
     #[inline(always)]
     fn deref(&self) -> &T {
         match &self.build {
-            // SAFETY: the claim has room for a header and a `T`, aligned for it, for this loan
-            // alone. The memory was zeroed when it was opened, and holds what records left there:
-            // initialised bytes, and whatever they are is a valid value of a plain type.
+            // SAFETY: the claim has room for a header and an aligned `T`, exclusively for this
+            // loan. The memory was zeroed when it was opened and contains bytes of earlier records.
+            // All bytes are initialised, and any bytes are a valid value of a plain type.
             Build::InPlace { value, .. } => unsafe { &**value },
             Build::Heap(value) => value,
         }

@@ -1,6 +1,6 @@
 //! The publisher: writers that share PRESENTATION, PARTITION and GROUP_DATA.
 //!
-//! Owns: those policies, the writers' default ones, and coherent sets. Never does: write.
+//! Owns: those policies, the default policies of writers, and coherent sets. Never does: write.
 
 mod coherent;
 
@@ -20,10 +20,12 @@ use crate::infrastructure::{
 };
 use crate::topic::Topic;
 
-/// Writers that share policies. Clones are the same publisher; a writer keeps its publisher.
+/// Writers that share policies. Clones are handles on the same publisher. A writer keeps its
+/// publisher alive.
 ///
-/// A writer needs none of its own: [`DomainParticipant::writer`](crate::domain::DomainParticipant::writer) makes one that
-/// belongs to no partition and offers its samples in their order.
+/// A writer needs no publisher of its own:
+/// [`DomainParticipant::writer`](crate::domain::DomainParticipant::writer) makes a writer that
+/// belongs to no partition and offers ordered access.
 ///
 /// ```no_run
 /// use dds_api::prelude::*;
@@ -45,55 +47,56 @@ pub struct Publisher(Arc<PublisherGroup>);
 type PublisherGroup = EntityGroup<PublisherQos, DataWriterQos, dyn PublisherListener>;
 
 impl Publisher {
-    /// Its name in the domain.
+    /// The publisher's handle in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
         self.0.handle()
     }
 
-    /// The participant that it belongs to.
+    /// The participant that the publisher belongs to.
     pub fn participant(&self) -> DomainParticipant {
         DomainParticipant::of(Arc::clone(&self.0.participant))
     }
 
-    /// Its policies.
+    /// The publisher's policies.
     pub fn qos(&self) -> PublisherQos {
         self.0.qos()
     }
 
-    /// Gives it other policies. PARTITION changes with the next sample that is written; on an ordered topic that is the same
-    /// sample at all readers.
+    /// Changes the policies. A new PARTITION applies from the next written sample on; on an ordered
+    /// topic that is the same sample at all readers.
     ///
     /// # Errors
-    /// [`DdsError::ImmutablePolicy`] if PRESENTATION is another one, or PARTITION and a writer's topic is
-    /// [sharded](crate::topic::TopicBuilder::sharded_by_partition).
+    /// [`DdsError::ImmutablePolicy`] if PRESENTATION differs, or if PARTITION differs and a
+    /// writer's topic is [sharded](crate::topic::TopicBuilder::sharded_by_partition).
     pub fn set_qos(&self, qos: &PublisherQos) -> DdsResult<()> {
         self.0.set_qos(qos)
     }
 
-    /// A writer of a topic.
+    /// Starts building a writer of a topic.
     pub fn writer<T: TopicData>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
         let builder = DataWriterBuilder::new(Arc::clone(&self.0.participant), topic.clone());
         builder.within(self.clone())
     }
 
-    /// The policies of its writers of which nothing else is said; none: those of their topics.
+    /// Default policies of the publisher's writers. `None`: the policies of their topics.
     pub fn default_writer_qos(&self) -> Option<DataWriterQos> {
         self.0.default()
     }
 
-    /// Sets the policies of writers that are made from now on and of which nothing else is said; none: those of their
-    /// topics.
+    /// Sets the default policies of writers created from now on. `None`: the policies of
+    /// their topics.
     pub fn set_default_writer_qos(&self, qos: Option<DataWriterQos>) -> DdsResult<()> {
         self.0.set_default(qos)
     }
 
-    /// Its writers.
+    /// Handles of the publisher's writers.
     pub fn writers(&self) -> Vec<InstanceHandle> {
         self.0.entities()
     }
 
-    /// Waits until all that its writers have written so far is acknowledged, as
-    /// [`DataWriter::wait_for_acknowledgments`](super::DataWriter::wait_for_acknowledgments) does for one.
+    /// Waits until all samples that the publisher's writers have written so far are acknowledged,
+    /// as [`DataWriter::wait_for_acknowledgments`](super::DataWriter::wait_for_acknowledgments)
+    /// does for one writer.
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
         self.0.check()?;
         let timeout = timeout.into();
@@ -108,20 +111,22 @@ impl Publisher {
         Ok(())
     }
 
-    /// Deletes it: no writer is made of it any more. Dropping the last handle on it and its last writer does the same.
+    /// Deletes the publisher. No more writers can be created from it. Dropping the publisher's last
+    /// handle and its last writer has the same effect.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] as long as it has writers.
+    /// [`DdsError::PreconditionNotMet`] as long as the publisher has writers.
     pub fn delete(self) -> DdsResult<()> {
         self.0.delete("writers")
     }
 
-    /// A writer of it of the topic of this name and type, if there is one.
+    /// Finds a writer of the publisher by the topic's name and type.
     pub fn lookup_writer<T: TopicData>(&self, topic: &str) -> Option<DataWriter<T>> {
         self.0.lookup(topic)
     }
 
-    /// Has this called for changes of these statuses of its writers that have no listener of their own for them.
+    /// Sets a listener for these statuses. It is called for changes on the publisher's writers that
+    /// have no listener of their own for the status.
     pub fn set_listener(
         &self,
         listener: impl PublisherListener + 'static,
@@ -130,39 +135,42 @@ impl Publisher {
         self.0.set_listener(Box::new(listener), mask.into())
     }
 
-    /// Has no listener for all its writers called any more.
+    /// Removes the publisher's listener.
     pub fn clear_listener(&self) {
         self.0.listener.clear();
     }
 
-    /// The statuses for which its listener is called; none if it has none. The listener itself is the entity's own: what is to be
-    /// asked of it, it shares.
+    /// The statuses for which the publisher's listener is called; empty without a listener. The
+    /// publisher owns the listener: an application that needs data from the listener must share
+    /// that data.
     pub fn listener_mask(&self) -> StatusMask {
         self.0.listener.mask()
     }
 
-    /// What it holds back.
+    /// Changes that the publisher holds back.
     #[inline(always)]
     pub(super) fn changes(&self) -> &Changes {
         &self.0.own
     }
 
-    /// Enables it, and its writers if its ENTITY_FACTORY says so. Once it is enabled, nothing happens.
+    /// Enables the publisher, and its writers if ENTITY_FACTORY says so. Does nothing if the
+    /// publisher is enabled already.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if its participant is not enabled; the
-    /// error of a writer that cannot be.
+    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if the
+    /// participant is not enabled; the error of a writer that cannot be enabled.
     pub fn enable(&self) -> DdsResult<()> {
         self.0.enable()
     }
 
-    /// Whether it is enabled.
+    /// Whether the publisher is enabled.
     pub fn is_enabled(&self) -> bool {
         self.0.lifecycle().is_enabled()
     }
 
-    /// Deletes its writers, whoever has handles on them: their calls say
-    /// [`DdsError::AlreadyDeleted`](crate::infrastructure::DdsError::AlreadyDeleted) from then on, those that wait included.
+    /// Deletes the publisher's writers, even if handles on them exist. All calls on those handles,
+    /// including waiting ones, then return
+    /// [`DdsError::AlreadyDeleted`](crate::infrastructure::DdsError::AlreadyDeleted).
     pub fn delete_contained_entities(&self) -> DdsResult<()> {
         self.0.delete_contents()
     }
@@ -171,7 +179,7 @@ impl Publisher {
         Publisher(group)
     }
 
-    /// As what its entities belong to.
+    /// The publisher as the parent of its entities.
     pub(super) fn encloses(&self) -> Arc<dyn Encloses> {
         Arc::clone(&self.0) as _
     }
@@ -193,7 +201,7 @@ impl Publisher {
     }
 }
 
-/// A publisher that is being made.
+/// Builder of a publisher.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -209,29 +217,30 @@ impl PublisherBuilder {
         PublisherBuilder(Draft::new(participant))
     }
 
-    /// Its policies by a profile. What is said of it before is forgotten, what is said later comes before the profile.
+    /// Takes the policies from a QoS profile. Discards settings made before this call; settings
+    /// made later override the profile.
     pub fn profile(self, name: &str) -> Self {
         PublisherBuilder(self.0.profile(name))
     }
 
-    /// All its policies.
+    /// Sets all policies of the publisher.
     pub fn qos(self, qos: &PublisherQos) -> Self {
         PublisherBuilder(self.0.all(qos))
     }
 
-    /// PARTITION: readers get what is written that have one of these names, or a pattern that one of them is of.
+    /// PARTITION: matches readers whose partition names or patterns match one of these names.
     pub fn partition<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.0.qos.partition.name = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// PRESENTATION: what is offered of order and coherence.
+    /// PRESENTATION: the order and coherence that the publisher offers.
     pub fn presentation(mut self, policy: PresentationQosPolicy) -> Self {
         self.0.qos.presentation = policy;
         self
     }
 
-    /// GROUP_DATA: bytes that go with it.
+    /// GROUP_DATA: bytes that are announced with the publisher.
     pub fn group_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.0.qos.group_data.value = bytes.into();
         self
@@ -240,7 +249,8 @@ impl PublisherBuilder {
     /// Makes the publisher.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if names of partitions cannot be sent, or there is no profile of the name that was said.
+    /// [`DdsError::BadParameter`] if the partition names cannot be sent, or if the named profile
+    /// does not exist.
     pub fn create(self) -> DdsResult<Publisher> {
         let publisher = Publisher(self.0.create(Shared::Publisher)?);
         publisher.changes().agree(&publisher.qos().presentation);

@@ -1,4 +1,4 @@
-//! What a writer says of itself: its policies and statuses.
+//! The writer's calls for its policies and statuses.
 //!
 //! Owns: the calls. Never does: count; the machine does.
 
@@ -19,7 +19,7 @@ use crate::infrastructure::{
 use crate::mapping::policies::Policies;
 use crate::topic::Whose;
 
-/// Policies and statuses. What a status counts since it was last read is read with it.
+/// Policies and statuses. Reading a status resets its change counters.
 ///
 /// ```no_run
 /// use dds_api::infrastructure::{StatusKind, WaitSet};
@@ -45,7 +45,7 @@ use crate::topic::Whose;
 /// # }
 /// ```
 impl<T: TopicData> DataWriter<T> {
-    /// Its policies.
+    /// The writer's policies.
     pub fn qos(&self) -> DataWriterQos {
         if let Some(draft) = &*self.enabling.draft() {
             return draft.qos.clone();
@@ -58,11 +58,13 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
-    /// Gives it other policies: of those that may change on a writer that is at work; any of one that is not enabled. What goes with its samples goes with the
-    /// next one; readers are matched anew as they hear of it.
+    /// Changes the policies. On an enabled writer only changeable policies may differ; before
+    /// enabling, any may. Policies that are carried by samples apply from the next sample on.
+    /// Readers are matched again when they learn of the change.
     ///
     /// # Errors
-    /// [`DdsError::ImmutablePolicy`] if another policy differs; [`DdsError::InconsistentPolicy`] if they contradict each other.
+    /// [`DdsError::ImmutablePolicy`] if an unchangeable policy differs;
+    /// [`DdsError::InconsistentPolicy`] if the policies contradict each other.
     pub fn set_qos(&self, qos: &DataWriterQos) -> DdsResult<()> {
         self.enabling.check_there()?;
         let qos = &mut qos.clone();
@@ -83,45 +85,47 @@ impl<T: TopicData> DataWriter<T> {
         changed.map_err(DdsError::BadParameter)
     }
 
-    /// The publisher that it belongs to, if it is not the participant's own.
+    /// The publisher that the writer belongs to, unless that is the participant's implicit one.
     pub fn publisher(&self) -> Option<&Publisher> {
         self.publisher.as_ref()
     }
 
-    /// PUBLICATION_MATCHED: readers that are there and ask for no more than is offered, its participant's own included.
+    /// PUBLICATION_MATCHED: existing readers that request no more than the writer offers, including
+    /// readers of the same participant.
     pub fn publication_matched_status(&self) -> PublicationMatchedStatus {
         let board = &self.shared.board;
         board.take(StatusKind::PublicationMatched, |all| &mut all.publication_matched)
     }
 
-    /// OFFERED_INCOMPATIBLE_QOS: readers that ask for more than is offered.
+    /// OFFERED_INCOMPATIBLE_QOS: readers that request more than the writer offers.
     pub fn offered_incompatible_qos_status(&self) -> IncompatibleQosStatus {
         let board = &self.shared.board;
         board.take(StatusKind::OfferedIncompatibleQos, |all| &mut all.incompatible_qos)
     }
 
-    /// OFFERED_DEADLINE_MISSED: how often an instance was not written again within DEADLINE. One that is disposed or unregistered
-    /// is not waited for.
+    /// OFFERED_DEADLINE_MISSED: how often an instance was not written again within DEADLINE.
+    /// Disposed and unregistered instances do not count.
     pub fn offered_deadline_missed_status(&self) -> OfferedDeadlineMissedStatus {
         let board = &self.shared.board;
         board.take(StatusKind::OfferedDeadlineMissed, |all| &mut all.offered_deadline_missed)
     }
 
-    /// LIVELINESS_LOST: how often the application has not said within LIVELINESS.lease_duration that it is alive.
+    /// LIVELINESS_LOST: how often the application did not assert its liveliness
+    /// within LIVELINESS.lease_duration.
     pub fn liveliness_lost_status(&self) -> LivelinessLostStatus {
         let board = &self.shared.board;
         board.take(StatusKind::LivelinessLost, |all| &mut all.liveliness_lost)
     }
 
-    /// The readers that it is matched with.
+    /// Handles of the matched readers.
     pub fn matched_subscriptions(&self) -> Vec<InstanceHandle> {
         self.participant.engine.act(|machine, _, _| machine.partners(self.enabling.id()))
     }
 
-    /// What is known of a reader that it is matched with.
+    /// Discovery data of a matched reader.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if it is not, or no more, matched with one of this name.
+    /// [`DdsError::BadParameter`] if no reader of this handle is currently matched.
     pub fn matched_subscription_data(
         &self,
         subscription: InstanceHandle,
@@ -137,12 +141,12 @@ impl<T: TopicData> DataWriter<T> {
         })
     }
 
-    /// The statuses that have changed since they were read.
+    /// The statuses that have changed since they were last read.
     pub fn status_changes(&self) -> StatusMask {
         self.shared.board.changes()
     }
 
-    /// Holds as long as a status that is enabled in it has changed and was not read since.
+    /// A condition that holds while one of its enabled statuses has changed and was not read since.
     pub fn status_condition(&self) -> StatusCondition {
         let made = || {
             let (shared, participant) = (Arc::clone(&self.shared), Arc::clone(&self.participant));

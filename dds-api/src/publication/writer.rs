@@ -1,7 +1,7 @@
 //! The writer.
 //!
 //! Owns: a stream of samples and its memory. Never does: copy a sample more than once on its way
-//! into that memory, or lose one that it accepted.
+//! into that memory, or lose an accepted sample.
 
 mod asynchronous;
 mod bare;
@@ -39,14 +39,14 @@ use crate::mapping::shares::{Berth, WriterShared};
 use crate::mapping::standing::Life;
 use crate::topic::Topic;
 
-/// A turn takes back what readers are done with, and receives what others send: so many commits
-/// share one, as a rule.
+/// Number of commits per turn of the event loop, as a rule. A turn reclaims memory that readers
+/// have finished with and receives samples from other nodes.
 const COMMITS_A_TURN: u64 = 32;
 
-/// Writes samples of one topic. Any number of threads may write at once; each thread's samples
-/// keep its order.
+/// Writes samples of one topic. Any number of threads may write at once. The samples of each thread
+/// keep their order.
 ///
-/// Clones are the same writer; it is gone with the last of them.
+/// Clones are handles on the same writer. Dropping the last handle deletes the writer.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -62,18 +62,18 @@ const COMMITS_A_TURN: u64 = 32;
 /// ```
 pub struct DataWriter<T: TopicData>(Arc<WriterCore<T>>);
 
-/// What a writer consists of.
+/// State of a writer.
 #[doc(hidden)]
 pub struct WriterCore<T: TopicData> {
     pub(super) participant: Arc<Inner>,
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<WriterShared>,
-    /// Whether it is enabled, and what it has since then.
+    /// Whether the writer is enabled, and its state since then.
     pub(super) enabling: Enabling<Draft>,
-    /// What marks the version of its type.
+    /// Identifies the version of the writer's type in each sample.
     pub(super) mark: u32,
     pub(super) registered: Registered,
-    /// The publisher that it belongs to, if it is not the participant's own.
+    /// The publisher that the writer belongs to, unless that is the participant's implicit one.
     pub(super) publisher: Option<Publisher>,
     pub(super) status_condition: OnceLock<StatusCondition>,
     pub(super) listener: Slot<dyn DataWriterListener<T>>,
@@ -85,7 +85,7 @@ impl<T: TopicData> Clone for DataWriter<T> {
     }
 }
 
-/// What it consists of is its own.
+/// Gives access to the writer's state.
 impl<T: TopicData> Deref for DataWriter<T> {
     type Target = WriterCore<T>;
 
@@ -96,7 +96,7 @@ impl<T: TopicData> Deref for DataWriter<T> {
 }
 
 impl<T: TopicData> DataWriter<T> {
-    /// A writer that consists of this, which its participant knows of.
+    /// Makes a writer from its state and enters it in the participant's roster.
     pub(super) fn new(core: WriterCore<T>) -> DataWriter<T> {
         let writer = DataWriter(Arc::new(core));
         let entity: Weak<WriterCore<T>> = Arc::downgrade(&writer.0);
@@ -112,27 +112,28 @@ impl<T: TopicData> DataWriter<T> {
         Arc::downgrade(&self.0)
     }
 
-    /// What it writes.
+    /// The topic that the writer writes.
     pub fn topic(&self) -> &Topic<T> {
         &self.topic
     }
 
-    /// Its name in the domain. Until it is enabled it has another one, which nobody else knows.
+    /// The writer's handle in the domain. Until the writer is enabled, it has a provisional handle
+    /// that is unknown to other participants.
     pub fn instance_handle(&self) -> InstanceHandle {
         self.name_in_domain()
     }
 
-    /// Readers that get what is written now.
+    /// Number of readers that currently receive the written samples.
     pub fn matched_readers(&self) -> usize {
         self.shared.matched.load(Ordering::Acquire) as usize
     }
 
-    /// Waits until at least so many readers get what is written.
+    /// Waits until at least `count` readers are matched.
     pub fn wait_for_readers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
         self.enabling.check()?;
         let timeout = timeout.into();
         let standing = &self.participant.standing;
-        // Asked once: they may be gone again before they are counted anew.
+        // Evaluated only in the wait: a second count could find that the readers have left again.
         let mut is_there = false;
         let ready = || {
             is_there = self.matched_readers() >= count && !standing.is_out();
@@ -153,10 +154,12 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
-    /// Waits until every matched reader's participant has received all that was written so far, and of a
-    /// [persistent](crate::topic::TopicBuilder::persistent) topic until it is durable in all logs. That is all since
-    /// this participant has come into its domain: what it had written before it fell out nobody can answer for, and
-    /// if it does so meanwhile this says [`DdsError::Isolated`], even if it [comes back] in time.
+    /// Waits until the participants of all matched readers have received all samples written so
+    /// far. On a [persistent](crate::topic::TopicBuilder::persistent) topic the samples must also
+    /// be durable in all logs. The call covers samples written since this participant last joined
+    /// its domain. The fate of samples written before it was expelled is unknown. If the
+    /// participant is expelled during the wait, the call returns [`DdsError::Isolated`], even if
+    /// the participant [rejoins][comes back] in time.
     ///
     /// [comes back]: crate::domain::ParticipantConfig::rejoin
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
@@ -175,20 +178,20 @@ impl<T: TopicData> DataWriter<T> {
         Err(DdsError::Timeout(format!("of `{name}` {what} after {timeout}{waiting}")))
     }
 
-    /// Writes a sample: copied once, into the memory that readers read. Waits for up to the
-    /// writer's max_blocking_time if that is full of samples that readers still need.
+    /// Writes a sample, which is copied once, into the memory that readers read. If that memory is
+    /// full of samples that readers still need, waits for up to the writer's max_blocking_time.
     #[inline]
     pub fn write(&self, sample: &T) -> DdsResult<()> {
         self.write_at(sample, None)
     }
 
-    /// The same, with the time at which it was written, in nanoseconds since 1970; none: now.
+    /// As `write`, with the source timestamp in nanoseconds since 1970; `None` means now.
     #[inline(always)]
     pub(super) fn write_at(&self, sample: &T, time: Option<u64>) -> DdsResult<()> {
         self.write_within(sample, time, self.max_blocking())
     }
 
-    /// The same, and waits no longer than that for room.
+    /// As `write_at`, and waits for room no longer than `blocking`.
     #[inline(always)]
     fn write_within(&self, sample: &T, time: Option<u64>, blocking: Timeout) -> DdsResult<()> {
         if self.write_bare(sample, time) {
@@ -209,8 +212,8 @@ impl<T: TopicData> DataWriter<T> {
             return held;
         }
         let size = size + seal.size();
-        // A claim that may have come from a call lies in memory, by words, and whoever loads it by pairs waits for the
-        // stores: so what is the rule goes its own way.
+        // A claim that is returned by a call may lie in memory, stored word by word. A load of word
+        // pairs then stalls until the stores complete. So the usual case takes its own path.
         match self.claim_at_once(size) {
             Some(place) => self.put(place, sample, (seal, time)),
             None => self.write_slowly(sample, size, (seal, time), blocking),
@@ -228,7 +231,7 @@ impl<T: TopicData> DataWriter<T> {
         self.put(self.claim_slowly(size, blocking)?, sample, with)
     }
 
-    /// Puts a sample where there is room for it.
+    /// Writes a sample into claimed room and commits it.
     #[inline(always)]
     fn put(&self, mut place: Place<'_>, sample: &T, with: (Seal, Option<u64>)) -> DdsResult<()> {
         match write_payload(sample, place.bytes(), || self.encoding()) {
@@ -241,9 +244,9 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
-    /// Whether a write of this sample would find room now. For those who have something better to
-    /// do than to wait in a write; see [`DomainParticipant::wait_until`]. With other threads that
-    /// write as well the answer may be old by the time it is used.
+    /// Whether a write of this sample would find room now. For threads that have other work to do
+    /// instead of waiting in a write; see [`DomainParticipant::wait_until`]. If other threads write
+    /// as well, the answer may be outdated when it is used.
     ///
     /// [`DomainParticipant::wait_until`]: crate::domain::DomainParticipant::wait_until
     #[inline]
@@ -255,13 +258,14 @@ impl<T: TopicData> DataWriter<T> {
             })
     }
 
-    /// What goes with a sample: its key, where it will be kept, and what the writer's policies say.
+    /// Metadata of a sample: its key, if samples are kept or the terms require keys, and the terms
+    /// that follow from the writer's policies.
     #[inline(always)]
     pub(super) fn seal_of(&self, sample: &T) -> DdsResult<Seal> {
         self.seal_with(sample, self.shared.terms())
     }
 
-    /// The same, with these terms.
+    /// As `seal_of`, with the given terms.
     #[inline(always)]
     pub(super) fn seal_with(&self, sample: &T, terms: Terms) -> DdsResult<Seal> {
         let key = match self.is_kept() || terms.keyed {
@@ -274,13 +278,13 @@ impl<T: TopicData> DataWriter<T> {
         Ok(Seal { contents: Contents::Sample, fate: Fate::Alive, mark: self.mark, terms, key })
     }
 
-    /// Bytes of what goes with a sample on these terms.
+    /// Number of bytes of a sample's metadata under these terms.
     #[inline(always)]
     pub(super) fn seal_size(&self, terms: &Terms) -> usize {
         terms.size() + if self.is_kept() || terms.keyed { KEY } else { 0 }
     }
 
-    /// A sample to be built in place: no copy at all for a plain type. See [`Loan`].
+    /// Loans a sample that is built in place, without any copy for a plain type. See [`Loan`].
     #[inline(always)]
     pub fn loan(&self) -> DdsResult<Loan<'_, T>>
     where
@@ -303,8 +307,8 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
-    /// Builds a sample in place, and publishes it: a [loan](DataWriter::loan) in one call. If what fills it panics, nothing is
-    /// published.
+    /// Builds a sample in place and publishes it: a [loan](DataWriter::loan) in one call. If `fill`
+    /// panics, nothing is published.
     ///
     /// ```no_run
     /// # use dds_api::prelude::*;
@@ -324,9 +328,9 @@ impl<T: TopicData> DataWriter<T> {
         loan.publish()
     }
 
-    /// A sample to be built in place whose content is left over from earlier samples: for large
-    /// plain types of which every part is filled in anyway. A type that is not plain is refused
-    /// when the program is compiled:
+    /// Loans a sample whose initial content is left over from earlier samples. For large plain
+    /// types of which every part is filled in anyway. A type that is not plain is refused at
+    /// compile time:
     ///
     /// ```compile_fail,E0080
     /// # use dds_api::prelude::*;
@@ -364,13 +368,13 @@ impl<T: TopicData> DataWriter<T> {
         Ok(Loan::as_left(self, self.claim(self.room_for_one(&terms))?, terms))
     }
 
-    /// What one sample of a plain type needs.
+    /// Size of the record of one sample of a plain type.
     #[inline(always)]
     fn room_for_one(&self, terms: &Terms) -> usize {
         HEADER + size_of::<T>() + self.seal_size(terms)
     }
 
-    /// Of one that has written.
+    /// State of an enabled writer. Panics if the writer is not enabled.
     #[inline(always)]
     fn started(&self) -> &Started {
         self.enabling.started().expect("nothing is claimed of a writer that is not enabled")
@@ -381,7 +385,7 @@ impl<T: TopicData> DataWriter<T> {
         self.enabling.started().map_or(Timeout::NOW, |started| started.max_blocking)
     }
 
-    /// RESOURCE_LIMITS, if it has any.
+    /// RESOURCE_LIMITS, if the writer has any.
     #[inline(always)]
     pub(super) fn limits(&self) -> Option<&Limits> {
         self.enabling.started()?.limits.as_ref()
@@ -392,13 +396,14 @@ impl<T: TopicData> DataWriter<T> {
         self.enabling.started().is_some_and(|started| started.kept)
     }
 
-    /// How it encodes what does not travel as it lies in memory: in the first representation that it offers (I-177).
+    /// Encoding of samples that are not plain: the first representation that the writer
+    /// offers (I-177).
     #[inline(always)]
     pub(super) fn encoding(&self) -> Encoding {
         self.enabling.started().map_or(Encoding::PLAIN_CDR2_LE, |started| started.encoding)
     }
 
-    /// Bytes of the record of a sample.
+    /// Size of a sample's record in bytes.
     #[inline(always)]
     fn size_of(&self, sample: &T) -> Result<usize, T::Error> {
         record_size(sample, || self.encoding())
@@ -409,7 +414,7 @@ impl<T: TopicData> DataWriter<T> {
         self.commit_at(place, size, (seal, None))
     }
 
-    /// The same, at a time.
+    /// As `commit`, with a source timestamp.
     #[inline(always)]
     pub(super) fn commit_at(
         &self,
@@ -425,7 +430,8 @@ impl<T: TopicData> DataWriter<T> {
         Ok(())
     }
 
-    /// The membership in which a record was claimed is over: it is written in the next one.
+    /// Writes a record in the next membership, because the membership in which it was claimed
+    /// is over.
     #[cold]
     fn commit_anew<'a>(
         &'a self,
@@ -449,7 +455,7 @@ impl<T: TopicData> DataWriter<T> {
 
     #[inline(always)]
     fn commit_here(&self, place: Place<'_>, size: usize, (with, time): (Seal, Option<u64>)) {
-        // A participant makes fewer endpoints than that.
+        // The cast is lossless: a participant creates fewer than 2^32 endpoints.
         let (now, id) = (clock::now(), self.started().id as u32);
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
         if self.shared.vigil.is_kept() {
@@ -463,7 +469,8 @@ impl<T: TopicData> DataWriter<T> {
         self.tell_of(berth, number, now);
     }
 
-    /// Readers that share the memory have what was written; those that sleep are told.
+    /// Notifies readers of a commit. Readers that share the memory see the commit already; sleeping
+    /// ones are woken.
     #[inline(always)]
     fn tell_of(&self, berth: &Berth, number: u64, now: Time) {
         let memory = &berth.memory;
@@ -478,29 +485,30 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
-    /// LATENCY_BUDGET: readers that sleep are told of this with what follows, unless that comes to much (I-202).
+    /// LATENCY_BUDGET: wakes sleeping readers together with later commits, unless much memory is in
+    /// use already (I-202).
     #[cold]
     fn ring_later(&self, berth: &Berth, budget: u64, now: Time) {
         if berth.memory.is_half_full() {
             berth.ring();
         } else if berth.memory.put_off(now, budget) {
-            // Whoever drives has to know when.
+            // The thread that drives the engine must learn when to wake the readers.
             self.participant.engine.poke_at(now);
         }
     }
 
-    /// Something is promised of what is written, or of when.
+    /// Updates the deadline and liveliness monitoring of the writer.
     #[cold]
     fn keep_vigil(&self, (key, fate): (Option<u128>, Fate), now: Time) {
-        // As handles have it.
+        // In the byte order of instance handles.
         let key = key.map(u128::swap_bytes);
         if self.shared.vigil.wrote(key, fate != Fate::Alive, now) {
             self.participant.engine.act(|machine, _, _| machine.keep_vigil());
         }
     }
 
-    /// LIVELINESS: says that the application is alive, as each write does. For writers whose liveliness is manual; for others it
-    /// makes no difference.
+    /// LIVELINESS: asserts that the application is alive, as each write does. Needed for writers
+    /// whose liveliness is manual; for others the call makes no difference.
     pub fn assert_liveliness(&self) -> DdsResult<()> {
         self.enabling.check()?;
         let standing = &self.participant.standing;
@@ -530,7 +538,7 @@ impl<T: TopicData> WriterCore<T> {
         self.participant.standing.handle(self.enabling.id())
     }
 
-    /// Where it writes if nothing has happened since it was enabled.
+    /// The memory of the first membership, if the participant is still in that membership.
     #[inline(always)]
     fn first(&self) -> Option<&Berth> {
         let first = &self.enabling.started()?.first;

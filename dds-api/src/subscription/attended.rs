@@ -1,6 +1,6 @@
-//! A reader's listeners: its own, its subscriber's and its participant's.
+//! Listeners that concern a reader: its own, its subscriber's and its participant's.
 //!
-//! Owns: which of them is told. Never does: count; the board does, and the shelf.
+//! Owns: which of them is called. Never does: count; the status board and the cache do.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -40,9 +40,10 @@ impl<T: TopicData> AnyDataReader for DataReader<T> {
 }
 
 impl<T: TopicData> DataReader<T> {
-    /// Has this called for changes of these statuses, on a thread of the participant's that calls all its listeners. It may call
-    /// anything, may wait, which holds up other listeners, and may panic, which ends there. A reader that tells of samples
-    /// follows instances from then on.
+    /// Sets the listener that is called for changes of these statuses, on the thread of the
+    /// participant that calls all its listeners. The listener may make any call. It may wait, which
+    /// delays other listeners. It may panic, which affects nothing else. A reader with a listener
+    /// for samples follows instances from then on.
     pub fn set_listener(
         &self,
         listener: impl DataReaderListener<T> + 'static,
@@ -52,19 +53,20 @@ impl<T: TopicData> DataReader<T> {
         self.participant.attend()
     }
 
-    /// Has no listener of its own called any more.
+    /// Removes the reader's own listener.
     pub fn clear_listener(&self) {
         self.listener.clear();
     }
 
-    /// The statuses for which its listener is called; none if it has none. The listener itself is the entity's own: what is to be
-    /// asked of it, it shares.
+    /// The statuses for which the listener is called; none if there is no listener. The reader owns
+    /// the listener and does not return it. State that the application needs from the listener must
+    /// be shared with it.
     pub fn listener_mask(&self) -> StatusMask {
         self.listener.mask()
     }
 }
 
-/// Calls the nearest listener that wants a status, and says whether there is one.
+/// Calls the nearest listener that wants a status. Returns whether there is one.
 fn call<T: TopicData>(
     reader: &DataReader<T>,
     (kind, masks): (StatusKind, [StatusMask; 3]),
@@ -80,7 +82,7 @@ fn call<T: TopicData>(
     true
 }
 
-/// Tells of a status if it has changed and somebody wants it; it is read with that.
+/// Reports a status if it has changed and a listener wants it. This reads the status.
 macro_rules! tell {
     ($reader:ident, $masks:ident, $kind:ident, $call:ident, $status:ident) => {{
         let kind = StatusKind::$kind;
@@ -152,7 +154,8 @@ impl<T: TopicData> Attended for ReaderLife<T> {
         }
         let reader = DataReader::alive(self);
         let data = StatusKind::DataAvailable | StatusKind::DataOnReaders;
-        // What is told of once is told of again only when more has come: that takes a cache, which counts.
+        // Data is reported again only after more has come. This requires a cache, which
+        // counts arrivals.
         let arrivals = match (wanted & data).is_empty() && reader.shelf.get().is_none() {
             true => None,
             false => Some(reader.shelf().arrivals()),
@@ -199,7 +202,8 @@ impl<T: TopicData> Attended for ReaderLife<T> {
     }
 }
 
-/// Samples have come. A listener for the readers of a subscriber comes before those of single ones.
+/// Reports that samples have come. A listener for the readers of a subscriber precedes those of
+/// single readers.
 fn tell_of_data<T: TopicData>(reader: &DataReader<T>, masks: [StatusMask; 3]) -> bool {
     let kind = StatusKind::DataOnReaders;
     if let Some(subscriber) = &reader.subscriber {

@@ -1,6 +1,6 @@
-//! A reader that is being made: its policies.
+//! Builder of a data reader.
 //!
-//! Owns: what a reader is asked to be. Never does: read anything.
+//! Owns: the policies requested for the reader. Never does: read anything.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -34,11 +34,12 @@ use crate::mapping::builtin::Hears;
 use crate::mapping::shares::ReaderShared;
 use crate::topic::{Joined, SharedFilter, Topic, TopicDescription, TopicOrigin, Whose};
 
-/// A reader that is being made.
+/// Builder of a data reader.
 ///
-/// Without policies it requests what its topic gives, and gives all samples in the order in which they came: HISTORY keep-all, and
-/// PRESENTATION with ordered access to a topic. [`qos`](Self::qos) gives it a whole set of policies, whose defaults are the
-/// standard's: with them a reader keeps the last sample of each instance alone.
+/// By default the reader requests what its topic offers, and gives all samples in their order of
+/// arrival: HISTORY keep-all, and PRESENTATION with ordered access to a topic. [`qos`](Self::qos)
+/// sets all policies at once. Their defaults are the standard's, with which a reader keeps only the
+/// last sample of each instance.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -54,38 +55,38 @@ pub struct DataReaderBuilder<T: TopicData> {
     topic: Topic<T>,
     subscriber: Option<Subscriber>,
     qos: DataReaderQos,
-    /// The profile that its policies are by, if they are.
+    /// The profile that the policies come from, if any.
     following: Option<Following>,
     wrong: Option<DdsError>,
-    /// What it requests of order and coherence.
+    /// PRESENTATION and PARTITION as the reader requests them of writers.
     group: SubscriberQos,
-    /// What its cache does.
+    /// PRESENTATION as the cache applies it.
     presentation: PresentationQosPolicy,
-    /// Some policy asks for the cache.
+    /// Whether a policy requires the cache.
     follows: bool,
     filter: Option<Arc<SharedFilter>>,
-    /// Of a builtin topic: what it hears by.
+    /// The listener that receives what discovery reports, if the topic is a builtin topic.
     ear: Option<Arc<dyn Hears>>,
-    /// Of a multi-topic: what it is joined of.
+    /// The topics that are joined, if the topic is a multi-topic.
     joined: Option<Arc<Joined>>,
-    /// What `max_held_percent` says; none if nothing was said.
+    /// The value of `max_held_percent`, if one was given.
     max_held_percent: Option<u8>,
 }
 
 impl<T: TopicData> DataReaderBuilder<T> {
-    /// Of a topic, a part of one, or several.
+    /// Makes a builder for a topic, a filtered topic, or several joined topics.
     pub(crate) fn of(
         participant: Arc<Inner>,
         description: &impl TopicDescription<Data = T>,
     ) -> Self {
         let mut builder = DataReaderBuilder::new(participant, description.topic());
         (builder.filter, builder.joined) = (description.filter(), description.joined());
-        // What does not pass is no reason to wake whoever waits: that takes a cache.
+        // A sample that the filter rejects must not wake a waiting thread. This requires the cache.
         builder.follows |= builder.filter.is_some();
         builder
     }
 
-    /// Of a topic.
+    /// Makes a builder for a topic.
     pub(super) fn new(participant: Arc<Inner>, topic: &Topic<T>) -> Self {
         let topic = topic.clone();
         let (qos, profile) = (usual_reader(&topic.qos()), topic.policies().profile.clone());
@@ -95,7 +96,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             ..PresentationQosPolicy::default()
         };
         let (subscriber, group) = (None, SubscriberQos::default());
-        // What a topic's policies ask for takes a cache.
+        // The topic's policies may require the cache.
         let follows = Settings::new(&qos, &presentation) != Settings::default();
         let builder = DataReaderBuilder {
             participant,
@@ -118,20 +119,20 @@ impl<T: TopicData> DataReaderBuilder<T> {
         }
     }
 
-    /// It follows instances, and keeps this of each.
+    /// Makes the reader follow instances, with this HISTORY.
     pub(super) fn following(self, history: &HistoryQosPolicy) -> Self {
         let mut builder = self.with(|qos| qos.history.clone_from(history));
         builder.follows = true;
         builder
     }
 
-    /// It belongs to this subscriber.
+    /// Makes the reader belong to this subscriber.
     pub(super) fn within(mut self, subscriber: Subscriber) -> Self {
         self.group = subscriber.qos();
         if self.group.presentation != PresentationQosPolicy::default() {
             self.presentation = self.group.presentation.clone();
         }
-        // A set comes into the cache as one.
+        // The cache takes in a coherent set as a whole.
         self.follows |= self.group.presentation.coherent_access;
         if let Some(qos) = subscriber.default_reader_qos() {
             self = self.qos(&qos);
@@ -140,16 +141,18 @@ impl<T: TopicData> DataReaderBuilder<T> {
         self
     }
 
-    /// Wants nothing that was written before it came, although the topic
-    /// [keeps](crate::topic::TopicBuilder::transient_local) it: DURABILITY volatile.
+    /// DURABILITY volatile: the reader receives no samples that were written before it came, even
+    /// if the topic [keeps](crate::topic::TopicBuilder::transient_local) them.
     pub fn volatile(mut self) -> Self {
         self.qos.durability.kind = DurabilityQosPolicyKind::Volatile;
         self
     }
 
-    /// RELIABILITY best effort. On a topic without an order no writer waits for such a reader: what it is too slow for is lost,
-    /// and counted by [`sample_lost_status`](DataReader::sample_lost_status). What it gets it gets in its writer's order, and whole.
-    /// In an order it gets all samples, as a reliable reader does.
+    /// RELIABILITY best effort. On an unordered topic no writer waits for such a reader. Samples
+    /// for which the reader is too slow are lost, and
+    /// [`sample_lost_status`](DataReader::sample_lost_status) counts them. The samples it does
+    /// receive are complete and in their writer's order. On an ordered topic it receives all
+    /// samples, as a reliable reader does.
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -166,14 +169,16 @@ impl<T: TopicData> DataReaderBuilder<T> {
         self
     }
 
-    /// RELIABILITY reliable: it gets all samples, and its writers wait for it; those that are best effort offer too little for
-    /// that. So are readers of which nothing is said, unless their topic is best effort.
+    /// RELIABILITY reliable: the reader receives all samples, and its writers wait for it.
+    /// Best-effort writers do not offer this. Reliable is the default, unless the topic is
+    /// best effort.
     pub fn reliable(mut self) -> Self {
         self.qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;
         self
     }
 
-    /// All its policies. It is matched with writers that offer what these request, and its cache is as they say.
+    /// Sets all policies. The reader is matched with writers that offer what these policies
+    /// request, and the cache follows them.
     pub fn qos(mut self, qos: &DataReaderQos) -> Self {
         (self.following, self.wrong) = (None, None);
         self.qos = qos.clone();
@@ -182,9 +187,11 @@ impl<T: TopicData> DataReaderBuilder<T> {
         self
     }
 
-    /// Its policies by a profile: of several sets that whose filter fits its topic's name. What is said of it before is
-    /// forgotten, what is said later comes before the profile. A profile that says nothing of readers gives it the policies of
-    /// its topic. PRESENTATION is its [`Subscriber`]'s; without one it gives samples in their order. See
+    /// Takes the policies from a profile. If the profile has several sets of policies, the set
+    /// whose filter matches the topic's name applies. Earlier settings are discarded; later
+    /// settings override the profile. If the profile has no reader policies, the reader has the
+    /// policies of its topic. PRESENTATION is that of the [`Subscriber`]; without a subscriber the
+    /// reader gives samples in their order. See
     /// [`ParticipantConfig::qos_files`](crate::domain::ParticipantConfig::qos_files).
     pub fn profile(self, name: &str) -> Self {
         self.follow(name, false)
@@ -201,7 +208,8 @@ impl<T: TopicData> DataReaderBuilder<T> {
                     self.max_held_percent =
                         said.number("squall.reader.max_held_percent").or(self.max_held_percent);
                 }
-                // What the profile says of readers is for the cache, now or when it is read again.
+                // The profile's reader policies concern the cache, now or when the profile is
+                // read again.
                 self.follows |= given.said.is_some();
                 self.following = Some(Following::new(profile, by_topic, given));
                 self.wrong = None;
@@ -211,8 +219,9 @@ impl<T: TopicData> DataReaderBuilder<T> {
         self
     }
 
-    /// DATA_REPRESENTATION: it takes samples in any of these. Unless it is said, in that alone which [a writer has that says
-    /// nothing](crate::publication::DataWriterBuilder::representation).
+    /// DATA_REPRESENTATION: the reader accepts samples in any of these
+    /// representations. By default it accepts only the [default representation
+    /// of writers](crate::publication::DataWriterBuilder::representation).
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -233,13 +242,13 @@ impl<T: TopicData> DataReaderBuilder<T> {
         self
     }
 
-    /// USER_DATA: bytes that go with the reader.
+    /// USER_DATA: bytes that are announced with the reader.
     pub fn user_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.qos.user_data.value = bytes.into();
         self
     }
 
-    /// DURABILITY, as it is requested.
+    /// DURABILITY that the reader requests.
     pub fn durability(mut self, kind: DurabilityQosPolicyKind) -> Self {
         self.qos.durability.kind = kind;
         self
@@ -251,13 +260,15 @@ impl<T: TopicData> DataReaderBuilder<T> {
         self
     }
 
-    /// Follows instances from its first sample on, so that each has its whole [`SampleInfo`](super::SampleInfo).
+    /// Makes the reader follow instances from its first sample on, so that each sample has its
+    /// complete [`SampleInfo`](super::SampleInfo).
     pub fn follow_instances(self) -> Self {
         self.with(|_| {})
     }
 
-    /// HISTORY: keeps so many samples of each instance, the last ones. They are copied out of their writers' memory, and a
-    /// thread of the participant sees to that if nobody looks: they hold no writer up.
+    /// HISTORY keep-last: keeps the last `depth` samples of each instance. The samples are copied
+    /// out of their writers' memory. A thread of the participant does so even if the application
+    /// does not read, so the samples hold up no writer.
     pub fn keep_last(self, depth: u32) -> Self {
         self.with(|qos| {
             qos.history.kind = HistoryQosPolicyKind::KeepLast;
@@ -265,67 +276,76 @@ impl<T: TopicData> DataReaderBuilder<T> {
         })
     }
 
-    /// HISTORY: keeps all samples until they are taken.
+    /// HISTORY keep-all: keeps all samples until they are taken.
     pub fn keep_all(self) -> Self {
         self.with(|qos| qos.history.kind = HistoryQosPolicyKind::KeepAll)
     }
 
-    /// RESOURCE_LIMITS: keeps no more. A sample for which there is no room waits, and holds up its writer, until something
-    /// is taken: [`DataReader::sample_rejected_status`].
+    /// RESOURCE_LIMITS: the maximum that the cache holds. A sample for which
+    /// there is no room waits, and holds up its writer, until something is taken:
+    /// see [`DataReader::sample_rejected_status`].
     pub fn resource_limits(self, limits: ResourceLimitsQosPolicy) -> Self {
         self.with(|qos| qos.resource_limits = limits)
     }
 
-    /// So much of each writer's memory may be held by samples that this reader has given out and that are not dropped, in percent
-    /// (25 by default; two of the parts that it consists of in any case, if there are more). What is given out beyond that is a
-    /// copy, so an application that holds what it takes holds no writer up;
-    /// [`copied_samples`](DataReader::copied_samples) counts them. With 0 all are copies, with 100 none is. In a domain that a
-    /// UNIX group shares the default is 0 ([`copied`](Self::copied)).
+    /// Maximum share of each writer's memory, in percent, that samples given out by this reader and
+    /// not yet dropped may hold. The default is 25. At least two of the chunks of that memory may
+    /// be held, if it has more. Samples given out beyond the limit are copies, so an application
+    /// that holds samples holds up no writer; [`copied_samples`](DataReader::copied_samples) counts
+    /// the copies. With 0 all samples are copies, with 100 none is. In a domain that a UNIX group
+    /// shares, the default is 0 ([`copied`](Self::copied)).
     ///
-    /// Each participant that reads may hold as much: where several do, a smaller part leaves more to the writer.
+    /// Each reading participant may hold this share. If several participants read, a smaller share
+    /// leaves more memory to the writer.
     pub fn max_held_percent(mut self, percent: u8) -> Self {
         self.max_held_percent = Some(percent);
         self
     }
 
-    /// Gives out copies alone, for writers whose processes the application does not trust: each sample is copied once, when it is
-    /// taken out of its writer's memory, and only the copy is looked at. The same as [`max_held_percent(0)`](Self::max_held_percent),
-    /// and the default where other users can join the domain
+    /// Gives out copies only, for writers whose processes the application does not trust. Each
+    /// sample is copied once, when it is taken out of its writer's memory, and only the copy is
+    /// examined. This is the same as [`max_held_percent(0)`](Self::max_held_percent), and the
+    /// default where other users can join the domain
     /// ([`ParticipantConfig::group`](crate::domain::ParticipantConfig::group)).
     ///
-    /// A reader that lends reads plain samples where their writers built them. A correct writer leaves them alone as long as they
-    /// are held. A writer's process that is faulty or hostile can change them all the same.
+    /// A reader that lends samples reads plain ones where their writers built them. A correct
+    /// writer leaves them alone while they are held. A faulty or hostile writer process can still
+    /// change them.
     pub fn copied(self) -> Self {
         self.max_held_percent(0)
     }
 
-    /// DESTINATION_ORDER by source: samples of an instance stand in the order of the times at which they were written. What
-    /// comes later than something newer that was read already, or than the end of the instance, is dropped. Its writers have to
-    /// [offer that](crate::publication::DataWriterBuilder::by_source_timestamp).
+    /// DESTINATION_ORDER by source: samples of an instance are ordered by the
+    /// time at which they were written. A sample is dropped if it arrives after
+    /// a newer one was read, or after the end of the instance. Writers must
+    /// [offer this](crate::publication::DataWriterBuilder::by_source_timestamp).
     pub fn by_source_timestamp(self) -> Self {
         self.with(|qos| {
             qos.destination_order.kind = DestinationOrderQosPolicyKind::BySourceTimestamp;
         })
     }
 
-    /// OWNERSHIP exclusive: of each instance it gets what the strongest writer says that has one, and has not let it go. Its
-    /// writers have to [offer that](crate::publication::DataWriterBuilder::ownership_strength).
+    /// OWNERSHIP exclusive: for each instance the reader receives only what the strongest of its
+    /// writers writes. A writer that has unregistered the instance no longer counts. Writers must
+    /// [offer this](crate::publication::DataWriterBuilder::ownership_strength).
     pub fn exclusive_ownership(self) -> Self {
         self.with(|qos| qos.ownership.kind = OwnershipQosPolicyKind::Exclusive)
     }
 
-    /// TIME_BASED_FILTER: gives no two samples of an instance within this time; the last one comes at the end of it.
+    /// TIME_BASED_FILTER: minimum interval between two samples of an instance. The last sample of
+    /// an interval is given at its end.
     pub fn minimum_separation(self, time: Duration) -> Self {
         self.with(|qos| qos.time_based_filter.minimum_separation = time.into())
     }
 
-    /// READER_DATA_LIFECYCLE: how long samples stay whose instance is over.
+    /// READER_DATA_LIFECYCLE: how long samples of an instance remain after its end.
     pub fn data_lifecycle(self, policy: ReaderDataLifecycleQosPolicy) -> Self {
         self.with(|qos| qos.reader_data_lifecycle = policy)
     }
 
-    /// PRESENTATION: whether samples of several instances come in their order, or instance by instance. A reader that has a
-    /// [`Subscriber`] shares what that requests of writers; its cache does as it is told here.
+    /// PRESENTATION: whether samples of several instances come in their common order, or instance
+    /// by instance. A reader of a [`Subscriber`] requests of writers what the subscriber requests;
+    /// its cache follows this policy.
     pub fn presentation(mut self, policy: PresentationQosPolicy) -> Self {
         if self.subscriber.is_none() {
             self.group.presentation.clone_from(&policy);
@@ -334,18 +354,19 @@ impl<T: TopicData> DataReaderBuilder<T> {
         self.with(|_| {})
     }
 
-    /// TYPE_CONSISTENCY_ENFORCEMENT: which other versions of its type it takes samples of.
+    /// TYPE_CONSISTENCY_ENFORCEMENT: the other versions of the type whose samples the
+    /// reader accepts.
     pub fn type_consistency(mut self, policy: TypeConsistencyEnforcementQosPolicy) -> Self {
         self.qos.type_consistency = policy;
         self
     }
 
-    /// Makes the reader and announces it, unless its subscriber or participant [says](crate::domain::DomainParticipant::enable)
-    /// that it is to be enabled later.
+    /// Makes the reader and announces it, unless its subscriber or participant
+    /// [requires](crate::domain::DomainParticipant::enable) that it be enabled later.
     ///
     /// # Errors
-    /// [`DdsError::InconsistentPolicy`] if policies contradict each other, or their topic; [`DdsError::BadParameter`] if there is
-    /// no profile of the name that was said.
+    /// [`DdsError::InconsistentPolicy`] if policies contradict each other or the topic;
+    /// [`DdsError::BadParameter`] if there is no profile of the given name.
     pub fn create(self) -> DdsResult<DataReader<T>> {
         let is_builtin = |subscriber: &Subscriber| subscriber.entity().is_builtin;
         let of_discovery = self.topic.entity().origin == TopicOrigin::Discovery;
@@ -359,7 +380,8 @@ impl<T: TopicData> DataReaderBuilder<T> {
         Ok(reader)
     }
 
-    /// Makes a reader of a builtin topic, which hears by this once it is enabled.
+    /// Makes a reader of a builtin topic, which receives what discovery reports by this listener
+    /// once it is enabled.
     pub(super) fn listening(mut self, ear: Arc<dyn Hears>) -> DdsResult<DataReader<T>> {
         self.ear = Some(ear);
         self.make()

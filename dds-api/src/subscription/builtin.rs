@@ -1,11 +1,12 @@
-//! The builtin subscriber and its readers: what discovery has, as samples.
+//! The builtin subscriber and its readers: discovery data as samples.
 //!
 //! ```text
-//!   machine ──tells──> ear ──samples──> the reader's cache, as if they had come by its queues
+//!   machine ──reports──> listener ──samples──> the reader's cache, like queued samples
 //! ```
-//! There are none until somebody asks for them, and none is kept that nobody has a handle on.
+//! The subscriber and its readers exist only on request, and only while there is a handle on them.
 //!
-//! Owns: how they are made, and how what is told becomes a sample. Never does: find out anything; discovery does.
+//! Owns: how they are made, and the conversion of discovery reports to samples. Never does:
+//! discover anything.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
@@ -42,7 +43,7 @@ pub(crate) fn is_builtin(topic: &str) -> bool {
     names.contains(&topic)
 }
 
-/// The error of what is not to be done with builtin entities.
+/// The error of an operation that builtin entities do not allow.
 pub(crate) fn not_with_builtin(what: &str) -> DdsError {
     DdsError::IllegalOperation(format!(
         "{what} is the participant's own: nothing is written or changed there; readers of builtin topics come from \
@@ -50,7 +51,7 @@ pub(crate) fn not_with_builtin(what: &str) -> DdsError {
     ))
 }
 
-/// What the policies of builtin readers are, as the standard says.
+/// The policies of builtin readers, as the standard prescribes.
 fn reader_qos() -> DataReaderQos {
     let mut qos = DataReaderQos::default();
     qos.durability.kind = DurabilityQosPolicyKind::TransientLocal;
@@ -64,7 +65,7 @@ fn subscriber_qos() -> SubscriberQos {
     qos
 }
 
-/// Takes in what the machine tells, for a reader.
+/// Receives discovery reports from the machine, for a reader.
 struct Ear<T: BuiltinTopicData>(OnceLock<Weak<ReaderCore<T>>>);
 
 impl<T: BuiltinTopicData> Hears for Ear<T> {
@@ -80,31 +81,37 @@ impl<T: BuiltinTopicData> Hears for Ear<T> {
                 Some(fact) => ((T::SOURCE.told)(entity, fact)?, InstanceState::Alive),
                 None => ((T::SOURCE.gone)(entity), InstanceState::NotAliveDisposed),
             };
-            // All of them come by one stream, which never ends: what is gone is disposed, and not lost with its writer.
+            // All reports come by one stream, which never ends. An entity that is gone is therefore
+            // disposed, and not lost with its writer.
             Some((Body::of_told(data, state, now, entity.node), NOBODY))
         });
         reader.opened.put(samples);
     }
 }
 
-/// Builtin topics: what the standard has of participants, topics, writers and readers, as samples.
+/// Builtin topics: the standard's discovery data of participants, topics, writers and readers,
+/// as samples.
 ///
-/// | topic | its samples | tells of |
+/// | topic | samples | subject |
 /// | --- | --- | --- |
 /// | `DCPSParticipant` | [`ParticipantBuiltinTopicData`] | participants |
-/// | `DCPSTopic` | [`TopicBuiltinTopicData`] | topics, of each participant for itself |
+/// | `DCPSTopic` | [`TopicBuiltinTopicData`] | topics, separately for each participant |
 /// | `DCPSPublication` | [`PublicationBuiltinTopicData`] | writers |
 /// | `DCPSSubscription` | [`SubscriptionBuiltinTopicData`] | readers |
 ///
-/// Each entity of another participant that is enabled is an instance, alive as long as it is there, and disposed when it is gone or
-/// [ignored](DomainParticipant::ignore_participant). A participant does not see what is its own. A reader begins with all that
-/// is there, and keeps the last sample of each; it is an ordinary one in all that it is asked. Its policies are the standard's.
+/// Each enabled entity of another participant is an instance. It is alive while the entity exists,
+/// and disposed when the entity is gone or [ignored](DomainParticipant::ignore_participant). A
+/// participant does not see its own entities. A reader starts with all entities that exist, and
+/// keeps the last sample of each. All calls of an ordinary reader work on it. It has the policies
+/// that the standard prescribes.
 ///
-/// What comes and goes again before this participant has heard of it is not seen. The
-/// [source timestamp](super::SampleInfo::source_timestamp) is when it has heard, and the
-/// [publication](super::SampleInfo::publication_handle) the participant whose entity it is.
+/// An entity is not seen if it comes and goes before this participant has heard of it. The [source
+/// timestamp](super::SampleInfo::source_timestamp) is the time at which this participant heard of
+/// the entity, and the [publication](super::SampleInfo::publication_handle) is the participant to
+/// which the entity belongs.
 impl DomainParticipant {
-    /// A reader of a builtin topic: always the same one as long as there is a handle on it, else a new one.
+    /// A reader of a builtin topic. The call returns the same reader while there is a handle on it,
+    /// else a new one.
     ///
     /// # Errors
     /// [`DdsError::NotEnabled`] if the participant is not enabled.
@@ -130,8 +137,9 @@ impl DomainParticipant {
         reader_of(&self.builtin_subscriber()?)
     }
 
-    /// The builtin subscriber, to which the readers of builtin topics belong, for its listener and for
-    /// [`Subscriber::lookup_reader`]. It cannot be changed, and no other readers are made of it.
+    /// The builtin subscriber, to which the readers of builtin topics belong. It serves for its
+    /// listener and for [`Subscriber::lookup_reader`]. It cannot be changed, and no other readers
+    /// can be made of it.
     ///
     /// # Errors
     /// [`DdsError::NotEnabled`] if the participant is not enabled.
@@ -164,10 +172,10 @@ impl DomainParticipant {
     }
 }
 
-/// The reader of a builtin topic that this subscriber has, or a new one.
+/// The subscriber's reader of a builtin topic, or a new one.
 fn reader_of<T: BuiltinTopicData>(subscriber: &Subscriber) -> DdsResult<DataReader<T>> {
     let participant = subscriber.inner();
-    // One at a time makes one.
+    // The lock ensures that only one thread makes a reader.
     let _place = participant.builtin.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(reader) = subscriber.entity().lookup(T::TOPIC_NAME) {
         return Ok(reader);
@@ -182,7 +190,7 @@ fn reader_of<T: BuiltinTopicData>(subscriber: &Subscriber) -> DdsResult<DataRead
     Ok(reader)
 }
 
-/// The reader of the builtin topic of this name, if that has samples of this type.
+/// The reader of the builtin topic of this name, if that topic has samples of type `T`.
 pub(super) fn lookup<T: TopicData>(subscriber: &Subscriber, topic: &str) -> Option<DataReader<T>> {
     fn found<B: BuiltinTopicData>(subscriber: &Subscriber) -> Option<Box<dyn Any>> {
         Some(Box::new(reader_of::<B>(subscriber).ok()?))

@@ -1,6 +1,7 @@
-//! The reading calls of the standard, over the reader cache.
+//! The reading calls of the standard, on the reader cache.
 //!
-//! Owns: what each call asks of the cache, and waiting for it. Never does: know what is in the cache.
+//! Owns: what each call requests of the cache, and waiting for it. Never does: know the contents of
+//! the cache.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -18,12 +19,13 @@ use super::shelf::{SampleRejectedStatus, wall};
 use super::states::States;
 use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusKind, Timeout};
 
-/// Reading with states, and by instance. The first such call makes the reader follow instances, unless its policies have
-/// made it do so already: from then on each sample has its whole [`SampleInfo`](super::SampleInfo), also those of
-/// [`DataReader::take`].
+/// Reading by states and by instance. The first such call makes the reader follow instances, unless
+/// its policies already do. From then on each sample has its complete
+/// [`SampleInfo`](super::SampleInfo), also the samples of [`DataReader::take`].
 ///
-/// `read` leaves samples there, as read ones; `take` takes them away. Except for the two that are told how long to wait, a call
-/// gives what is there. In all of them samples without data tell of instances that are over: their `valid_data` is false.
+/// `read` leaves samples in the cache, marked as read; `take` removes them. Only the two calls that
+/// have a time-out wait; the others give what is there. In all calls, samples without data report
+/// instances that are over: their `valid_data` is false.
 ///
 /// ```no_run
 /// use dds_api::prelude::*;
@@ -47,8 +49,8 @@ use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, StatusKind, Tim
 /// # }
 /// ```
 impl<T: TopicData> DataReader<T> {
-    /// Reads samples, whatever their states. Waits until there is one that was not read; if none comes in time, it gives
-    /// those that are there.
+    /// Reads samples in any state. Waits until there is an unread sample. If none comes in time,
+    /// the call gives the samples that are there.
     pub fn read(
         &self,
         limit: impl Limit,
@@ -59,13 +61,13 @@ impl<T: TopicData> DataReader<T> {
         self.access(false, &wanted, &awaited, None, timeout.into())
     }
 
-    /// Takes samples; what [`DataReader::take`] does with a reader that follows instances.
+    /// Takes samples: [`DataReader::take`] of a reader that follows instances.
     pub(super) fn take_all(&self, max: usize, timeout: Timeout) -> DdsResult<Vec<Sample<T>>> {
         let wanted = Selection { max, ..Selection::default() };
         self.access(true, &wanted, &wanted, None, timeout)
     }
 
-    /// Reads samples that a condition wants.
+    /// Reads samples that a condition selects.
     pub fn read_w_condition(
         &self,
         limit: impl Limit,
@@ -74,7 +76,7 @@ impl<T: TopicData> DataReader<T> {
         self.now(false, Scope::All, limit, condition)
     }
 
-    /// Takes samples that a condition wants.
+    /// Takes samples that a condition selects.
     pub fn take_w_condition(
         &self,
         limit: impl Limit,
@@ -83,7 +85,8 @@ impl<T: TopicData> DataReader<T> {
         self.now(true, Scope::All, limit, condition)
     }
 
-    /// Waits until there is a sample that a condition wants; says whether there is one in time.
+    /// Waits until there is a sample that a condition selects. Returns whether there is one
+    /// in time.
     pub fn wait_for_condition(
         &self,
         condition: &ReadCondition<T>,
@@ -95,12 +98,12 @@ impl<T: TopicData> DataReader<T> {
         Ok(self.has_any(condition))
     }
 
-    /// Reads the next sample that was not read.
+    /// Reads the next unread sample.
     pub fn read_next_sample(&self) -> DdsResult<Option<Sample<T>>> {
         Ok(self.now(false, Scope::All, ..1, &States::not_read().into())?.pop())
     }
 
-    /// Takes the next sample that was not read.
+    /// Takes the next unread sample.
     pub fn take_next_sample(&self) -> DdsResult<Option<Sample<T>>> {
         Ok(self.now(true, Scope::All, ..1, &States::not_read().into())?.pop())
     }
@@ -133,11 +136,12 @@ impl<T: TopicData> DataReader<T> {
         self.now(true, scope, limit, &condition.into())
     }
 
-    /// Reads samples of the next instance behind this one, which the reader need not know any more, or of the first of
-    /// all, that has samples which are wanted.
+    /// Reads samples of the next instance after `previous` that has samples which the condition
+    /// selects, or of the first such instance if `previous` is `None`. The reader need not know the
+    /// previous instance any more.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if the handle is of no instance.
+    /// [`DdsError::BadParameter`] if the handle is not that of an instance.
     pub fn read_next_instance(
         &self,
         limit: impl Limit,
@@ -151,7 +155,7 @@ impl<T: TopicData> DataReader<T> {
     /// Takes samples of the next instance; see [`DataReader::read_next_instance`].
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if the handle is of no instance.
+    /// [`DdsError::BadParameter`] if the handle is not that of an instance.
     pub fn take_next_instance(
         &self,
         limit: impl Limit,
@@ -162,10 +166,10 @@ impl<T: TopicData> DataReader<T> {
         self.now(true, scope, limit, &condition.into())
     }
 
-    /// [`DataReader::read_next_instance`], under the name that the standard has for it with a condition.
+    /// [`DataReader::read_next_instance`], under the standard's name for the call with a condition.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if the handle is of no instance.
+    /// [`DdsError::BadParameter`] if the handle is not that of an instance.
     pub fn read_next_instance_w_condition(
         &self,
         limit: impl Limit,
@@ -175,10 +179,10 @@ impl<T: TopicData> DataReader<T> {
         self.read_next_instance(limit, previous, condition.clone())
     }
 
-    /// [`DataReader::take_next_instance`], under the name that the standard has for it with a condition.
+    /// [`DataReader::take_next_instance`], under the standard's name for the call with a condition.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if the handle is of no instance.
+    /// [`DdsError::BadParameter`] if the handle is not that of an instance.
     pub fn take_next_instance_w_condition(
         &self,
         limit: impl Limit,
@@ -188,13 +192,14 @@ impl<T: TopicData> DataReader<T> {
         self.take_next_instance(limit, previous, condition.clone())
     }
 
-    /// The handle of the instance that a sample is of, if the reader knows that.
+    /// The handle of a sample's instance, if the reader knows that instance.
     pub fn lookup_instance(&self, sample: &T) -> Option<InstanceHandle> {
         let handle = InstanceHandle::of_instance(key_of(sample));
         self.shelf().knows(handle).then_some(handle)
     }
 
-    /// A sample with the key of an instance that the reader knows; what is no key has its default.
+    /// A value with the key of an instance that the reader knows. All other members have
+    /// their defaults.
     ///
     /// # Errors
     /// [`DdsError::BadParameter`] if the reader knows no such instance.
@@ -202,7 +207,7 @@ impl<T: TopicData> DataReader<T> {
         self.shelf().key_value(instance).ok_or_else(|| self.unknown(instance))
     }
 
-    /// SAMPLE_REJECTED. What has changed since is counted from here on.
+    /// SAMPLE_REJECTED. Reading it resets its change count.
     pub fn sample_rejected_status(&self) -> SampleRejectedStatus {
         match self.shelf.get() {
             Some(_) => {
@@ -245,7 +250,8 @@ impl<T: TopicData> DataReader<T> {
         self.access(takes, &wanted, &wanted, Some(condition), Timeout::NOW)
     }
 
-    /// Of what lies in writers' memory, and came out of the cache, only so much is lent as may be held.
+    /// Lends samples that came out of the cache and lie in writers' memory, up to the limit that
+    /// may be held. Copies the others.
     fn lend(&self, found: &mut [Sample<T>]) {
         let mut crowds = Crowds::default();
         for sample in found {
@@ -257,7 +263,8 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// Gives what is wanted as soon as there is something that is waited for, or at the end of the time.
+    /// Gives what is wanted as soon as something exists that is waited for, or at the end of
+    /// the time.
     fn access(
         &self,
         takes: bool,
@@ -276,13 +283,13 @@ impl<T: TopicData> DataReader<T> {
             self.enabling.check()?;
             if let Some(leader) = self.leader() {
                 leader.check()?;
-                // What is there does not change meanwhile.
+                // The contents do not change during the access, so waiting is useless.
                 is_over = true;
             }
             let mut shelf = self.shelf_for(takes_all);
             let mut passing = shelf.give_passing(wanted.max);
             if passing.is_none() && is_over && shelf.cache.is_empty() {
-                // What is under way may be here after a turn.
+                // Samples under way may arrive with a turn of the machine.
                 drop(shelf);
                 self.poke();
                 shelf = self.shelf_for(takes_all);
@@ -309,7 +316,8 @@ impl<T: TopicData> DataReader<T> {
             let is_stalled = shelf.is_stalled();
             let seen = self.changes();
             let collected = self.collected.load(Ordering::SeqCst);
-            // Before the shelf is let go of: whoever fills it from then on tells.
+            // Begins before the lock is released: a thread that fills the cache after that wakes
+            // this one.
             let _waits = Waits::begin(&self.waiting);
             let is_new = !shelf.has_seen(seen) && !is_stalled;
             drop(shelf);
@@ -331,28 +339,28 @@ impl<T: TopicData> DataReader<T> {
 }
 
 impl<T: TopicData> ReaderCore<T> {
-    /// Whether a call with this condition has something to say.
+    /// Whether a call with this condition has something to return, be it an error.
     pub(super) fn has_wanted(&self, condition: &ReadCondition<T>) -> bool {
         let is_out =
             self.participant.standing.is_out_for_good() || self.enabling.lifecycle().is_deleted();
         is_out || self.has_any(condition)
     }
 
-    /// Whether there is a sample that a condition wants.
+    /// Whether there is a sample that a condition selects.
     pub(super) fn has_any(&self, condition: &ReadCondition<T>) -> bool {
         let awaited = Selection { states: condition.states, ..Selection::default() };
         let wants = |sample: Option<&Body<T>>| sample.is_none_or(|it| condition.wants(it));
         self.shelf().cache.has(wall(), &awaited, wants)
     }
 
-    /// When something may become visible without anything coming.
+    /// Time at which something may become visible although nothing arrives.
     pub(super) fn next_look(&self) -> Option<Time> {
         self.shelf.get()?;
         self.shelf().next_look()
     }
 }
 
-/// One that waits for something in a reader's cache.
+/// A thread's wait for something in a reader's cache.
 struct Waits<'a>(&'a AtomicU32);
 
 impl Waits<'_> {

@@ -1,6 +1,7 @@
-//! What a reading call asks of samples.
+//! Conditions on samples for reading calls.
 //!
-//! Owns: states, a query, an expression, and what wait sets wait for. Never does: look at a sample that nobody asked about.
+//! Owns: states, a query, an expression, and the triggers of wait sets. Never does: examine a
+//! sample that no call asks about.
 
 use std::sync::Arc;
 
@@ -15,11 +16,11 @@ use super::states::States;
 use crate::infrastructure::{Condition, DdsError, DdsResult, Driver, InstanceHandle, Trigger};
 use crate::topic::{SharedFilter, Topic, wrong};
 
-/// A query over data.
+/// Predicate over the data of a sample.
 type Query<T> = Arc<dyn Fn(&T) -> bool + Send + Sync>;
 
-/// READ_CONDITION and QUERY_CONDITION: which samples a call is to give, by their states and by their data. The query is
-/// asked about samples with data alone, and must not call the reader.
+/// READ_CONDITION and QUERY_CONDITION: selects samples by their states and their data. The query is
+/// called only for samples with data, and must not call the reader.
 ///
 /// ```
 /// use dds_api::prelude::*;
@@ -56,17 +57,18 @@ impl<T> From<States> for ReadCondition<T> {
 }
 
 impl<T: TopicData> ReadCondition<T> {
-    /// Samples in these states.
+    /// Selects samples in these states.
     pub fn new(states: States) -> Self {
         states.into()
     }
 
-    /// QUERY_CONDITION: of the samples in these states those that an expression of the standard's SQL lets pass, with `%0`
-    /// to `%99` for parameters; in the order that it says with `ORDER BY`. Clones share the parameters.
+    /// QUERY_CONDITION: selects samples in these states that satisfy an expression in the
+    /// standard's SQL, with parameters `%0` to `%99`. `ORDER BY` in the expression gives the order
+    /// of the samples. Clones share the parameters.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`](crate::infrastructure::DdsError::BadParameter) if the expression is wrong, or compares what
-    /// cannot be compared; it says where and why.
+    /// [`DdsError::BadParameter`](crate::infrastructure::DdsError::BadParameter) if the expression
+    /// is wrong, or compares values that cannot be compared. The error says where and why.
     pub fn query(states: States, expression: &str, parameters: &[String]) -> DdsResult<Self>
     where
         T: TopicData<TypeSupport = ()>,
@@ -74,10 +76,11 @@ impl<T: TopicData> ReadCondition<T> {
         Self::query_of(&(), states, expression, parameters)
     }
 
-    /// The same for samples of a topic whose type may be known at run time only.
+    /// Does what [`ReadCondition::query`] does, for samples of a topic whose type may be known only
+    /// at run time.
     ///
     /// # Errors
-    /// As of [`ReadCondition::query`].
+    /// As for [`ReadCondition::query`].
     pub fn query_in(
         topic: &Topic<T>,
         states: States,
@@ -99,32 +102,32 @@ impl<T: TopicData> ReadCondition<T> {
         Ok(ReadCondition { states, query: None, filter })
     }
 
-    /// Of them only those whose data this says yes to.
+    /// Restricts the selection to samples for whose data `query` returns true.
     pub fn matching(mut self, query: impl Fn(&T) -> bool + Send + Sync + 'static) -> Self {
         self.query = Some(Arc::new(query));
         self
     }
 
-    /// The states.
+    /// The states that the condition selects.
     pub fn states(&self) -> States {
         self.states
     }
 
-    /// The expression, if it has one.
+    /// The expression, if the condition has one.
     pub fn query_expression(&self) -> Option<String> {
         self.filter.as_ref().map(|filter| filter.get().expression().to_owned())
     }
 
-    /// The present values of the expression's parameters.
+    /// The current values of the expression's parameters.
     pub fn query_parameters(&self) -> Vec<String> {
         self.filter.as_ref().map_or(Vec::new(), |filter| filter.get().parameters().to_vec())
     }
 
-    /// Gives the parameters of the expression other values.
+    /// Sets the values of the expression's parameters.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if one is missing or cannot be compared; then all stays as it was.
-    /// [`DdsError::PreconditionNotMet`] if this has no expression.
+    /// [`DdsError::BadParameter`] if a value is missing or cannot be compared; all values then
+    /// remain unchanged. [`DdsError::PreconditionNotMet`] if the condition has no expression.
     pub fn set_query_parameters(&self, parameters: &[String]) -> DdsResult<()> {
         match &self.filter {
             Some(filter) => filter.set_parameters(parameters),
@@ -134,13 +137,13 @@ impl<T: TopicData> ReadCondition<T> {
         }
     }
 
-    /// Whether these data are wanted.
+    /// Whether the condition selects these data.
     pub(super) fn wants(&self, data: &T) -> bool {
         self.query.as_ref().is_none_or(|query| query(data))
             && self.filter.as_ref().is_none_or(|filter| filter.accepts(data))
     }
 
-    /// Puts samples in the order that its expression says, if it says one.
+    /// Sorts samples by the expression's `ORDER BY`, if it has one.
     pub(super) fn put_in_order(&self, samples: &mut [Sample<T>]) {
         let filter = self.filter.as_ref().map(|filter| filter.get());
         if let Some(filter) = filter.filter(Filter::is_ordered) {
@@ -149,7 +152,7 @@ impl<T: TopicData> ReadCondition<T> {
     }
 }
 
-/// A condition over a reader, as wait sets have it.
+/// Condition on a reader, as a wait set holds it.
 struct ReaderTrigger<T: TopicData> {
     reader: Arc<ReaderCore<T>>,
     condition: ReadCondition<T>,
@@ -174,8 +177,9 @@ impl<T: TopicData> Trigger for ReaderTrigger<T> {
 }
 
 impl<T: TopicData> DataReader<T> {
-    /// A condition for [wait sets](crate::infrastructure::WaitSet): it holds as long as there is a sample that this wants, and
-    /// when the participant is isolated for good, which the next call on the reader says.
+    /// Condition for [wait sets](crate::infrastructure::WaitSet). It holds while there is a sample
+    /// that `condition` selects, and when the participant is isolated for good, which the next call
+    /// on the reader reports.
     ///
     /// ```no_run
     /// use dds_api::infrastructure::{GuardCondition, WaitSet};

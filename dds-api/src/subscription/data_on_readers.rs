@@ -1,6 +1,7 @@
-//! DATA_ON_READERS: what a subscriber says of all its readers.
+//! DATA_ON_READERS: a subscriber's status for all its readers.
 //!
-//! Owns: which readers are asked. Never does: keep one that its application has dropped, or read for it.
+//! Owns: the list of readers to ask. Never does: keep a reader that its application has dropped, or
+//! read for it.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -11,11 +12,11 @@ use super::intake::ReaderCore;
 use super::subscriber::{Subscriber, SubscriberGroup};
 use crate::infrastructure::{StatusCondition, StatusKind, StatusMask};
 
-/// A reader, as its subscriber asks it.
+/// A reader as its subscriber asks it.
 pub(super) trait Asked: Send + Sync {
-    /// Whether it has samples that no call has given yet.
+    /// Whether the reader has samples that no call has given yet.
     fn has_data(&self) -> bool;
-    /// When it may have some without anything coming.
+    /// Time at which the reader may have some although nothing arrives.
     fn looks_next(&self) -> Option<Time>;
 }
 
@@ -29,8 +30,9 @@ impl<T: TopicData> Asked for ReaderCore<T> {
     }
 }
 
-/// The readers of a subscriber, and the condition over them, once somebody has asked for it. What the readers consist of is
-/// referred to, and not their time at work: who waits may let the last handle on it go, and must not end a reader then.
+/// The readers of a subscriber, and the condition on them once it was requested. The list refers to
+/// the cores of readers, not to their active lives: a waiting thread may drop the last reference,
+/// and must not end a reader by that.
 #[derive(Default)]
 pub(crate) struct DataOnReaders {
     readers: Mutex<Vec<Weak<dyn Asked>>>,
@@ -38,7 +40,7 @@ pub(crate) struct DataOnReaders {
 }
 
 impl DataOnReaders {
-    /// There is this reader.
+    /// Adds a reader.
     pub(super) fn enter(&self, reader: Weak<dyn Asked>) {
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         readers.retain(|reader| reader.strong_count() > 0);
@@ -58,7 +60,7 @@ impl DataOnReaders {
     }
 }
 
-/// DATA_ON_READERS, for whoever has no listener.
+/// DATA_ON_READERS for applications without a listener.
 ///
 /// ```no_run
 /// use dds_api::infrastructure::WaitSet;
@@ -76,13 +78,14 @@ impl DataOnReaders {
 /// # }
 /// ```
 impl Subscriber {
-    /// The statuses that have changed: DATA_ON_READERS as long as one of its readers has samples that no call has given yet.
+    /// The statuses that have changed: DATA_ON_READERS while one of the readers has samples that no
+    /// call has given yet.
     pub fn status_changes(&self) -> StatusMask {
         self.data_on_readers().changes()
     }
 
-    /// Holds as long as DATA_ON_READERS is enabled in it and one of the readers has samples that no call has given yet. It does
-    /// not keep the subscriber.
+    /// Condition that holds while DATA_ON_READERS is enabled in it and one of the readers has
+    /// samples that no call has given yet. The condition does not keep the subscriber alive.
     pub fn status_condition(&self) -> StatusCondition {
         let made = || {
             let of = |group: &Weak<SubscriberGroup>| group.upgrade().map(Subscriber::of);

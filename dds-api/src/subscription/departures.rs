@@ -1,7 +1,7 @@
-//! Streams and writers that bring nothing any more, where they end in the order of a topic.
+//! Ends of streams and writers in the order of a topic.
 //!
-//! Owns: who is gone before the record that was taken last. Never does: lose a writer; the cache does that, before it takes in
-//! what came behind (I-145).
+//! Owns: the streams and writers that have ended before the record that was taken last. Never does:
+//! mark a writer as lost; the cache does that before it takes in later records (I-145).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,18 +17,18 @@ pub(super) struct Departures {
     gone: Mutex<Gone>,
 }
 
-/// Who is gone.
+/// Streams and writers that have ended.
 #[derive(Default)]
 pub(super) struct Gone {
     these: Vec<StreamId>,
-    /// All but these, and what joined them later.
+    /// If set, all streams have ended except these, and those that joined later.
     others_than: Option<Vec<StreamId>>,
-    /// Writers whose streams go on.
+    /// Writers that have ended while their streams go on.
     writers: Vec<InstanceHandle>,
 }
 
 impl Gone {
-    /// Whether this writer is, who wrote by that stream.
+    /// Whether this writer, which wrote by that stream, has ended.
     pub(super) fn has(&self, writer: InstanceHandle, stream: StreamId) -> bool {
         let is_other = self.others_than.as_ref().is_some_and(|stay| !stay.contains(&stream));
         is_other || self.these.contains(&stream) || self.writers.contains(&writer)
@@ -36,20 +36,20 @@ impl Gone {
 }
 
 impl Departures {
-    /// From here on these bring nothing.
+    /// Notes that these streams bring nothing from here on.
     #[cold]
     pub(super) fn note(&self, streams: impl IntoIterator<Item = StreamId>) {
         self.change(|gone| gone.these.extend(streams));
     }
 
-    /// From here on only these bring anything.
+    /// Notes that only these streams bring anything from here on.
     #[cold]
     pub(super) fn note_others_than(&self, streams: Vec<StreamId>) {
-        // Whoever was gone before is none of these.
+        // None of these streams had ended before.
         self.change(|gone| (gone.these, gone.others_than) = (Vec::new(), Some(streams)));
     }
 
-    /// From here on nothing comes of this writer.
+    /// Notes that this writer writes nothing from here on.
     #[cold]
     pub(super) fn note_writer(&self, writer: InstanceHandle) {
         self.change(|gone| gone.writers.push(writer));
@@ -63,13 +63,13 @@ impl Departures {
         self.is_any.store(is_any, Ordering::Release);
     }
 
-    /// Whether anybody is gone since that was taken up last.
+    /// Whether any stream or writer has ended since the last [`take`](Self::take).
     #[inline(always)]
     pub(super) fn are_any(&self) -> bool {
         self.is_any.load(Ordering::Relaxed)
     }
 
-    /// Who is gone since this was asked last, if anybody is.
+    /// The streams and writers that have ended since the last call, if any.
     #[inline(always)]
     pub(super) fn take(&self) -> Option<Gone> {
         if self.is_any.load(Ordering::Relaxed) { Some(self.take_all()) } else { None }

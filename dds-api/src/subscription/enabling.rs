@@ -1,6 +1,7 @@
-//! What a reader is to be, and what it has once it is enabled.
+//! Enabling and deletion of a reader.
 //!
-//! Owns: how it is announced, and taken back. Never does: read anything, or decide when it may be enabled.
+//! Owns: how a reader is announced, and how the announcement is withdrawn. Never does: read
+//! anything, or decide when the reader may be enabled.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -27,35 +28,35 @@ use crate::mapping::policies::{Policies, check_data};
 use crate::publication::refused;
 use crate::topic::{Joined, Topic};
 
-/// What a reader is to be once it is enabled.
+/// Policies and settings of a reader until it is enabled.
 pub(super) struct Draft {
     pub(super) qos: DataReaderQos,
-    /// The profile that its policies are by, if they are.
+    /// The profile that the policies come from, if any.
     pub(super) following: Option<Following>,
-    /// What it requests of order and coherence, as it was when it was made.
+    /// PRESENTATION and PARTITION as requested when the reader was made.
     pub(super) group: SubscriberQos,
-    /// What its cache does.
+    /// PRESENTATION as the cache applies it.
     pub(super) presentation: PresentationQosPolicy,
-    /// Some policy asks for the cache.
+    /// Whether a policy requires the cache.
     pub(super) follows: bool,
-    /// Of a builtin topic: what it hears by.
+    /// The listener that receives what discovery reports, if the topic is a builtin topic.
     pub(super) ear: Option<Arc<dyn Hears>>,
-    /// Of a multi-topic: what it is joined of.
+    /// The topics that are joined, if the topic is a multi-topic.
     pub(super) joined: Option<Arc<Joined>>,
 }
 
-/// What a reader has since it was enabled.
+/// State of a reader since it was enabled.
 pub(super) struct Started {
     pub(super) id: u64,
-    /// Samples of its topic are kept.
+    /// Whether samples of the topic are kept.
     pub(super) is_kept: bool,
-    /// It remembers what it has given out.
+    /// Whether the reader remembers which samples it has given out.
     pub(super) remembers: bool,
-    /// LIFESPAN of its topic, in nanoseconds; zero if samples are not kept.
+    /// LIFESPAN of the topic, in nanoseconds; zero if samples are not kept.
     pub(super) lifespan: u64,
 }
 
-/// Whether a reader's policies go together, and with its topic.
+/// Checks that the reader's policies are consistent with each other and with the topic.
 pub(super) fn check<T: TopicData>(
     topic: &Topic<T>,
     qos: &DataReaderQos,
@@ -83,24 +84,26 @@ impl enabling::Draft for Draft {
     }
 }
 
-/// Enabling and deleting: see [`DomainParticipant::enable`](crate::domain::DomainParticipant::enable).
+/// Enabling and deleting: see
+/// [`DomainParticipant::enable`](crate::domain::DomainParticipant::enable).
 impl<T: TopicData> DataReader<T> {
-    /// Enables it. Once it is enabled, nothing happens.
+    /// Enables the reader. Does nothing if it is already enabled.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] if its subscriber, its participant or its topic is not enabled, and those of
-    /// [`DataReaderBuilder::create`](super::DataReaderBuilder::create).
+    /// [`DdsError::PreconditionNotMet`] if the subscriber, the participant or the topic is not
+    /// enabled, and the errors of [`DataReaderBuilder::create`](super::DataReaderBuilder::create).
     pub fn enable(&self) -> DdsResult<()> {
         self.life().enable()
     }
 
-    /// Whether it is enabled.
+    /// Whether the reader is enabled.
     pub fn is_enabled(&self) -> bool {
         self.enabling.is_enabled()
     }
 
-    /// Deletes it, whoever else has handles on it: their calls say [`DdsError::AlreadyDeleted`] from then on, those that wait
-    /// included. What it has given out stays whole. Dropping the last handle does the same.
+    /// Deletes the reader, even if other handles on it remain. Calls on those handles, including
+    /// calls that are waiting, then return [`DdsError::AlreadyDeleted`]. Samples already given out
+    /// stay valid. Dropping the last handle does the same.
     pub fn delete(self) {
         self.life().end();
         self.participant.engine.nudge();
@@ -112,7 +115,7 @@ impl<T: TopicData> ReaderCore<T> {
         let Draft { qos, group: former, presentation, follows, .. } = to_be;
         let group = self.subscriber.as_ref().map_or_else(|| former.clone(), Subscriber::qos);
         check(&self.topic, qos, &group)?;
-        // What the subscriber says anew is for its readers' caches as well.
+        // A change of the subscriber's PRESENTATION also applies to its readers' caches.
         let anew = group.presentation != former.presentation;
         let presentation = if anew { &group.presentation } else { presentation };
         let settings = Settings::new(qos, presentation);
@@ -125,7 +128,7 @@ impl<T: TopicData> ReaderCore<T> {
             &self.departures,
             (lifespan, self.max_held_percent),
         );
-        // Whoever reads need not be who makes the reader.
+        // The thread that reads may differ from the thread that makes the reader.
         self.queues.hand_over();
         if *follows || anew || self.leader().is_some() {
             self.shelf.get_or_init(|| Mutex::new(Shelf::new(settings, self.topic.support())));
@@ -153,7 +156,8 @@ impl<T: TopicData> ReaderCore<T> {
         Ok(Started { id, is_kept: level.is_kept(), remembers, lifespan })
     }
 
-    /// It hears of what discovery has from now on, which comes where samples of coherent sets wait that were opened.
+    /// Registers for what discovery reports from now on. Reports are put into the queue of opened
+    /// samples, which also holds those of coherent sets.
     fn listen(&self, ear: Arc<dyn Hears>, policies: Policies) -> Started {
         self.shared.knows_history.store(true, Ordering::Release);
         self.shared.is_sent_by(&(Arc::new([NOBODY]) as _));
@@ -165,7 +169,8 @@ impl<T: TopicData> ReaderCore<T> {
 }
 
 impl<T: TopicData> ReaderLife<T> {
-    /// Enables it: announces it. One that keeps the last samples alone is filled although nobody looks (I-144).
+    /// Enables and announces the reader. If it keeps only the last samples, its cache is filled
+    /// even while the application does not read (I-144).
     pub(super) fn enable(&self) -> DdsResult<()> {
         let core = &self.core;
         let keep_filled = || {
@@ -181,26 +186,26 @@ impl<T: TopicData> ReaderLife<T> {
         core.enabling.enable(&core.participant, start, keep_filled)
     }
 
-    /// It reads no more, and nobody hears of it any more. What it has given out stays whole.
+    /// Stops reading and withdraws the announcement. Samples already given out stay valid.
     pub(super) fn end(&self) {
         let core = &*self.core;
         if !core.enabling.end() {
             return;
         }
-        // Nobody fills it any more.
+        // The collector no longer fills the cache.
         self.charge.get().into_iter().for_each(|charge| charge.leave());
         self.leave_group();
-        // What is in it refers to its writers' memory.
+        // The contents refer to the memory of writers.
         self.empty();
         let id = core.enabling.id();
         core.participant.profiles.forget(id);
         let engine = &core.participant.engine;
         engine.act_soon(move |machine, _, effects| machine.remove_reader(id, effects));
-        // It may have been matched with another one meanwhile.
+        // The reader may have been matched with another writer in the meantime.
         self.empty();
     }
 
-    /// Its subscriber knows of it, and leads it if it is to.
+    /// Registers the reader with its subscriber, which leads it if they read as a group.
     fn join_group(&self, to_be: &Draft) -> DdsResult<()> {
         let core = &self.core;
         let Some(subscriber) = &core.subscriber else { return Ok(()) };
@@ -220,7 +225,7 @@ impl<T: TopicData> ReaderLife<T> {
         access.into_iter().for_each(|access| access.leave(self.token()));
     }
 
-    /// What it is called there.
+    /// The reader's identifier within its group.
     fn token(&self) -> usize {
         Arc::as_ptr(&self.core).addr()
     }

@@ -1,11 +1,13 @@
-//! Readers of one subscriber whose samples are seen as one: PRESENTATION with the access scope of a group.
+//! Readers of one subscriber whose samples are read together: PRESENTATION with the access scope of
+//! a group.
 //!
 //! ```text
-//!   one order of several topics ──> reader of A: A1 .  .  A4        each goes along the order by itself, ...
-//!                               └─> reader of B: .  B2 B3 .         ... and none farther than the others (I-213)
-//!   begin_access ── what has come so far is in the caches, and stays as it is ── end_access
+//!   one order of several topics ──> reader of A: A1 .  .  A4     each advances by itself,
+//!                               └─> reader of B: .  B2 B3 .      none beyond the others (I-213)
+//!   begin_access ── the caches hold what has come so far, and do not change ── end_access
 //! ```
-//! Owns: how far its readers go, and when their caches may change. Never does: know a sample.
+//! Owns: the common progress of the readers, and when their caches may change. Never does: know
+//! a sample.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -18,63 +20,65 @@ use super::queues::Head;
 use super::states::States;
 use crate::infrastructure::{AnyDataReader, DdsError, DdsResult};
 
-/// A place in an order has room for so many samples of one set: bits.
+/// Number of low bits of a position that number the samples of one coherent set.
 const SET_BITS: u32 = 24;
 
-/// A reader, as its subscriber leads it.
+/// A reader as its subscriber leads it.
 pub(super) trait GroupReader: Send + Sync {
-    /// It takes up what waits for room; `false` if there is still none.
+    /// Retries what waits for room; `false` if there is still none.
     fn begin_turns(&self) -> bool;
-    /// Where it stands.
+    /// The reader's position in the order.
     fn head(&self) -> Head;
-    /// Takes what it stands at, and says whether its cache has room for that. If not, it keeps it until there is.
+    /// Takes the record at the reader's position, and returns whether the cache has room for it. If
+    /// not, the reader keeps the record until there is room.
     fn stage(&self) -> bool;
-    /// Puts what was staged into its cache; what is first in a set has this place.
+    /// Puts the staged samples into the cache. The first sample of a set gets this position.
     fn store(&self, place: u64);
-    /// Nothing more comes now; `true`: it has all that has come.
+    /// Ends a round of filling. With `has_all` the reader has all that has come.
     fn end_turns(&self, has_all: bool);
-    /// The places, and the times, of samples in these states.
+    /// Positions and write times of the samples that are wanted.
     fn places(&self, wanted: &Selection) -> Vec<(u64, u64)>;
-    /// Whether its samples are ordered by the times at which they were written.
+    /// Whether samples are ordered by the times at which they were written.
     fn is_by_source(&self) -> bool;
 }
 
-/// The same as the application has it. Whoever holds it may be the last to: so not where readers are only looked at.
+/// A reader as the application holds it. The holder of this reference may be the last one to hold
+/// the reader, so code that only looks at readers does not use it.
 pub(super) trait GroupMember: Send + Sync {
-    /// A handle on it; none if it is deleted.
+    /// A handle on the reader; none if it is deleted.
     fn handle(self: Arc<Self>) -> Option<Box<dyn AnyDataReader>>;
-    /// Calls its listener if there is something to be told of.
+    /// Calls the reader's listener if there are unread samples.
     fn notify(self: Arc<Self>);
 }
 
 /// A reader of a subscriber.
 struct Member {
     id: usize,
-    /// The stream that its samples come by.
+    /// The key of the stream that brings the reader's samples.
     key: u64,
     topic: Arc<str>,
     reader: Weak<dyn GroupReader>,
     member: Weak<dyn GroupMember>,
 }
 
-/// The same while it is looked at.
+/// Strong references to a reader of the subscriber.
 type Both = (Arc<dyn GroupReader>, Arc<dyn GroupMember>);
 
 #[derive(Default)]
 struct State {
     members: Vec<Member>,
-    /// How often it was begun, and not ended.
+    /// Number of accesses that were begun and not ended.
     depth: u32,
-    /// Records that came, to all of them.
+    /// Number of positions of the order that were stored so far, for all readers together.
     turns: u64,
 }
 
-/// What a subscriber has of its own. See the [module](self).
+/// The subscriber's own part of its state. See the [module](self).
 #[derive(Default)]
 pub(crate) struct GroupAccess {
-    /// Its readers are seen as one. Does not change any more once it has a reader.
+    /// Whether the readers are read together. Fixed once there is a reader.
     is_group: AtomicBool,
-    /// How often it was begun, as whoever reads sees it.
+    /// Copy of the number of open accesses, for reading threads.
     depth: AtomicU32,
     state: Mutex<State>,
     pub(super) data_on_readers: DataOnReaders,
@@ -85,16 +89,16 @@ impl GroupAccess {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether its readers are seen as one.
+    /// Whether the readers are read together.
     #[inline]
     pub(super) fn is_group(&self) -> bool {
         self.is_group.load(Ordering::Acquire)
     }
 
-    /// A reader begins, whose samples come by the stream of this key, if they have an order.
+    /// Adds a reader whose samples come by the stream of this key, if they have an order.
     ///
     /// # Errors
-    /// If it cannot be seen as one with those that are there.
+    /// If the reader cannot be read together with those that are there.
     pub(super) fn join(
         &self,
         presentation: &PresentationQosPolicy,
@@ -115,12 +119,12 @@ impl GroupAccess {
         Ok(())
     }
 
-    /// A reader is no more.
+    /// Removes a reader.
     pub(super) fn leave(&self, id: usize) {
         self.lock().members.retain(|member| member.id != id);
     }
 
-    /// An error unless its readers may be read now.
+    /// Returns an error unless the readers may be read now.
     pub(super) fn check(&self) -> DdsResult<()> {
         if !self.is_group() || self.depth.load(Ordering::Acquire) > 0 {
             return Ok(());
@@ -132,9 +136,9 @@ impl GroupAccess {
         ))
     }
 
-    /// Brings what has come into the caches, unless they are to stay as they are now.
+    /// Brings new samples into the caches, unless an access is open.
     pub(super) fn fill(&self) {
-        // Let go of after the lock.
+        // These references are dropped after the lock is released.
         let members = self.readers_now();
         let mut state = self.lock();
         if state.depth == 0 {
@@ -142,7 +146,7 @@ impl GroupAccess {
         }
     }
 
-    /// From now on the caches stay as they are.
+    /// Begins an access. From now on the caches stay as they are.
     pub(super) fn begin(&self) {
         let members = self.readers_now();
         let mut state = self.lock();
@@ -153,7 +157,7 @@ impl GroupAccess {
         self.depth.store(state.depth, Ordering::Release);
     }
 
-    /// Ends what was begun last.
+    /// Ends the access that was begun last.
     pub(super) fn end(&self) -> DdsResult<()> {
         let mut state = self.lock();
         let Some(depth) = state.depth.checked_sub(1) else {
@@ -167,8 +171,8 @@ impl GroupAccess {
         Ok(())
     }
 
-    /// The readers that have samples in these states: each once, or, if they are one and in order, one for each sample in the
-    /// order of these.
+    /// The readers that have samples in these states. Each is listed once; if they are read
+    /// together and in order, each is listed once for each sample, in the order of the samples.
     pub(super) fn readers(
         &self,
         states: States,
@@ -189,7 +193,7 @@ impl GroupAccess {
         Ok(merged(&found).into_iter().filter_map(|at| handle(&members[at])).collect())
     }
 
-    /// Has the listeners of its readers called that have something to be told of.
+    /// Calls the listeners of the readers that have unread samples.
     pub(super) fn notify(&self) {
         self.members().into_iter().for_each(|(_, member)| member.notify());
     }
@@ -208,7 +212,7 @@ impl GroupAccess {
 impl State {
     /// Brings all readers as far as all of them can go.
     fn fill(&mut self, readers: &[Arc<dyn GroupReader>]) {
-        // Each of them takes up what waits.
+        // All of them are called, even if one has no room.
         let has_room =
             readers.iter().map(|reader| reader.begin_turns()).fold(true, |all, it| all & it);
         let mut has_all = false;
@@ -220,7 +224,7 @@ impl State {
         readers.iter().for_each(|reader| reader.end_turns(has_all));
     }
 
-    /// Leads all readers along the order, and says whether they have all that has come.
+    /// Leads all readers along the order. Returns whether they have all that has come.
     fn go_along(&mut self, readers: &[Arc<dyn GroupReader>]) -> bool {
         loop {
             let heads: Vec<Head> = readers.iter().map(|reader| reader.head()).collect();
@@ -233,7 +237,7 @@ impl State {
                 return !heads.iter().any(|head| matches!(head, Head::At(_)));
             }
             let turn = || readers.iter().zip(&heads).filter(|(_, head)| **head == Head::At(first));
-            // All of a set comes into all caches, or nothing of it into any.
+            // All of a record comes into all caches, or nothing of it into any.
             if !turn().map(|(reader, _)| reader.stage()).fold(true, |all, it| all & it) {
                 return false;
             }
@@ -243,16 +247,17 @@ impl State {
     }
 }
 
-/// Whether PRESENTATION makes one of what a publisher or subscriber has.
+/// Whether PRESENTATION makes one group of a publisher's or subscriber's endpoints.
 pub(crate) fn is_one(presentation: &PresentationQosPolicy) -> bool {
     let is_group = presentation.access_scope == PresentationQosPolicyAccessScopeKind::Group;
     is_group && (presentation.coherent_access || presentation.ordered_access)
 }
 
-/// Whether what this topic's endpoint has can be one with what others of its publisher or subscriber have.
+/// Checks that an endpoint of this topic can form a group with the others of its publisher
+/// or subscriber.
 ///
 /// # Errors
-/// If not.
+/// If the endpoint cannot.
 pub(crate) fn check_order<'a>(
     what: &str,
     (key, topic): (Option<u64>, &str),
@@ -273,7 +278,8 @@ pub(crate) fn check_order<'a>(
     }
 }
 
-/// Which list each of all is from, if they are put in order and each list stays in its own.
+/// Merges lists by their next elements, each list in its own order. Returns for each element the
+/// index of its list.
 fn merged<K: Ord + Copy>(lists: &[Vec<K>]) -> Vec<usize> {
     let mut next = vec![0; lists.len()];
     let mut order = Vec::new();

@@ -1,6 +1,6 @@
-//! A reader whose subscriber leads it along an order, in step with others.
+//! A reader that its subscriber leads along an order, in step with other readers.
 //!
-//! Owns: what of a record comes into the cache, and when. Never does: go on by itself.
+//! Owns: which samples of a record come into the cache, and when. Never does: advance by itself.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,21 +22,22 @@ use crate::infrastructure::{AnyDataReader, StatusKind};
 use crate::mapping::history::Look;
 use crate::mapping::set;
 
-/// What a reader has taken out of its queues, and not put into its cache yet: each sample with its place in a set.
+/// Samples that a reader has taken out of its queues, and has not put into its cache yet; each with
+/// its position in a coherent set.
 pub(super) type Staged<T> = Vec<(u32, Incoming<T>)>;
 
-/// The samples of a record, each with its place in a set.
+/// The samples of a record, each with its position in a coherent set.
 pub(super) type Placed<T> = Vec<(u32, Body<T>)>;
 
 impl<T: TopicData> ReaderCore<T> {
-    /// What leads it, if it does not go on by itself.
+    /// The access group that leads the reader, if the reader does not advance by itself.
     #[inline]
     pub(super) fn leader(&self) -> Option<&GroupAccess> {
         let access = self.subscriber.as_ref().map(Subscriber::group_access);
         access.filter(|access| access.is_group())
     }
 
-    /// Has the cache filled although nobody looks.
+    /// Has the cache filled while the application does not read.
     pub(super) fn collect_in_step(&self, leader: &GroupAccess) -> Found {
         if !self.has_queued() {
             return Found::Nothing;
@@ -48,14 +49,16 @@ impl<T: TopicData> ReaderCore<T> {
         if holds_up { Found::Much } else { Found::Little }
     }
 
-    /// What was taken in before was before they had ended (I-145, I-214).
+    /// Loses the writers and streams that have ended. All samples taken in earlier preceded their
+    /// end (I-145, I-214).
     pub(super) fn take_departures(&self, shelf: &mut Shelf<T>) {
         if let Some(gone) = self.departures.take() {
             shelf.lose(wall(), |writer, stream| gone.has(writer, stream));
         }
     }
 
-    /// What stands at its head, as far as the reader is to have it; each sample with its place in a set.
+    /// Takes the record at the reader's position, and returns its samples for this reader, each
+    /// with its position in a coherent set.
     fn take_record(&self) -> Option<(Placed<T>, StreamId)> {
         let started = self.enabling.started()?;
         let standing = &self.participant.standing;
@@ -82,13 +85,15 @@ impl<T: TopicData> ReaderCore<T> {
                     self.read_places(record.bytes(), number, stream)
                 } else {
                     let sample = match started.remembers {
-                        // What is given out will not come again, so it has to stay whole.
+                        // A record that is given out does not come again, so the sample must
+                        // remain whole.
                         true => Body::copied(&record, stream.node, &self.reading()),
                         false => Body::new(record, stream.node, &self.reading()),
                     };
                     sample.map(|it| vec![(0, it)])
                 };
-                // This process may have been stopped, and what it has read be written anew since.
+                // This process may have been stopped, and the memory that it has read may have
+                // been overwritten.
                 if standing.is_evicted_from(life) {
                     queues.discarded += u64::from(!started.remembers);
                     return None;
@@ -105,7 +110,8 @@ impl<T: TopicData> ReaderCore<T> {
         Some((samples, stream))
     }
 
-    /// The same, as it comes into the cache.
+    /// Takes the record at the reader's position, and returns its samples in the form in which they
+    /// come into the cache.
     fn staged(&self, shelf: &mut Shelf<T>) -> Staged<T> {
         let Some((samples, stream)) = self.take_record() else { return Vec::new() };
         let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
@@ -190,7 +196,8 @@ impl<T: TopicData> GroupMember for ReaderLife<T> {
 }
 
 impl<T: TopicData> Shelf<T> {
-    /// Whether there is room for all that was staged. What never finds any is rejected for good when it is its turn (I-192).
+    /// Whether there is room for all staged samples. Samples that can never find room are rejected
+    /// for good when their turn comes (I-192).
     fn find_room_for_staged(&mut self) -> bool {
         let coming = self.staged.iter().map(|(_, (arrival, _))| Coming::from(arrival));
         let Err(Shortage::Now(reason)) = self.cache.room_for(wall(), coming) else { return true };
@@ -200,7 +207,7 @@ impl<T: TopicData> Shelf<T> {
         false
     }
 
-    /// Puts what was staged into the cache.
+    /// Puts the staged samples into the cache.
     fn store_staged(&mut self, now: u64, place: u64) {
         self.told_of_staged = false;
         let staged = std::mem::take(&mut self.staged);

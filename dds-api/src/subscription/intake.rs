@@ -1,7 +1,7 @@
-//! What a reader consists of, and the next sample out of its queues.
+//! Core of a reader: its state, and the next sample out of its queues.
 //!
-//! Owns: the order in which sets, what is kept and what is queued are given out, and what of it no reader gets to see. Never
-//! does: decode a sample under the queues' lock, or wait.
+//! Owns: the order in which coherent sets, kept samples and queued samples are given out, and which
+//! of them the reader never gets. Never does: decode a sample under the queues' lock, or wait.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -32,69 +32,71 @@ use crate::mapping::shares::ReaderShared;
 use crate::mapping::standing::Life;
 use crate::topic::{SharedFilter, Topic};
 
-/// What a reader consists of: also for whoever fills its cache when nobody looks.
+/// State of a reader, shared with the collector, which fills the cache while the application does
+/// not read.
 #[doc(hidden)]
 pub struct ReaderCore<T: TopicData> {
     pub(super) participant: Arc<Inner>,
     pub(super) topic: Topic<T>,
     pub(super) shared: Arc<ReaderShared>,
     pub(super) queues: ThreadLock<Queues>,
-    /// Who sends no more, as of what was taken out of these last.
+    /// Streams and writers that have ended, as of the record taken last.
     pub(super) departures: Arc<Departures>,
-    /// Of a multi-topic: the way to the samples of its topics.
+    /// Readers of the joined topics, if the topic is a multi-topic.
     pub(super) joining: OnceLock<Joining>,
-    /// Samples of a coherent set that was taken out of the queues, and of which some are still to be given.
+    /// Samples of a coherent set that was taken out of the queues, which have not all been given
+    /// out yet.
     pub(super) opened: Opened<T>,
     pub(super) unreadable: AtomicU64,
-    /// So much of a writer's memory may be held by what it has given out.
+    /// Maximum percentage of a writer's memory that samples given out may hold.
     pub(super) max_held_percent: u8,
-    /// Samples that were copied, as more was held.
+    /// Number of samples that were copied because the limit was reached.
     pub(super) copied: AtomicU64,
-    /// Whether it is enabled, and what it has since then.
+    /// Whether the reader is enabled, and its state since then.
     pub(super) enabling: Enabling<Draft>,
-    /// What the cache is to do.
+    /// Settings for the cache.
     pub(super) settings: Mutex<Settings>,
-    /// The cache, as soon as something asks for what only that knows.
+    /// The cache, from the first request on that requires one.
     pub(super) shelf: OnceLock<Mutex<Shelf<T>>>,
-    /// What samples have to pass.
+    /// Filter of the topic that samples must pass.
     pub(super) filter: Option<Arc<SharedFilter>>,
-    /// The subscriber that it belongs to, if it is not the participant's own.
+    /// The subscriber of the reader, unless the reader belongs directly to the participant.
     pub(super) subscriber: Option<Subscriber>,
     pub(super) status_condition: OnceLock<StatusCondition>,
-    /// How often its cache was filled although nobody looked.
+    /// Number of times that the cache was filled while the application did not read.
     pub(super) collected: AtomicU64,
-    /// Threads that wait for something in its cache.
+    /// Number of threads that wait for something in the cache.
     pub(super) waiting: AtomicU32,
     pub(super) listener: Slot<dyn DataReaderListener<T>>,
-    /// How much had come when a listener was told of that last.
+    /// Number of samples that had come when a listener was last told of data.
     pub(super) told: AtomicU64,
 }
 
-/// For whom a sample is taken out of the queues.
+/// Destination of a sample that is taken out of the queues.
 #[derive(Clone, Copy)]
 pub(super) enum Receiver {
-    /// For the application, which may hold it as long as it likes.
+    /// The application, which may hold the sample without a limit in time.
     Application,
-    /// For the cache, which is limited by policies.
+    /// The cache, which is limited by policies.
     Cache,
 }
 
-/// What was in a record.
+/// Contents of a record.
 enum Unpacked<T> {
     Sample(Body<T>, StreamId),
-    /// No sample, or several, which come next.
+    /// No sample, or several, which are given next.
     Nothing,
-    /// It may have been written anew meanwhile: nothing more comes for now.
+    /// The record may have been overwritten in the meantime: nothing more is given for now.
     Evicted,
 }
 
 impl<T: TopicData> ReaderCore<T> {
-    /// What its cache is to do.
+    /// The settings for the cache.
     pub(super) fn settings(&self) -> Settings {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The queues, brought up to date.
+    /// The queues, after an update if they have changed.
     #[inline(always)]
     pub(super) fn queues(&self) -> ThreadGuard<'_, Queues> {
         let mut queues = self.queues.lock();
@@ -116,12 +118,12 @@ impl<T: TopicData> ReaderCore<T> {
             || self.queues().has_any((&self.shared, &self.participant.standing), follows)
     }
 
-    /// Whether what is queued holds up a writer, or soon will.
+    /// Whether the queued records hold up a writer, or soon will.
     pub(super) fn holds_up(&self) -> bool {
         self.queues().hold_up()
     }
 
-    /// How often queues, or those who fill them, have changed.
+    /// Number of changes of the queues, or of the streams that fill them.
     pub(super) fn changes(&self) -> u64 {
         self.shared.changes.load(Ordering::Acquire)
     }
@@ -137,39 +139,42 @@ impl<T: TopicData> ReaderCore<T> {
         live.flat_map(|source| source.writers.iter().copied()).collect()
     }
 
-    /// Whether it reads along what is kept, which says by itself who sends no more.
+    /// Whether the reader reads kept samples. The history reports by itself which streams have
+    /// ended.
     pub(super) fn reads_history(&self) -> bool {
         self.shared.reads_history.load(Ordering::Acquire)
     }
 
-    /// What is taken may be written anew: this participant may have been stopped, and be no member any more.
+    /// Whether taken records may be overwritten: this participant may have been stopped, and be no
+    /// member any more.
     pub(super) fn is_evicted(&self) -> bool {
         self.participant.standing.is_evicted()
     }
 
-    /// Whether the participant may come back after it has fallen out.
+    /// Whether the participant may rejoin after its membership has ended.
     pub(super) fn may_rejoin(&self) -> bool {
         self.participant.standing.may_rejoin()
     }
 
-    /// What it has while it is at work here.
+    /// The reader's state since it was enabled; `None` in a process forked after that.
     #[inline(always)]
     fn at_work(&self) -> Option<&Started> {
         self.enabling.started().filter(|_| !self.enabling.lifecycle().is_inherited())
     }
 
-    /// The next sample for the application, as whoever does not follow instances gets it. What is the rule, a record that lies in
-    /// place, is in one piece with whoever takes it, and goes nowhere but where it is asked for: each time that a sample is moved from one
-    /// place on the stack to another costs as much as a lock.
+    /// The next sample for the application, for a reader that does not follow instances. The common
+    /// case, a record that is read in place, is inlined into the caller, and the sample is written
+    /// only to its destination: moving a sample from one place on the stack to another costs as
+    /// much as a lock.
     #[inline(always)]
     pub(super) fn pop_told(&self) -> Option<Sample<T>> {
-        // What is not the rule comes by a place of its own.
+        // Uncommon cases return their sample through this variable.
         let mut other = None;
         if self.at_work()?.is_kept || self.opened.has_next() {
             self.pop_any_told(&mut other);
             return other;
         }
-        // Decoded without the lock, for that is a type's own code.
+        // Decoding happens without the lock, because it runs code of the type.
         let mut queues = self.queues();
         let (record, writer, life) = queues.take(&self.shared)?;
         let is_full = queues.lending.is_full(&record);
@@ -178,7 +183,8 @@ impl<T: TopicData> ReaderCore<T> {
             self.unpack_told((record, writer, life), is_full, &mut other);
             return other;
         }
-        // This process may have been stopped, and what it has read be written anew since.
+        // This process may have been stopped, and the memory that it has read may have
+        // been overwritten.
         if self.participant.standing.is_evicted_from(life) {
             pass_over(record);
             self.discard();
@@ -187,8 +193,8 @@ impl<T: TopicData> ReaderCore<T> {
         Some(Sample::in_place(record, writer.node))
     }
 
-    /// The same, whatever comes: that one of several writers has no more to say of an instance tells nothing to who does not
-    /// follow instances.
+    /// The general case of [`ReaderCore::pop_told`]. An unregistration by one of several writers is
+    /// passed over, because it means nothing to a reader that does not follow instances.
     #[inline(never)]
     fn pop_any_told(&self, found: &mut Option<Sample<T>>) {
         while let Some((sample, _)) = self.pop(Receiver::Application) {
@@ -199,7 +205,7 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// The same, if this is what was taken out of the queues.
+    /// The case of [`ReaderCore::pop_told`] in which a record was already taken out of the queues.
     #[inline(never)]
     fn unpack_told(
         &self,
@@ -234,7 +240,8 @@ impl<T: TopicData> ReaderCore<T> {
             }
             let mut queues = self.queues();
             let taken = queues.take(&self.shared)?;
-            // Of a reader that lends nothing the cache has copies as well: a filter, a key and the data are of one copy.
+            // If the reader lends nothing, the cache also gets copies, so that filter, key and data
+            // come from the same copy.
             let is_full = self.max_held_percent == 0
                 || matches!(to, Receiver::Application) && queues.lending.is_full(&taken.0);
             drop(queues);
@@ -246,7 +253,8 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// What is in a record that was taken out of the queues. `is_full`: none of its writer's memory may be lent.
+    /// The contents of a record that was taken out of the queues. With `is_full` none of the
+    /// writer's memory may be lent.
     #[inline(always)]
     fn unpack(
         &self,
@@ -256,7 +264,8 @@ impl<T: TopicData> ReaderCore<T> {
         if self.is_refused(record.bytes()) {
             return Unpacked::Nothing;
         }
-        // This process may have been stopped, and what it has read be written anew since.
+        // This process may have been stopped, and the memory that it has read may have
+        // been overwritten.
         let is_evicted = || self.participant.standing.is_evicted_from(life);
         if set::is_apart(record.bytes()) {
             self.open(record.bytes(), (record.number(), writer), || !is_evicted());
@@ -279,13 +288,14 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// Whether it is at work here, and what it gets comes by its queues alone.
+    /// Whether the reader is enabled in this process, and all its samples come through its queues.
     pub(super) fn is_volatile(&self) -> bool {
         let started = self.enabling.started().filter(|started| !started.is_kept);
         started.is_some() && !self.enabling.lifecycle().is_inherited()
     }
 
-    /// The next sample of a topic that is kept; `None` if it comes by a queue, as others do.
+    /// The next sample of a topic that keeps samples; `None` if samples now come through a queue,
+    /// as on other topics.
     fn pop_kept(&self, started: &Started) -> Option<Option<(Body<T>, StreamId)>> {
         while started.remembers || self.shared.reads_history.load(Ordering::Acquire) {
             if let Some(next) = self.opened.next() {
@@ -323,8 +333,10 @@ impl<T: TopicData> ReaderCore<T> {
                     let opened = is_apart.then(|| self.read_set(record.bytes(), number, stream));
                     let copied = || Body::copied(&record, stream.node, &self.reading());
                     let sample = (!is_apart).then(copied).flatten();
-                    // If it cannot be given out now it comes again, as long as it is kept. Nobody takes the next
-                    // one before that is decided. What is given out will not come again, so it has to stay whole.
+                    // A record that cannot be given out now comes again while it is kept. The lock
+                    // stays held until this is decided, so that no thread takes the next record
+                    // before. A record that is given out does not come again, so the sample must
+                    // remain whole.
                     if self.participant.standing.is_evicted_from(life) {
                         return Some(None);
                     }
@@ -348,21 +360,21 @@ impl<T: TopicData> ReaderCore<T> {
         None
     }
 
-    /// What has to be known to read records.
+    /// The type information that is needed to read records.
     #[inline(always)]
     pub(super) fn reading(&self) -> Reading<'_, T> {
         Reading { support: self.topic.support(), layouts: &self.shared.layouts }
     }
 
-    /// Whether a record is of a writer that this reader is not matched with: in the order of a topic there may be those of
-    /// other versions of the type (I-173).
+    /// Whether a record is of a writer that this reader is not matched with: the order of a topic
+    /// may hold records of other versions of the type (I-173).
     #[inline(always)]
     pub(super) fn is_refused(&self, record: &[u8]) -> bool {
         T::extensibility(self.topic.support()) != Extensibility::Final
             && self.shared.refuses(mark_of(record))
     }
 
-    /// The same sample, copied out if its data lie in its writer's memory.
+    /// Copies the data of a sample out of its writer's memory, if they lie there.
     #[cold]
     pub(super) fn copy_out(&self, sample: Body<T>) -> Option<Body<T>> {
         if sample.is_lent() {
@@ -371,7 +383,7 @@ impl<T: TopicData> ReaderCore<T> {
         sample.into_own()
     }
 
-    /// What was taken out of the queues is not given out.
+    /// Counts a sample that was taken out of the queues and is not given out.
     #[cold]
     pub(super) fn discard(&self) {
         self.queues().discarded += 1;
@@ -384,7 +396,7 @@ impl<T: TopicData> ReaderCore<T> {
     }
 }
 
-/// LIFESPAN: whether it is too late for a sample that was taken out of a coherent set.
+/// LIFESPAN: whether a sample that was taken out of a coherent set has expired.
 pub(super) fn is_out_of_date<T: TopicData>(sample: &Body<T>, lifespan: u64) -> bool {
     is_over(sample.expiry(lifespan))
 }

@@ -1,9 +1,10 @@
-//! Readers of multi-topics: the samples of others, joined as they come.
+//! Readers of multi-topics, which join samples of other readers as they come.
 //!
 //! ```text
-//!   readers of its topics ──samples──> join ──samples──> the reader's cache, as if they had come by its queues
+//!   readers of its topics ──samples──> join ──samples──> the reader's cache, like queued samples
 //! ```
-//! Owns: the readers of its topics, and when they are looked at: whenever the reader itself is. Never does: wait.
+//! Owns: the readers of the joined topics, which are polled whenever the multi-topic's reader is.
+//! Never does: wait.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
@@ -26,13 +27,13 @@ use crate::mapping::history::NOBODY;
 use crate::topic::Joined;
 use crate::topic::join::{Join, News};
 
-/// A reader's way to the samples of its topics.
+/// Source of a multi-topic reader's samples: the readers of the joined topics.
 pub(super) struct Joining {
     pub(super) readers: Vec<DataReader<DynamicData>>,
     join: Mutex<Join>,
 }
 
-/// Discovery tells it nothing.
+/// Listener that ignores all that discovery reports.
 pub(super) struct Deaf;
 
 impl Hears for Deaf {
@@ -44,7 +45,7 @@ impl Hears for Deaf {
 }
 
 impl Joining {
-    /// Readers of these topics, which keep what the reader of the multi-topic would keep.
+    /// Makes readers of these topics, with the HISTORY of the multi-topic's reader.
     pub(super) fn new(
         joined: &Joined,
         (participant, subscriber): (&Arc<Inner>, Option<&Subscriber>),
@@ -64,12 +65,12 @@ impl Joining {
 }
 
 impl<T: TopicData> ReaderCore<T> {
-    /// Joins what has come to the topics that it is joined of.
+    /// Joins the new samples of the joined topics.
     #[cold]
     pub(super) fn join_news(&self, joining: &Joining) {
         let mut join = joining.join.lock().unwrap_or_else(PoisonError::into_inner);
         for (table, reader) in joining.readers.iter().enumerate() {
-            // A look at what has not come would knock at the machine.
+            // A take without a sample would wake the machine.
             while reader.has_samples() {
                 let taken = reader.shelf().access(wall(), true, &Selection::default(), &|_| true);
                 if taken.is_empty() {
@@ -108,7 +109,7 @@ impl<T: TopicData> ReaderCore<T> {
     }
 }
 
-/// Whoever waits for something of all its topics.
+/// Calls that concern all joined topics.
 impl Joining {
     pub(super) fn matched_writers(&self) -> usize {
         self.readers.iter().map(DataReader::matched_writers).sum()

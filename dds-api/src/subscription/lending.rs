@@ -1,26 +1,28 @@
-//! How much of a writer's memory samples may pin that the application holds.
+//! Limit on the writer memory that samples held by the application may pin.
 //!
 //! ```text
 //!   chunks of a writer's memory   [ held ][ held ][ ... ][ being taken ][ queued ][ queued ]
 //!                                   behind: left, and still in use         ahead: the queue's
 //! ```
-//! A reader takes a writer's records about in their order, so what is still in use of a chunk that it has left is held by the
-//! application. Once that comes to the limit, what is taken is copied out.
+//! A reader takes a writer's records approximately in their order. A chunk that the reader has left
+//! and that is still in use is therefore held by the application. When the held chunks reach the
+//! limit, further samples are copied out.
 //!
-//! Owns: which chunks were left. Never does: count samples; a chunk that one sample holds is pinned as if all did.
+//! Owns: the set of chunks that the reader has left. Never does: count samples; one held sample
+//! pins its chunk as all would.
 
 use derecho_core::multicast::inbox::{Chunks, Lot, Record};
 
-/// Percent of a writer's memory, if nothing else is said.
+/// Default limit in percent of a writer's memory.
 pub(super) const USUAL_PERCENT: u8 = 25;
-/// All of it: nothing is ever copied.
+/// No limit: nothing is ever copied.
 const ALL: u8 = 100;
-/// So many chunks may be held in any case, of a memory that has more: large samples take a chunk each, and who looks at one while
-/// it takes the next hoards nothing.
+/// Minimum number of chunks that may be held, if the memory has more. Large samples take a chunk
+/// each, and an application that looks at one while it takes the next does not hoard memory.
 const FEWEST: usize = 2;
-/// Memories that are remembered: those of the writers that are there, and of some that are gone.
+/// Number of memories remembered: those of present writers and of some that are gone.
 const MEMORIES: usize = 256;
-/// Memories of which a call keeps in mind how full they are.
+/// Number of memories whose state one call remembers.
 const MEMORIES_AT_ONCE: usize = 4;
 
 /// See the [module](self).
@@ -28,17 +30,18 @@ const MEMORIES_AT_ONCE: usize = 4;
 pub(super) struct Lending {
     percent: u8,
     trails: Vec<Trail>,
-    /// The one that was looked at last.
+    /// Index of the trail that was looked at last.
     at: usize,
 }
 
-/// The way through one writer's memory.
+/// The reader's path through one writer's memory.
 struct Trail {
     now: Lot,
-    /// Nothing may be lent but what is in a chunk that is pinned anyway.
+    /// Whether only records in chunks that are pinned anyway may be lent.
     is_full: bool,
     limit: usize,
-    /// Chunks that were left, and how often they had come into use by then.
+    /// Chunks that the reader has left, each with the number of times that it had come into use
+    /// by then.
     left: Vec<(usize, u32)>,
 }
 
@@ -47,13 +50,15 @@ impl Lending {
         Lending { percent, ..Lending::default() }
     }
 
-    /// Whether a record that is taken may not be lent. To be asked of each that is given out, in their order.
+    /// Whether a record must be copied rather than lent. Call this for each record given out,
+    /// in order.
     #[inline(always)]
     pub(super) fn is_full(&mut self, record: &Record) -> bool {
         let lot = record.lies_in();
         match self.trails.get(self.at) {
             Some(trail) if trail.now == lot && !trail.is_full => false,
-            // Not the record: whatever is looked at by its address lies in memory from the beginning.
+            // Uses the lot instead of the record: a record whose address is passed on would have to
+            // lie in memory from the start.
             _ => self.look(record.chunks(), lot),
         }
     }
@@ -87,7 +92,7 @@ impl Trail {
             self.left.retain(|(chunk, _)| *chunk != left);
             self.left.push((left, times));
         }
-        // What has come into use again since is the queue's.
+        // A chunk that has come into use again since belongs to the queue.
         self.left.retain(|(chunk, times)| {
             *chunk != lot.chunk && chunks.times_in_use(*chunk) == Some(*times)
         });
@@ -96,7 +101,7 @@ impl Trail {
     }
 }
 
-/// How many chunks may be held, the one that is being taken from among them.
+/// Number of chunks that may be held, counting the chunk that is being taken from.
 fn limit(percent: u8, chunks: usize) -> usize {
     match percent {
         0 => 0,
@@ -105,7 +110,7 @@ fn limit(percent: u8, chunks: usize) -> usize {
     }
 }
 
-/// What one call knows of memories whose records come out of a cache.
+/// One call's knowledge of the memories whose records come out of a cache.
 #[derive(Default)]
 pub(super) struct Crowds {
     known: [Option<(usize, bool)>; MEMORIES_AT_ONCE],
@@ -113,8 +118,8 @@ pub(super) struct Crowds {
 }
 
 impl Crowds {
-    /// Whether a record that lay in a cache may not be lent. The chunks of its memory are counted once: to lend what is there
-    /// already brings none into use.
+    /// Whether a record from a cache must be copied rather than lent. The chunks of its memory are
+    /// counted once, because lending a record that is already there brings no chunk into use.
     #[inline]
     pub(super) fn has(&mut self, percent: u8, record: &Record) -> bool {
         let memory = record.lies_in().memory;
@@ -133,13 +138,15 @@ impl Crowds {
         is_crowded
     }
 
-    /// A record was copied and let go of: its chunk may be in use no more.
+    /// Discards the counts after a record was copied and released: its chunk may no longer be
+    /// in use.
     pub(super) fn forget(&mut self) {
         *self = Crowds::default();
     }
 }
 
-/// Whether a record that lay in a cache may not be lent: what there is of the same memory beside it counts as held.
+/// Whether a record from a cache must be copied rather than lent. All other chunks in use in the
+/// same memory count as held.
 fn is_crowded(percent: u8, record: &Record) -> bool {
     let chunks = record.chunks();
     let all = 0..chunks.count();

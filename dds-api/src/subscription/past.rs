@@ -1,7 +1,8 @@
-//! Reading what is in a log of a topic: from a sample on, from a time on, or the state at a time.
+//! Reading of a topic's log: from a sample on, from a time on, or the state at a time.
 //!
-//! Owns: where such a reading is, and whom it asks. Never does: hold the topic up, or ask the log's thread: where there is a
-//! log, it reads the files; else another participant that keeps one is asked, and after that another one.
+//! Owns: the position of a reading, and which participant it asks. Never does: delay the topic, or
+//! ask the log's thread. If this participant has a log, its files are read; otherwise another
+//! participant that keeps a log is asked, and after that a further one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,14 +27,14 @@ use crate::mapping::record::{Reading, key_of, mark_of};
 use crate::mapping::set::{keys_of, records};
 use crate::mapping::shares::ReaderShared;
 
-/// Samples that are read from the files at once.
+/// Number of samples that are read from the files at once.
 const AT_ONCE: usize = 64;
-/// So often it is looked whether it is known who keeps logs, in nanoseconds.
+/// Interval between checks whether the participants that keep logs are known, in nanoseconds.
 const LOOK: u64 = 1_000_000;
-/// How long others may take to answer, unless it is said.
+/// Default time that other participants may take to answer.
 const PATIENCE: Timeout = Timeout::secs(10);
 
-/// Where in the past to begin.
+/// Start of a reading of the past.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -51,14 +52,14 @@ const PATIENCE: Timeout = Timeout::secs(10);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Since {
-    /// With this sample of the topic, counted from 1 on, in its order.
+    /// Starts with this sample in the topic's order, counted from 1.
     Sample(u64),
-    /// With the first one that was written at this time or later.
+    /// Starts with the first sample that was written at or after this time.
     Time(SystemTime),
 }
 
-/// What was logged, one after the other, with the place of each in the topic's order. It ends with what is in the files when
-/// it comes to their end; more may come later.
+/// Iterator over logged samples in the topic's order, each with its position in that order. It ends
+/// at the present end of the files; more samples may be logged later.
 ///
 /// Made by [`DataReader::past`](super::DataReader::past).
 ///
@@ -88,15 +89,15 @@ enum Source {
     Others(Others),
 }
 
-/// Others that are asked.
+/// Other participants that are asked.
 pub(super) struct Others {
     participant: Arc<Inner>,
-    /// The reader, and what its reading is called.
+    /// The reader, and the number of its reading.
     reader: u64,
     reading: u64,
     page: u64,
     wanted: Wanted,
-    /// Who was asked last.
+    /// The participant that was asked last.
     of: Option<NodeId>,
     patience: Timeout,
 }
@@ -106,10 +107,12 @@ fn nanos(time: SystemTime) -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Of keys the place in the order, and in the coherent set that is there, of the last sample.
+/// For each key: the position of its last sample in the order, and in the coherent set at
+/// that position.
 type Last = BTreeMap<u128, (u64, usize)>;
 
-/// Of a state, which has of a set all if it has any of it, what is the last of its instance.
+/// The last sample of each instance in a state. If the state has any sample of a coherent set, it
+/// has the whole set.
 fn last(state: &[PastRecord]) -> Last {
     let places = |record: &PastRecord| {
         let (keys, place) = (keys_of(&record.payload), record.place);
@@ -118,7 +121,8 @@ fn last(state: &[PastRecord]) -> Last {
     state.iter().flat_map(places).collect()
 }
 
-/// Samples of records: they are copied to where samples may lie. Of a set those that are the last, if it is said which are.
+/// Converts records to samples. The records are copied to memory where samples may lie. If `last`
+/// is given, only those samples of a coherent set are returned that are the last of their instance.
 fn samples<T: TopicData>(
     records: &[PastRecord],
     last: Option<&Last>,
@@ -134,7 +138,7 @@ fn samples<T: TopicData>(
         found.push((*place, stream.node));
     }
     let kept = store.cursor().zip(found);
-    // What is not of this type was written under another one of the same name, long ago.
+    // A record of another type was written under an earlier type of the same name.
     let understood = kept.filter(|(kept, _)| !reader.refuses(mark_of(kept.bytes())));
     understood.flat_map(|(kept, place)| samples_of(kept, place, last, &with)).collect()
 }
@@ -153,7 +157,7 @@ fn samples_of<T: TopicData>(
     for (index, record) in records.enumerate() {
         let read =
             |record| Some((key_of(record), Sample::of_set(record, (kept.number(), node), with)?));
-        // All of it or nothing.
+        // A set is returned as a whole or not at all.
         let Some((key, sample)) = record.ok().and_then(read) else { return Vec::new() };
         if last.is_none_or(|last| last.get(&key) == Some(&(place, index))) {
             all.push((place, sample));
@@ -176,12 +180,12 @@ impl Others {
         }
     }
 
-    /// Asks for what is wanted, one after the other, until one has it.
+    /// Asks other participants one after the other, until one has what is wanted.
     fn next(&mut self) -> DdsResult<(Vec<PastRecord>, bool)> {
         let deadline = self.patience.deadline();
         let engine = &self.participant.engine;
         let desk = engine.act(|machine, _, _| machine.past());
-        // One that has just come learns first who is there.
+        // A participant that has just joined must first learn which others are present.
         while !engine.act(|machine, _, _| machine.knows_logs())
             && !self.participant.standing.is_out()
             && deadline.is_none_or(|deadline| clock::now() < deadline)
@@ -201,7 +205,8 @@ impl Others {
                 return Err(why.unwrap_or_else(nobody));
             };
             self.of = Some(of);
-            // If there are others, one that keeps silent does not get all of the time.
+            // If there are further participants, one that does not answer may use only a part of
+            // the time.
             let until = deadline.map(|deadline| match others {
                 0 => deadline,
                 more => half_way(deadline, more),
@@ -247,8 +252,8 @@ impl Drop for Others {
     }
 }
 
-/// This participant's log of a reader's topic, once the log holds every sample that was delivered before the call; `None`
-/// if other participants are to be asked instead.
+/// This participant's log of a reader's topic, once the log holds every sample that was delivered
+/// before the call; `None` if other participants must be asked instead.
 pub(super) fn own_log(participant: &Inner, reader: u64) -> DdsResult<Option<(PathBuf, StreamKey)>> {
     let (engine, deadline) = (&participant.engine, PATIENCE.deadline());
     let mut wanted = None;
@@ -306,7 +311,7 @@ fn log_is_incomplete(behind: Option<(u64, u64)>) -> DdsError {
     })
 }
 
-/// The time that one of several may take.
+/// End of the time that one of several participants may take.
 fn half_way(deadline: Time, others: usize) -> Time {
     let now = clock::now();
     now.after(deadline.since(now) / (others as u64 + 1))
@@ -337,7 +342,7 @@ impl<T: TopicData> PastSamples<T> {
                     Since::Sample(place) => Wanted::After(place.saturating_sub(1)),
                     Since::Time(time) => Wanted::Since(nanos(time), 0),
                 };
-                // What is wrong is said at once, as it is of files.
+                // Errors are reported at once, as those of files are.
                 let first = others.next()?;
                 (Source::Others(others), Some(first))
             }
@@ -347,7 +352,8 @@ impl<T: TopicData> PastSamples<T> {
         Ok(PastSamples { source, read, shared, over, support })
     }
 
-    /// How long others may take to answer (10 s by default), where this participant has no log of the topic and asks them.
+    /// Sets the time that other participants may take to answer (10 s by default). It has an effect
+    /// only if this participant has no log of the topic and asks others.
     #[must_use]
     pub fn within(mut self, patience: impl Into<Timeout>) -> Self {
         if let Source::Others(others) = &mut self.source {
@@ -356,7 +362,7 @@ impl<T: TopicData> PastSamples<T> {
         self
     }
 
-    /// The last sample of each instance that was written at this time or before, in their order.
+    /// The last sample of each instance that was written at or before this time, in their order.
     pub(super) fn state_at(
         log: Option<(PathBuf, StreamKey)>,
         time: SystemTime,

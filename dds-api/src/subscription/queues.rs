@@ -1,6 +1,8 @@
-//! The queues of the writers that a reader is matched with, as the application's side last saw them.
+//! The queues of the writers that a reader is matched with, as the application's side last
+//! saw them.
 //!
-//! Owns: which of them is looked at next, and what must not be given out twice. Never does: decode a record.
+//! Owns: which queue is read next, and which records must not be given out twice. Never does:
+//! decode a record.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -19,14 +21,14 @@ use crate::mapping::set::OF_SEVERAL;
 use crate::mapping::shares::{Place, ReaderShared, ReaderSource};
 use crate::mapping::standing::{Life, Standing};
 
-/// Where a reader stands in an order that it shares with other readers of its participant.
+/// Position of a reader in an order that it shares with other readers of its participant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Head {
-    /// It has no part in the order yet: whatever it gets comes later.
+    /// The reader has no part in the order yet: all that it gets comes later.
     Nowhere,
-    /// What it is to have next is here.
+    /// The next record of the reader is at this position.
     At(Place),
-    /// What is here has not come, or it is not known yet whether it is to have it.
+    /// The record at this position has not come, or it is not known yet whether the reader gets it.
     Waits(Place),
 }
 
@@ -34,43 +36,48 @@ pub(super) enum Head {
 #[derive(Default)]
 pub(super) struct Queues {
     pub(super) sources: Vec<ReaderSource>,
-    /// The change of [`ReaderShared`] that they are from.
+    /// Change number of [`ReaderShared`] for which the queues are current.
     pub(super) seen: u64,
-    /// Where to look first: each take goes on behind the last, so that no writer starves another.
+    /// Index of the queue to look at first. Each take continues after the last, so that no writer
+    /// starves another.
     next: usize,
-    /// Records that were received in a life of the participant that is over, and never taken.
+    /// Number of records that were received in an earlier life of the participant and never taken.
     pub(super) discarded: u64,
-    /// The life of the participant that they are of.
+    /// The life of the participant that the queues belong to.
     life: Life,
-    /// What comes next, if it was looked at already.
+    /// The next record, if it was already taken out of its queue to look at it.
     front: Option<(Record, StreamId, Life)>,
-    /// Its place, if it cannot be seen any more where it was taken from.
+    /// Position of `front`, if the queue that it was taken from is no longer there.
     front_place: Option<Place>,
-    /// The same along what is kept.
+    /// The next kept record, if it was already looked at.
     front_kept: Option<(Kept, StreamId)>,
-    /// Of an ordered topic: what is known of those who write there.
+    /// Information about the writers of an ordered topic.
     known: Option<Arc<Acquaintance>>,
-    /// The last writer that was accepted, as the queue of this source knows it: most samples are of the same as the one before.
+    /// The last accepted writer: the queue's index, its number for the sender, and the writer. Most
+    /// samples have the same writer as the one before.
     accepted: Option<(usize, usize, u32)>,
-    /// What was given out, if it may come again: it is kept, and the participant may come back.
+    /// The records that were given out. Present only if records may come again: they are kept, and
+    /// the participant may rejoin.
     given: Option<Given>,
-    /// Of an ordered topic: the queue that was taken from last, and the set of its senders.
+    /// For an ordered topic: the queue that was taken from last, and its number for the current set
+    /// of senders.
     place: Option<(usize, u64)>,
-    /// Who sends no more.
+    /// Streams and writers that have ended.
     departures: Arc<Departures>,
-    /// What may be lent.
+    /// Limit on the memory that may be lent.
     pub(super) lending: Lending,
-    /// LIFESPAN of the topic, in nanoseconds; zero if only writers say how long their samples are of use.
+    /// LIFESPAN of the topic, in nanoseconds; zero if only writers set a lifespan.
     lifespan: u64,
 }
 
-/// Whether a time has come, by the wall clock, at which something is out of date.
+/// Whether an expiry time has come, by the wall clock.
 #[inline(always)]
 pub(super) fn is_over(expiry: u64) -> bool {
     expiry != NEVER && has_come(expiry)
 }
 
-/// A record that the reader is not to have is let go of, apart from those that it is: they are not to be looked at by their address.
+/// Releases a record that the reader does not get. This is a separate function, so that the code
+/// for accepted records takes no record by its address.
 #[cold]
 pub(super) fn pass_over(_: Record) {}
 
@@ -80,7 +87,7 @@ fn has_come(expiry: u64) -> bool {
 }
 
 impl Queues {
-    /// None yet.
+    /// Makes an empty set of queues.
     pub(super) fn new(
         given: Option<Given>,
         departures: &Arc<Departures>,
@@ -90,7 +97,7 @@ impl Queues {
         Queues { given, departures, lending, lifespan, ..Queues::default() }
     }
 
-    /// LIFESPAN: whether it is too late for a record.
+    /// LIFESPAN: whether a record has expired.
     #[inline(always)]
     fn is_late(&self, record: &[u8]) -> bool {
         is_over(expiry_of(record, self.lifespan))
@@ -101,7 +108,7 @@ impl Queues {
         let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut self.given {
-            // What is kept comes again.
+            // Kept records come again.
             Some(given) => {
                 let floor = shared.floor.lock().unwrap_or_else(PoisonError::into_inner);
                 floor.iter().flatten().for_each(|(stream, next)| given.pass(*stream, *next));
@@ -115,9 +122,10 @@ impl Queues {
             }
         }
         if self.life != life {
-            // What was looked at comes again if it is kept, and is not to be taken any more if it is not.
+            // A record that was looked at comes again if it is kept. If it is not kept, it must not
+            // be taken any more.
             (self.front, self.front_kept, self.life) = (None, None, life);
-            // Whoever writes in the new one is heard of anew.
+            // Writers of the new life are announced again.
             self.departures.note_others_than(Vec::new());
         }
         let known = shared.acquaintance.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,17 +138,17 @@ impl Queues {
         self.seen = changes;
         self.place = None;
         if self.sources.iter().any(|source| source.id.is_ordered()) {
-            // What has ended comes first.
+            // Queues that have ended come first.
             self.next = 0;
         }
     }
 
-    /// The next record that the reader is to have, the stream that it came by, and the life that it was received in: of the
-    /// writer that the last one came from, if it has any.
+    /// The next record for the reader, with its stream and the life in which it was received. It
+    /// comes from the same queue as the last one, if that queue has any.
     #[inline(always)]
     pub(super) fn take(&mut self, shared: &ReaderShared) -> Option<(Record, StreamId, Life)> {
         loop {
-            // Looked at first: to take it moves it, also where there is none.
+            // Checked before the call, because a take moves a record even if there is none.
             let (record, writer, life) = match self.front {
                 Some(_) => self.take_front()?,
                 None => {
@@ -164,13 +172,13 @@ impl Queues {
         self.front.take()
     }
 
-    /// What was taken last comes next.
+    /// Puts back the record that was taken last. It comes next.
     #[cold]
     pub(super) fn put_back(&mut self, record: Record, stream: StreamId, life: Life) {
         self.front = Some((record, stream, life));
     }
 
-    /// The next record, whoever wrote it.
+    /// The next record, from any writer.
     #[inline(always)]
     fn take_any(&mut self, shared: &ReaderShared) -> Option<(Record, StreamId, Life)> {
         loop {
@@ -179,7 +187,7 @@ impl Queues {
             {
                 let writer = match source.writers.get(record.sender()) {
                     Some(writer) => *writer,
-                    // It has joined since these were brought up to date.
+                    // The sender has joined since `writers` was brought up to date.
                     None => source.newcomer(shared, record.sender()),
                 };
                 let life = source.life;
@@ -198,7 +206,8 @@ impl Queues {
         }
     }
 
-    /// What was taken is of another epoch than what was taken before: those who send in that are there, and nobody else.
+    /// The record taken is of another epoch than the record before: only the senders of that epoch
+    /// are present.
     #[cold]
     fn note_senders(&self, shared: &ReaderShared) {
         let Some(source) = self.sources.get(self.next) else { return };
@@ -209,7 +218,7 @@ impl Queues {
         self.departures.note_others_than(streams.collect());
     }
 
-    /// Whether the reader is to have a record.
+    /// Whether the reader gets a record.
     #[inline(always)]
     fn judge(&mut self, record: &Record, stream: StreamId) -> Verdict {
         if self.is_late(record.bytes()) {
@@ -236,7 +245,7 @@ impl Queues {
         self.known.as_ref().map_or(Verdict::Yes, |known| known.judge(stream.node, record))
     }
 
-    /// What is kept, as long as the reader reads along it.
+    /// The history of kept records, while the reader reads it.
     fn history(&self, shared: &ReaderShared) -> Option<Arc<History>> {
         if !shared.reads_history.load(Ordering::Acquire) {
             return None;
@@ -244,14 +253,14 @@ impl Queues {
         let mut history = shared.history.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over = |history: &Arc<History>| history.is_over(self.given.as_ref());
         if self.front_kept.is_none() && history.as_ref().is_none_or(is_over) {
-            // What comes now comes by a queue.
+            // From now on records come through a queue.
             *history = None;
             shared.reads_history.store(false, Ordering::Release);
         }
         history.clone()
     }
 
-    /// The next record along what is kept that the reader is to have.
+    /// Takes the next kept record that the reader gets.
     pub(super) fn take_kept(&mut self, shared: &ReaderShared, standing: &Standing) -> Look {
         let look = self.find_kept(shared, standing);
         if let Look::Kept(kept, stream) = &look {
@@ -260,7 +269,7 @@ impl Queues {
         look
     }
 
-    /// The same, and it is not given out yet.
+    /// Finds the next kept record that the reader gets, without counting it as given out.
     fn find_kept(&mut self, shared: &ReaderShared, standing: &Standing) -> Look {
         let Some(history) = self.history(shared) else { return Look::Over };
         if !standing.is_in(history.life) {
@@ -276,7 +285,8 @@ impl Queues {
                     }
                 }
             };
-            // This process may have been stopped while it was copied, from memory that is others' again.
+            // This process may have been stopped during the copy, and the memory may have been
+            // reused by others.
             if standing.is_evicted_from(history.life) {
                 return Look::NoneYet;
             }
@@ -301,8 +311,8 @@ impl Queues {
         }
     }
 
-    /// Whether a record waits that the reader is to have, in the present life. That a writer is no more is something to who
-    /// follows instances, and to nobody else.
+    /// Whether a record for the reader waits, in the present life. A record that says that a writer
+    /// has ended counts only for a reader that follows instances.
     pub(super) fn has_any(
         &mut self,
         (shared, standing): (&ReaderShared, &Standing),
@@ -316,7 +326,7 @@ impl Queues {
             self.note(stream, kept.number());
         }
         while self.known.is_some() {
-            // Only a look at it says whether the reader is to have it.
+            // Only the record itself shows whether the reader gets it.
             let Some((record, stream, life)) = self.take(shared) else { return false };
             if follows || !is_end(record.bytes()) {
                 self.front = Some((record, stream, life));
@@ -326,7 +336,7 @@ impl Queues {
         }
         let present = self.sources.iter().filter(|source| standing.is_in(source.life));
         present.into_iter().any(|source| {
-            // What is out of date is none, and holds nobody up.
+            // An expired record does not count, and holds up no writer.
             while source.taking().next_is(|record| self.is_late(record)) {
                 source.taking().take();
             }
@@ -334,7 +344,7 @@ impl Queues {
         })
     }
 
-    /// Where it stands in its topic's order.
+    /// The reader's position in its topic's order.
     pub(super) fn head(&mut self, shared: &ReaderShared, standing: &Standing) -> Head {
         match self.find_kept(shared, standing) {
             Look::Kept(kept, stream) => {
@@ -363,18 +373,19 @@ impl Queues {
         }
     }
 
-    /// The place of what comes next, if it was looked at already.
+    /// Position of the next record, if that was already looked at.
     fn place_of_front(&self) -> Option<Place> {
         self.front.as_ref()?;
         self.front_place.or_else(|| self.sources.get(self.next).map(ReaderSource::last_place))
     }
 
-    /// Whether what waits holds up a writer, or soon will: half of the memory of one is in use by readers here.
+    /// Whether waiting records hold up a writer, or soon will: half of a writer's memory is in use
+    /// by readers here.
     pub(super) fn hold_up(&self) -> bool {
         self.sources.iter().any(|source| source.taking().holds_up())
     }
 
-    /// How many wait, at most.
+    /// Upper limit of the number of waiting records.
     pub(super) fn waiting(&self, shared: &ReaderShared) -> usize {
         match self.history(shared) {
             Some(history) => {
@@ -389,7 +400,7 @@ impl Queues {
         }
     }
 
-    /// Turns to the next writer of which a record waits, or says that there is none.
+    /// Moves to the next queue with a waiting record; `false` if there is none.
     #[cold]
     fn turn_to_another(&mut self) -> bool {
         let count = self.sources.len();

@@ -1,7 +1,7 @@
-//! The reader.
+//! The data reader.
 //!
-//! Owns: the queues of all writers that it is matched with. Never does: copy what it can lend, or
-//! hold its lock while the application looks at a sample.
+//! Owns: the queues of all writers that the reader is matched with. Never does: copy what it can
+//! lend, or hold its lock while the application looks at a sample.
 
 mod asynchronous;
 
@@ -24,10 +24,10 @@ use crate::topic::Topic;
 
 /// Reads samples of one topic. Any number of threads may take at once; each sample goes to one.
 ///
-/// Unless it is told otherwise it keeps all samples, in the order in which they came, and does not follow instances: they go
-/// straight from its queues to whoever takes them.
+/// By default the reader keeps all samples, in their order of arrival, and does not follow
+/// instances: samples go straight from the reader's queues to the thread that takes them.
 ///
-/// Clones are the same reader; it is gone with the last of them.
+/// Clones are handles on the same reader. Dropping the last handle deletes the reader.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -46,12 +46,14 @@ pub struct DataReader<T: TopicData> {
     life: Arc<ReaderLife<T>>,
 }
 
-/// A reader's time at work: it ends with the last handle, although somebody may look at what the reader consists of yet.
+/// The active life of a reader. It ends with the last handle, even if other code still refers to
+/// the `ReaderCore`.
 pub(super) struct ReaderLife<T: TopicData> {
     pub(super) core: Arc<ReaderCore<T>>,
-    /// Its place with whoever fills its cache when nobody looks, if somebody is to.
+    /// Registration with the collector, the thread that fills the cache while the application does
+    /// not read. Set only if the cache needs that.
     pub(super) charge: OnceLock<Arc<Charge>>,
-    /// For its subscriber, which does not keep it.
+    /// Weak reference to this object, for the subscriber, which does not keep its readers alive.
     pub(super) me: Weak<ReaderLife<T>>,
 }
 
@@ -61,7 +63,7 @@ impl<T: TopicData> Clone for DataReader<T> {
     }
 }
 
-/// What it consists of is its own.
+/// Gives access to the fields of the reader's own `ReaderCore`.
 impl<T: TopicData> Deref for DataReader<T> {
     type Target = ReaderCore<T>;
 
@@ -71,7 +73,7 @@ impl<T: TopicData> Deref for DataReader<T> {
     }
 }
 
-/// How many samples to take at most: `..` for all that are there, `..n` for up to n.
+/// Maximum number of samples to take: `..` for all available samples, `..n` for up to n.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -84,7 +86,7 @@ impl<T: TopicData> Deref for DataReader<T> {
 /// # }
 /// ```
 pub trait Limit {
-    /// The number.
+    /// The maximum number.
     fn limit(self) -> usize;
 }
 
@@ -103,7 +105,7 @@ impl Limit for RangeTo<usize> {
 pub use asynchronous::SampleStream;
 
 impl<T: TopicData> DataReader<T> {
-    /// A reader that consists of this, and is not enabled.
+    /// Makes a reader of this core. The reader is not enabled.
     pub(super) fn of(core: ReaderCore<T>) -> DataReader<T> {
         let life = Arc::new_cyclic(|me| {
             let me = Weak::clone(me);
@@ -126,17 +128,18 @@ impl<T: TopicData> DataReader<T> {
         DataReader { core: Arc::clone(&life.core), life }
     }
 
-    /// What it reads.
+    /// The topic of the reader.
     pub fn topic(&self) -> &Topic<T> {
         &self.topic
     }
 
-    /// Its name in the domain. Until it is enabled it has another one, which nobody else knows.
+    /// The reader's name in the domain. Enabling the reader changes the name; nobody else knows the
+    /// name that it has before.
     pub fn instance_handle(&self) -> InstanceHandle {
         self.core.name_in_domain()
     }
 
-    /// Writers whose samples it gets now.
+    /// Number of writers whose samples the reader receives now.
     pub fn matched_writers(&self) -> usize {
         if let Some(joining) = self.joining.get() {
             return joining.matched_writers();
@@ -144,54 +147,58 @@ impl<T: TopicData> DataReader<T> {
         self.shared.matched.load(Ordering::Acquire) as usize
     }
 
-    /// Writers of the same topic that it cannot be matched with, because their type is none that it
-    /// [understands](crate::subscription::DataReaderBuilder::type_consistency), or the topic is another one there.
-    /// [`inconsistency`](Self::inconsistency) says why.
+    /// Number of writers of the same topic that the reader cannot be matched with, because it does
+    /// not [understand](crate::subscription::DataReaderBuilder::type_consistency) their type, or
+    /// because their topic differs. [`inconsistency`](Self::inconsistency) gives the reason.
     pub fn inconsistent_writers(&self) -> usize {
         self.shared.inconsistent.load(Ordering::Acquire) as usize
     }
 
-    /// Why the last of the writers that it [cannot be matched with](Self::inconsistent_writers) cannot, in words.
+    /// The reason, in words, why the last of the [inconsistent writers](Self::inconsistent_writers)
+    /// cannot be matched.
     pub fn inconsistency(&self) -> Option<String> {
         self.shared.why_inconsistent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Samples that were dropped because they were none of this type: a writer's mistake.
+    /// Number of samples that were dropped because they are not of the reader's type: an error of
+    /// the writer.
     pub fn unreadable_samples(&self) -> u64 {
         self.unreadable.load(Ordering::Relaxed)
     }
 
-    /// Samples that were copied when they were given out, because the application held as much of their writers' memory as it
+    /// Number of samples that were copied when they were given out, because the application already
+    /// held as much of the writers' memory as it
     /// [may](crate::subscription::DataReaderBuilder::max_held_percent).
     pub fn copied_samples(&self) -> u64 {
         self.copied.load(Ordering::Relaxed)
     }
 
-    /// How often this participant's membership in its domain has ended, as far as is known. If it is another
-    /// number than before, samples may be missing in between, and what was taken before may have been written
-    /// anew since: the participant was isolated, and has [come back] or will.
+    /// Number of times that this participant's membership in its domain has ended, as far as is
+    /// known. If the number has changed, the participant was isolated, and has [come back] or
+    /// will. Samples may then be missing, and the memory of samples taken before the change may
+    /// have been overwritten.
     ///
     /// [come back]: crate::domain::ParticipantConfig::rejoin
     pub fn membership_changes(&self) -> u64 {
         let standing = &self.participant.standing;
-        // It may have been stopped, and not know of it yet.
+        // The process may have been stopped without having noticed its eviction yet.
         let _ = standing.is_evicted();
         standing.memberships_ended()
     }
 
-    /// Samples that were received, and discarded because the membership ended before they were taken. What was
-    /// not even received is not counted, nor is what is [kept](crate::topic::TopicBuilder::transient_local): that
-    /// comes again.
+    /// Number of samples that were received, and discarded because the membership ended before they
+    /// were taken. Samples that were not received are not counted, nor are samples that are
+    /// [kept](crate::topic::TopicBuilder::transient_local), because those come again.
     pub fn discarded_samples(&self) -> u64 {
         self.queues().discarded
     }
 
-    /// Waits until it gets the samples of at least so many writers.
+    /// Waits until the reader receives the samples of at least `count` writers.
     pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
         self.enabling.check()?;
         let timeout = timeout.into();
         let standing = &self.participant.standing;
-        // Asked once: they may be gone again before they are counted anew.
+        // The answer is kept: the writers may have left again by a second count.
         let mut is_there = false;
         let ready = || {
             is_there = self.matched_writers() >= count && !standing.is_out();
@@ -211,9 +218,10 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// Takes samples, oldest first of each writer. Waits until there is one; if none comes in
-    /// time there are none, which is no error. Ends when it has given all that were there, or when this
-    /// participant is isolated, which the next call says.
+    /// Takes samples, oldest first for each writer. Waits until there is a sample. If none comes in
+    /// time, the result is empty, which is not an error. The iterator ends when it has given all
+    /// samples that were there, or when this participant is isolated; in the latter case the next
+    /// call returns the error.
     pub fn take(
         &self,
         limit: impl Limit,
@@ -252,18 +260,19 @@ impl<T: TopicData> DataReader<T> {
         loop {
             let waited = self.wait_for_samples(timeout, deadline)?;
             let sample = self.pop_told();
-            // Another thread may have been quicker, or what was there be discarded.
+            // Another thread may have taken the sample, or it may have been discarded.
             if sample.is_some() || (self.goes_on(waited)? && waited == Waited::TimedOut) {
                 return Ok(sample);
             }
         }
     }
 
-    /// Whether the participant is a member. If not it is an error, or worth another wait if the last one had not
-    /// come to its end.
+    /// Whether the participant is a member. If it is not, this is an error, or `false` if the last
+    /// wait ended before its deadline and the participant may rejoin: then the caller waits again.
     fn goes_on(&self, waited: Waited) -> DdsResult<bool> {
         let standing = &self.participant.standing;
-        // This process may have been stopped, and what it has read be written anew since.
+        // This process may have been stopped, and the memory that it has read may have
+        // been overwritten.
         match standing.is_evicted() {
             false => Ok(true),
             true if waited == Waited::Ready && !standing.is_out_for_good() => Ok(false),
@@ -271,7 +280,7 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// Waits until there is a sample, or the participant is out for good, which is an error.
+    /// Waits until there is a sample. If the participant is out for good, this is an error.
     fn wait_for_samples(&self, timeout: Timeout, deadline: Option<Time>) -> DdsResult<Waited> {
         self.enabling.check()?;
         let (engine, standing) = (&self.participant.engine, &self.participant.standing);
@@ -293,11 +302,12 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// Whether a sample waits to be taken. Of a reader that follows instances: or something that may turn out to be one.
+    /// Whether a sample waits to be taken. If the reader follows instances, a queued record that
+    /// may turn out to be a sample counts too.
     #[inline]
     pub fn has_samples(&self) -> bool {
         match self.shelf.get() {
-            // Without a look at what is queued: that is for a call that gives it.
+            // Queued records are not examined here. The call that returns them does so.
             Some(shelf) => {
                 let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
                 shelf.let_time_pass();
@@ -308,19 +318,20 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// Lets the participant's machine turn.
+    /// Lets the participant's machine take a turn.
     pub(super) fn poke(&self) {
         self.participant.engine.poke();
     }
 
-    /// That the participant is no member is an error, at least for who has nothing.
+    /// Returns an error if the participant is not a member, and either has no samples to give
+    /// (`has_nothing`) or cannot rejoin.
     pub(super) fn check_membership(&self, has_nothing: bool) -> DdsResult<()> {
         let standing = &self.participant.standing;
         let is_out = standing.is_evicted() && (has_nothing || !standing.may_rejoin());
         if is_out { Err(standing.error()) } else { Ok(()) }
     }
 
-    /// Waits until something holds, or the participant is out for good, which is an error.
+    /// Waits until `ready` holds. If the participant is out for good, this is an error.
     pub(super) fn wait_until(
         &self,
         deadline: Option<Time>,
@@ -337,9 +348,9 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// Waits until what was written before this reader came, as far as it is kept, is there to be taken; or, if its
-    /// participant has [come back], what was written meanwhile. On a topic of which nothing is kept there is nothing
-    /// to wait for.
+    /// Waits until the kept samples that were written before this reader came can be taken. If the
+    /// participant has [come back], waits for what was written in the meantime. On a topic that
+    /// keeps no samples, the call returns at once.
     ///
     /// [come back]: crate::domain::ParticipantConfig::rejoin
     pub fn wait_for_historical_data(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
@@ -377,20 +388,24 @@ impl<T: TopicData> DataReader<T> {
         &self.participant.standing
     }
 
-    /// What was written in the past, from some sample or time on, as this participant's log has it, or else another
-    /// participant's: also what is no longer kept for readers that come late. It holds nobody up. Each sample comes
-    /// with its place in the topic's order.
+    /// Reads logged samples of the past, from a sample or a time on, including those that are no
+    /// longer kept for late joiners. The samples come from this participant's log, or else from
+    /// another participant's log. Reading them delays no one. Each sample comes with its position
+    /// in the topic's order.
     ///
-    /// The past is whole: it holds every sample that was delivered to this participant before the call. A participant
-    /// without a log of its own, or with one that is still being completed or has failed, asks another participant
-    /// whose log is complete, part by part, and a further one if that one is gone or does not answer. The participant waits for
-    /// up to 10 s each time, or as long as [`PastSamples::within`] says. If no other participant has a complete log, the
-    /// call waits for up to 10 s until the own log is complete.
+    /// The result is complete: it holds every sample that was delivered to this participant before
+    /// the call. If this participant has no log of its own, or the log is still being completed or
+    /// has failed, the reader asks another participant whose log is complete, part by part. If that
+    /// participant leaves or does not answer, the reader asks a further one. The reader waits for
+    /// up to 10 s each time, or for the time given to [`PastSamples::within`]. If no other
+    /// participant has a complete log, the call waits for up to 10 s until this participant's own
+    /// log is complete.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] if no participant that is there keeps a log of the topic that is complete or
-    /// becomes so; [`DdsError::BadParameter`] if the log does not go back so far, or has not come so far;
-    /// [`DdsError::Timeout`] if no participant answers, or the own log is not complete in time.
+    /// [`DdsError::PreconditionNotMet`] if no present participant has a complete log of the topic
+    /// or completes one; [`DdsError::BadParameter`] if the log does not go back that far, or has
+    /// not come that far; [`DdsError::Timeout`] if no participant answers, or the own log is not
+    /// complete in time.
     pub fn past(&self, since: Since) -> DdsResult<PastSamples<T>> {
         self.enabling.check()?;
         let shared = Arc::clone(&self.shared);
@@ -400,11 +415,12 @@ impl<T: TopicData> DataReader<T> {
         })
     }
 
-    /// The state at a time: of each instance the last sample that was written at this time or before, with its place in the
-    /// topic's order. It may have 32 MiB where it is another participant's log that says it.
+    /// Returns the state at a time: for each instance, the last sample written at or before this
+    /// time, with its position in the topic's order. If another participant's log provides the
+    /// state, it is limited to 32 MiB.
     ///
     /// # Errors
-    /// As of [`DataReader::past`].
+    /// As for [`DataReader::past`].
     pub fn state_at(&self, time: SystemTime) -> DdsResult<Vec<(u64, Sample<T>)>> {
         self.enabling.check()?;
         let others = || Others::new(&self.participant, self.enabling.id());
@@ -423,7 +439,7 @@ impl<T: TopicData> Drop for ReaderLife<T> {
     }
 }
 
-/// Samples being taken.
+/// Iterator over samples that are being taken.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -440,21 +456,22 @@ impl<T: TopicData> Drop for ReaderLife<T> {
 pub struct Samples<'a, T: TopicData> {
     reader: &'a DataReader<T>,
     left: usize,
-    /// So many more may be given, if some of them are sets of several.
+    /// Number of further samples that may be given, if some records are coherent sets of
+    /// several samples.
     more: usize,
-    /// Those of a reader that follows instances.
+    /// Samples of a reader that follows instances.
     taken: std::vec::IntoIter<Sample<T>>,
 }
 
 impl<T: TopicData> Samples<'_, T> {
-    /// Whether there are none (any more).
+    /// Whether there are no samples, or no more.
     pub fn is_empty(&self) -> bool {
         self.left == 0 && self.taken.len() == 0 && !(self.more > 0 && self.reader.opened.has_next())
     }
 }
 
 impl<T: TopicData> Samples<'_, T> {
-    /// The next of a set that was opened.
+    /// The next sample of an opened coherent set.
     #[inline(never)]
     fn next_of_set(&mut self, next: &mut Option<Sample<T>>) {
         if self.reader.opened.has_next() {

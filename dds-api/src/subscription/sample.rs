@@ -1,4 +1,4 @@
-//! A sample that was taken: a reference into its writer's memory.
+//! A sample that a reader gave out: a reference into its writer's memory.
 //!
 //! Owns: the record until it is dropped. Never does: copy a plain sample.
 
@@ -18,11 +18,12 @@ use crate::infrastructure::InstanceHandle;
 use crate::mapping::record::{self, Fate, Header, NEVER, Payload, Reading};
 use crate::topic::Bytes;
 
-/// What is known of a sample besides its data.
+/// Information about a sample besides its data.
 ///
-/// The states, counts and ranks are as of the call that gave the sample. A reader that takes straight from its queues (see
-/// [`DataReader::take`](super::DataReader::take)) does not follow instances: there every sample is the only one of a new
-/// instance, which is alive unless the sample says that it is disposed.
+/// States, counts and ranks are as of the call that gave the sample. A reader that takes straight
+/// from its queues (see [`DataReader::take`](super::DataReader::take)) does not follow instances.
+/// Each of its samples is the only one of a new instance, which is alive unless the sample says
+/// that it is disposed.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -43,55 +44,60 @@ use crate::topic::Bytes;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SampleInfo {
-    /// Whether it was read before.
+    /// Whether the sample was read before.
     pub sample_state: SampleState,
-    /// Whether anything of its instance was read before, since that was born.
+    /// Whether a sample of the instance was read before, since the instance was last born.
     pub view_state: ViewState,
-    /// Whether its instance lives.
+    /// Whether the instance is alive.
     pub instance_state: InstanceState,
-    /// How often its instance had been born again after it was disposed, when the sample came.
+    /// Number of rebirths of the instance after a disposal, when the sample came.
     pub disposed_generation_count: u32,
-    /// How often its instance had been born again after it had lost its writers, when the sample came.
+    /// Number of rebirths of the instance after it had lost its writers, when the sample came.
     pub no_writers_generation_count: u32,
-    /// How many samples of the same instance follow in what the call gave.
+    /// Number of samples of the same instance that follow in the result of the call.
     pub sample_rank: u32,
-    /// How many generations lie between it and the last sample of its instance in what the call gave.
+    /// Number of generations between the sample and the last sample of its instance in the result
+    /// of the call.
     pub generation_rank: u32,
-    /// How many generations lie between it and the last sample of its instance that came.
+    /// Number of generations between the sample and the last sample of its instance that came.
     pub absolute_generation_rank: u32,
-    /// When its writer wrote it.
+    /// Time at which the writer wrote the sample.
     pub source_timestamp: SystemTime,
-    /// Its instance.
+    /// The instance of the sample.
     pub instance_handle: InstanceHandle,
-    /// Which writer wrote it.
+    /// The writer of the sample.
     pub publication_handle: InstanceHandle,
-    /// Whether it has data. Otherwise it says that its instance is over, and only the key in it means anything.
+    /// Whether the sample has data. If not, it says that its instance is over, and only its key
+    /// is meaningful.
     pub valid_data: bool,
-    /// Its place in the writer's order, which all samples of a coherent set share; of a sample that nobody wrote, because the
-    /// writer is gone, 0.
+    /// Position in the writer's order. All samples of a coherent set share it. It is 0 for a sample
+    /// that nobody wrote, which reports that a writer is gone.
     pub sequence_number: u64,
 }
 
-/// A sample. It dereferences to the data.
+/// A sample of a topic. It dereferences to the data.
 ///
-/// A plain sample is read where its writer built it; as long as it is held, the writer cannot use
-/// that part of its memory again, but can use the rest. Reading in place relies on the writer's process to leave a held sample
-/// alone: whoever does not trust it gives its reader
-/// [`copied`](crate::subscription::DataReaderBuilder::copied).
+/// A plain sample is read where its writer built it. While the sample is held, the writer
+/// cannot reuse that part of its memory, but can use the rest. Reading in place relies on the
+/// writer's process to leave a held sample alone. If the writer is not trusted, make the reader
+/// with [`copied`](crate::subscription::DataReaderBuilder::copied).
 ///
-/// A sample in hand stays as it is until it is dropped, also when its reader, its topic and its participant are gone, or the
-/// process of its writer. A participant that leaves its domain copies the parts of writers' memory that samples in hand pin, and
-/// puts the copies into the places of the originals. This takes as much memory as the samples had pinned. If the system
-/// refuses that memory, for instance because all memory of the process is locked up to its limit, the process ends as after any failed
-/// allocation.
+/// A held sample does not change until it is dropped, even if its reader, its topic, its
+/// participant or the process of its writer is gone. A participant that leaves its domain copies
+/// the parts of writers' memory that held samples pin, and maps the copies in place of the
+/// originals. This takes as much memory as the samples had pinned. If the system refuses that
+/// memory, for instance because all memory of the process is locked up to its limit, the process
+/// ends as after any failed allocation.
 ///
 /// There is one exception. A process that is stopped for longer than the
-/// [`member_timeout`](crate::domain::ParticipantConfig::member_timeout) while others wait for it is isolated, because a stopped
-/// process must not hold up writers. From then on until the process runs again and its participant has noticed, writers may
-/// write anew the memory of samples in hand; afterwards the samples stay as they were found. Whoever may be stopped asks
-/// [`is_isolated`](crate::domain::DomainParticipant::is_isolated) after it has read what matters. Where samples are
-/// [kept](crate::topic::TopicBuilder::transient_local) and the participant may
-/// [come back](crate::domain::ParticipantConfig::rejoin) that is not needed: there samples are copies.
+/// [`member_timeout`](crate::domain::ParticipantConfig::member_timeout) while others wait for it
+/// is isolated, because a stopped process must not hold up writers. From then on until the
+/// process runs again and its participant has noticed, writers may overwrite the memory of held
+/// samples. Afterwards the samples keep the contents that they then have. If the process may be
+/// stopped, call [`is_isolated`](crate::domain::DomainParticipant::is_isolated) after reading
+/// what matters. Where samples are [kept](crate::topic::TopicBuilder::transient_local) and the
+/// participant may [rejoin](crate::domain::ParticipantConfig::rejoin), this is not necessary:
+/// there samples are copies.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -110,14 +116,14 @@ pub struct Sample<T> {
     facts: Facts,
 }
 
-/// A sample without what a reading call says of it: what readers hold.
+/// A sample without the information that a reading call adds. Readers hold samples in this form.
 pub(super) struct Body<T> {
     data: Data<T>,
     writer: Sender,
 }
 
-/// A [`NodeId`] in two halves: as a whole it is aligned to more than all that stands beside it, and each sample would be
-/// larger by a sixth.
+/// A [`NodeId`] in two halves. The alignment of a whole `NodeId` exceeds that of all other fields,
+/// and would make each sample larger by a sixth.
 #[derive(Clone, Copy)]
 struct Sender([u64; 2]);
 
@@ -134,7 +140,7 @@ impl Sender {
     }
 }
 
-/// What one reading call found out about a sample.
+/// Facts about a sample as of one reading call.
 #[derive(Clone, Copy)]
 struct Facts {
     sample_state: SampleState,
@@ -145,7 +151,7 @@ struct Facts {
 }
 
 impl Facts {
-    /// Of the only sample of a new instance.
+    /// Facts about the only sample of a new instance.
     #[inline(always)]
     fn fresh(instance_state: InstanceState) -> Facts {
         let (sample_state, view_state) = (SampleState::NotRead, ViewState::New);
@@ -163,7 +169,7 @@ enum Data<T> {
 struct Decoded<T> {
     header: Header,
     strength: i32,
-    /// When its writer has said that it is out of date.
+    /// Time at which the sample expires, by its writer's LIFESPAN.
     expiry: u64,
     number: u64,
     value: T,
@@ -179,15 +185,16 @@ impl<T> Clone for Data<T> {
     }
 }
 
-/// No `Clone`, for a clone of what a sample refers to is a value.
+/// Not `Clone`: `clone` on a `Body` must reach the data through `Deref` and give a value.
 impl<T> Shared for Body<T> {
     fn share(&self) -> Self {
         Body { data: self.data.clone(), writer: self.writer }
     }
 }
 
-/// Decodes a record, into a box: so a sample is small whatever its type, and one that lies in place is not moved about with
-/// room for one that does not. Apart from whoever asks, for what a call returns in memory its caller waits for.
+/// Decodes a record into a box. A sample is thereby small whatever its type, and moving a sample
+/// that is read in place does not move room for a decoded value. The function is not inlined and
+/// returns a pointer, because a caller waits for a result that is returned in memory.
 #[inline(never)]
 fn decode<T: TopicData>(record: &Record, with: &Reading<'_, T>) -> Option<Arc<Decoded<T>>> {
     let lent = || {
@@ -206,13 +213,14 @@ fn decode<T: TopicData>(record: &Record, with: &Reading<'_, T>) -> Option<Arc<De
     Some(Arc::new(Decoded { header, strength, expiry, number: record.number(), value }))
 }
 
-/// What a record says beside its sample that is asked for later: the writer's strength, and when it is out of date.
+/// Fields of a record that are needed later beside its sample: the writer's strength and the
+/// expiry time.
 fn beside(record: &[u8]) -> (i32, u64) {
     (record::strength_of(record), record::expiry_of(record, 0))
 }
 
 impl<T: TopicData> Body<T> {
-    /// The sample in a record, or `None` if there is none of this type.
+    /// The sample in a record, or `None` if the record holds none of this type.
     #[inline(always)]
     pub(super) fn new(record: Record, writer: NodeId, with: &Reading<'_, T>) -> Option<Body<T>> {
         let data = match record::lies_in_place::<T>(record.bytes()) {
@@ -222,7 +230,7 @@ impl<T: TopicData> Body<T> {
         Some(Body { data, writer: Sender::new(writer) })
     }
 
-    /// The sample in a record that [lies there](record::lies_in_place).
+    /// The sample in a record that can be [read in place](record::lies_in_place).
     #[inline(always)]
     pub(super) fn in_place(record: Record, writer: NodeId) -> Body<T> {
         Body { data: Data::InPlace(record), writer: Sender::new(writer) }
@@ -238,7 +246,7 @@ impl<T: TopicData> Body<T> {
         Body { data, writer: Sender::new(writer) }
     }
 
-    /// The same, of its own: what becomes of the record does not matter any more.
+    /// The sample in a record as a copy, which does not depend on the record any more.
     pub(super) fn copied(
         record: &Record,
         writer: NodeId,
@@ -247,7 +255,7 @@ impl<T: TopicData> Body<T> {
         Body::of_bytes(record.bytes(), (record.number(), writer), with)
     }
 
-    /// The same of a record that was kept.
+    /// The sample in a kept record.
     pub(super) fn of_kept(kept: Kept, writer: NodeId, with: &Reading<'_, T>) -> Option<Body<T>> {
         let lent = || {
             let (header, payload) = record::in_cdr(kept.bytes())?;
@@ -266,7 +274,7 @@ impl<T: TopicData> Body<T> {
         })
     }
 
-    /// The same of a record that lies anywhere, as those in a coherent set do.
+    /// The sample in a record at any address, such as those in a coherent set.
     pub(super) fn of_bytes(
         record: &[u8],
         (number, writer): (u64, NodeId),
@@ -276,13 +284,14 @@ impl<T: TopicData> Body<T> {
         Some(Body::decoded(read, beside(record), number, writer))
     }
 
-    /// What says that an instance with this key is over, because its writer is gone.
+    /// Notice that an instance with this key is over because its writer is gone.
     pub(super) fn of_loss(key: T, now: u64, writer: InstanceHandle) -> Body<T> {
         let header = Header::of_loss(now, writer.entity as u32);
         Body::decoded((header, key), (0, NEVER), 0, writer.node)
     }
 
-    /// What is told of an entity of this participant, as a sample of a builtin topic.
+    /// A sample that did not come from a queue: information about an entity of participant `of`, or
+    /// a sample of a multi-topic.
     pub(super) fn of_told(data: T, state: InstanceState, now: u64, of: NodeId) -> Body<T> {
         let fate = match state {
             InstanceState::Alive => Fate::Alive,
@@ -292,12 +301,12 @@ impl<T: TopicData> Body<T> {
         Body::decoded((Header::of_told(now, fate), data), (0, NEVER), 0, of)
     }
 
-    /// Whether its data lie in its writer's memory, which it pins.
+    /// Whether the data lie in the writer's memory, which the sample then pins.
     pub(super) fn is_lent(&self) -> bool {
         self.record().is_some()
     }
 
-    /// The record that it pins.
+    /// The record that the sample pins.
     pub(super) fn record(&self) -> Option<&Record> {
         match &self.data {
             Data::InPlace(record) => Some(record),
@@ -306,7 +315,7 @@ impl<T: TopicData> Body<T> {
         }
     }
 
-    /// The same sample, whose data do not lie in its writer's memory any more.
+    /// The sample with its data copied out of the writer's memory.
     pub(super) fn into_own(self) -> Option<Body<T>> {
         match &self.data {
             Data::InPlace(record) => {
@@ -326,7 +335,7 @@ impl<T: TopicData> Body<T> {
         }
     }
 
-    /// As whoever does not follow instances gets it.
+    /// The sample as a reader gives it that does not follow instances.
     #[inline(always)]
     pub(super) fn fresh(self) -> Sample<T> {
         let instance_state = match self.fate() {
@@ -337,7 +346,7 @@ impl<T: TopicData> Body<T> {
         Sample { body: self, facts: Facts::fresh(instance_state) }
     }
 
-    /// With what the cache says of it.
+    /// The sample with the information that the cache has about it.
     #[inline(always)]
     pub(super) fn with_info(self, info: &Info) -> Sample<T> {
         let facts = Facts {
@@ -350,7 +359,7 @@ impl<T: TopicData> Body<T> {
         Sample { body: self, facts }
     }
 
-    /// What is known of it wherever it is: its record's header.
+    /// The header of the record, wherever the record is.
     #[inline(always)]
     pub(super) fn header(&self) -> Header {
         let bytes = match &self.data {
@@ -361,22 +370,22 @@ impl<T: TopicData> Body<T> {
         Header::read(bytes).expect("the length was checked when the sample was made")
     }
 
-    /// When it was written, in nanoseconds since 1970.
+    /// Time at which the sample was written, in nanoseconds since 1970.
     pub(super) fn timestamp(&self) -> u64 {
         self.header().timestamp
     }
 
-    /// What becomes of its instance.
+    /// Change of the instance that the sample reports.
     #[inline(always)]
     pub(super) fn fate(&self) -> Fate {
         match &self.data {
             Data::Decoded(decoded) => decoded.header.fate(),
-            // Records of other fates have no data that could be used where they are.
+            // Records with other fates have no data that can be read in place.
             Data::InPlace(_) | Data::Kept(_) => Fate::Alive,
         }
     }
 
-    /// OWNERSHIP_STRENGTH of its writer.
+    /// OWNERSHIP_STRENGTH of the writer.
     #[inline(always)]
     pub(super) fn strength(&self) -> i32 {
         match &self.data {
@@ -386,7 +395,8 @@ impl<T: TopicData> Body<T> {
         }
     }
 
-    /// When it is out of date: by what its writer has said, or by a lifespan that is not zero; if never, `NEVER`.
+    /// Time at which the sample expires, by what its writer has said or by a lifespan that is not
+    /// zero; `NEVER` if it does not expire.
     #[inline(always)]
     pub(super) fn expiry(&self, lifespan: u64) -> u64 {
         match &self.data {
@@ -396,18 +406,18 @@ impl<T: TopicData> Body<T> {
         }
     }
 
-    /// Its writer.
+    /// The writer of the sample.
     pub(super) fn publication(&self) -> InstanceHandle {
         InstanceHandle { node: self.writer.node(), entity: u64::from(self.header().writer) }
     }
 
-    /// Its instance.
+    /// The instance of the sample.
     #[inline(always)]
     pub(super) fn key(&self) -> Key {
         key_of(&**self)
     }
 
-    /// Its place in its writer's order.
+    /// The sample's position in its writer's order.
     fn number(&self) -> u64 {
         match &self.data {
             Data::InPlace(record) => record.number(),
@@ -418,19 +428,20 @@ impl<T: TopicData> Body<T> {
 }
 
 impl<T: TopicData> Sample<T> {
-    /// The sample in a record that [lies there](record::lies_in_place), as whoever does not follow instances gets it.
+    /// The sample in a record that can be [read in place](record::lies_in_place), as a reader gives
+    /// it that does not follow instances.
     #[inline(always)]
     pub(super) fn in_place(record: Record, writer: NodeId) -> Sample<T> {
-        // Records of other fates do not lie in place.
+        // Records with other fates cannot be read in place.
         Sample { body: Body::in_place(record, writer), facts: Facts::fresh(InstanceState::Alive) }
     }
 
-    /// The sample in a record that was kept.
+    /// The sample in a kept record.
     pub(super) fn of_kept(kept: Kept, writer: NodeId, with: &Reading<'_, T>) -> Option<Sample<T>> {
         Body::of_kept(kept, writer, with).map(Body::fresh)
     }
 
-    /// The sample of a record in a coherent set.
+    /// The sample in a record of a coherent set.
     pub(super) fn of_set(
         record: &[u8],
         from: (u64, NodeId),
@@ -439,7 +450,8 @@ impl<T: TopicData> Sample<T> {
         Body::of_bytes(record, from, with).map(Body::fresh)
     }
 
-    /// What is known of it besides its data. Made when it is asked for: most samples never are.
+    /// Information about the sample besides its data. It is made on demand, because most samples
+    /// are never asked for it.
     #[inline]
     pub fn info(&self) -> SampleInfo {
         let body = &self.body;
@@ -464,19 +476,19 @@ impl<T: TopicData> Sample<T> {
         }
     }
 
-    /// Whether it pins more of its writer's memory than may be held.
+    /// Whether the sample pins more of its writer's memory than may be held.
     pub(super) fn is_crowding(&self, crowds: &mut Crowds, max_held_percent: u8) -> bool {
         self.body.record().is_some_and(|record| crowds.has(max_held_percent, record))
     }
 
-    /// From now on it is a copy.
+    /// Makes the sample a copy, independent of the writer's memory.
     pub(super) fn own(&mut self) {
         if let Some(body) = self.body.share().into_own() {
             self.body = body;
         }
     }
 
-    /// Whether it is read where its writer built it, or where it is kept for those who come later.
+    /// Whether the sample is read where its writer built it, or where it is kept for late joiners.
     pub fn is_borrowed(&self) -> bool {
         match &self.body.data {
             Data::InPlace(_) | Data::Kept(_) => true,
@@ -485,7 +497,8 @@ impl<T: TopicData> Sample<T> {
     }
 }
 
-/// The instance that a value is of. What cannot be encoded is of the one that all of a type without a key are of.
+/// The instance of a value. A value that cannot be encoded gets 0, the only instance of a type
+/// without a key.
 pub(crate) fn key_of<T: TopicData>(value: &T) -> Key {
     if !value.has_key() {
         return 0;

@@ -1,10 +1,12 @@
-//! Coherent sets on their way to the application: a record that is one becomes samples again.
+//! Coherent sets on their way to the application: a record that holds a set is split into
+//! its samples.
 //!
 //! ```text
-//!   queues ──> a set is opened ──> its samples come next, one by one     who takes straight from the queues
-//!                              └─> all of it into the cache, or none     who follows instances
+//!   queues ──> a set is opened ──> its samples come next, one by one     reader without a cache
+//!                              └─> all of it into the cache, or none     reader with a cache
 //! ```
-//! Owns: the samples of a set of which some were not given yet. Never does: show a part of a set in a cache.
+//! Owns: the samples of a set that have not all been given yet. Never does: show a part of a set in
+//! a cache.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,13 +41,13 @@ impl<T> Opened<T> {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is one.
+    /// Whether there is a sample.
     #[inline(always)]
     pub(super) fn has_next(&self) -> bool {
         self.has_next.load(Ordering::Acquire)
     }
 
-    /// The next one.
+    /// The next sample.
     #[inline(always)]
     pub(super) fn next(&self) -> Option<(Body<T>, StreamId)> {
         if self.has_next() { self.take() } else { None }
@@ -59,7 +61,7 @@ impl<T> Opened<T> {
         next
     }
 
-    /// These come behind those that are there.
+    /// Appends these samples.
     pub(super) fn put(&self, opened: impl Iterator<Item = (Body<T>, StreamId)>) {
         let mut samples = self.lock();
         samples.extend(opened);
@@ -73,7 +75,8 @@ impl<T> Opened<T> {
 }
 
 impl<T: TopicData> ReaderCore<T> {
-    /// Opens a coherent set: its samples come next, if it is sound and what was read was still what had been written.
+    /// Opens a coherent set. Its samples are given next, if the set is valid and `is_sound`
+    /// confirms that its memory was not overwritten while it was read.
     #[cold]
     pub(super) fn open(
         &self,
@@ -88,7 +91,7 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// The samples of a coherent set, or none if one is of no known form.
+    /// The samples of a coherent set, or `None` if a sample has no known form.
     pub(super) fn read_set(
         &self,
         record: &[u8],
@@ -99,8 +102,9 @@ impl<T: TopicData> ReaderCore<T> {
         Some(self.read_places(record, number, stream)?.into_iter().map(read).collect())
     }
 
-    /// The same, each with its place among all that are in the set: some may be others'. There is none in what says that its
-    /// writer is no more, which is noted.
+    /// The samples of a coherent set, each with its position among all samples of the set, some of
+    /// which may be for other readers. A record that says that its writer has ended is noted, and
+    /// has no samples.
     pub(super) fn read_places(
         &self,
         record: &[u8],
@@ -109,7 +113,7 @@ impl<T: TopicData> ReaderCore<T> {
     ) -> Option<Placed<T>> {
         if is_end(record) {
             if self.shelf.get().is_some() {
-                // What comes into the cache before that comes from this thread alone.
+                // Only this thread brings earlier samples into the cache.
                 let entity = u64::from(origin(record).writer);
                 self.departures.note_writer(InstanceHandle { node: stream.node, entity });
             }
@@ -140,7 +144,7 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// The rest of a set of which this is the first sample, as far as it passes what is filtered.
+    /// The rest of a set that begins with this sample, without the samples that the filter rejects.
     pub(super) fn whole_set(
         &self,
         first: (Body<T>, StreamId),
@@ -161,8 +165,8 @@ impl<T: TopicData> ReaderCore<T> {
 }
 
 impl<T: TopicData> Shelf<T> {
-    /// Puts all of a set into the cache, or none of it; `false` if it has to wait for room. A set that never finds any is
-    /// rejected for good (I-192).
+    /// Puts all of a set into the cache, or none of it; `false` if the set must wait for room. A
+    /// set that can never find room is rejected for good (I-192).
     pub(super) fn put_set(&mut self, now: u64, set: Vec<Incoming<T>>, is_again: bool) -> bool {
         let coming = set.iter().map(|(arrival, _)| Coming::from(arrival));
         let (reason, waits) = match self.cache.room_for(now, coming) {

@@ -1,8 +1,10 @@
-//! The reader cache in use: what a reader's queues bring goes into it, with what is known of the writers.
+//! The reader cache in use: records from the reader's queues go into it, together with information
+//! about the writers.
 //!
 //! ```text
-//!   queues ──> shelf ──> read, take      filled when a call looks, and where the last samples are kept without that, too;
-//!                                        what finds no room waits, and what is behind it
+//!   queues ──> cache ──> read, take      filled when a call looks; if only the last samples are
+//!                                        kept, also without a call; a sample without room waits,
+//!                                        and so does everything behind it
 //! ```
 //! Owns: the cache, and which writers are lost. Never does: wait.
 
@@ -24,7 +26,7 @@ use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::deadlines::Deadlines;
 use crate::mapping::record::{Fate, key_payload};
 
-/// Why samples were rejected: which of RESOURCE_LIMITS was reached.
+/// Reason for which samples were rejected: the limit of RESOURCE_LIMITS that was reached.
 ///
 /// ```
 /// use dds_api::subscription::SampleRejectedStatusKind;
@@ -40,7 +42,7 @@ use crate::mapping::record::{Fate, key_payload};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SampleRejectedStatusKind {
-    /// None was.
+    /// No sample was rejected.
     #[default]
     NotRejected,
     /// max_instances.
@@ -61,8 +63,8 @@ impl From<Reason> for SampleRejectedStatusKind {
     }
 }
 
-/// SAMPLE_REJECTED: samples for which there was no room. They are not lost: each waits, and holds up its writer, until
-/// something is taken.
+/// SAMPLE_REJECTED: samples for which there was no room. They are not lost: each waits, and holds
+/// up its writer, until something is taken.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -77,13 +79,13 @@ impl From<Reason> for SampleRejectedStatusKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct SampleRejectedStatus {
-    /// How many there were.
+    /// Total number of rejected samples.
     pub total_count: u64,
-    /// How many of them since the status was last asked for.
+    /// Number of samples rejected since the status was last read.
     pub total_count_change: u64,
-    /// Why the last one was rejected.
+    /// Reason for which the last sample was rejected.
     pub last_reason: SampleRejectedStatusKind,
-    /// The instance of the last one.
+    /// Instance of the last rejected sample.
     pub last_instance_handle: Option<InstanceHandle>,
 }
 
@@ -94,34 +96,35 @@ pub(super) type Incoming<T> = (Arrival<Body<T>>, StreamId);
 pub(super) struct Shelf<T: TopicData> {
     support: T::TypeSupport,
     pub(super) cache: Cache<Body<T>>,
-    /// By which stream the samples of each writer came.
+    /// The stream by which the samples of each writer came.
     writers: BTreeMap<InstanceHandle, StreamId>,
-    /// The last entry of `writers` that was looked at: most samples come in a row.
+    /// The last entry of `writers` that was used: consecutive samples usually have the same writer.
     last_writer: Option<(InstanceHandle, StreamId)>,
-    /// The streams that may bring samples, as of the last change of the queues that is known.
+    /// The streams that may bring samples, as of the last known change of the queues.
     sending: Vec<StreamId>,
-    /// It finds no room.
+    /// A sample for which the cache has no room.
     stalled: Option<Incoming<T>>,
-    /// A coherent set that finds no room.
+    /// A coherent set for which the cache has no room.
     pub(super) stalled_set: Vec<Incoming<T>>,
-    /// What was taken from the queues in step with other readers, and is not in the cache yet.
+    /// Samples that were taken from the queues in step with other readers, and are not in the
+    /// cache yet.
     pub(super) staged: Staged<T>,
-    /// It found no room, and that was counted.
+    /// Whether the lack of room for `staged` was already counted.
     pub(super) told_of_staged: bool,
-    /// What an arrival was beside a dispose: it comes next.
+    /// The unregistration that came in one record with a dispose. It goes into the cache next.
     pub(super) next: Option<Incoming<T>>,
     pub(super) rejected: SampleRejectedStatus,
-    /// It has changed since it was put up that it has.
+    /// Whether `rejected` has changed since the change was last shown on the status board.
     pub(super) has_rejected: bool,
-    /// The change of the queues as of which lost writers are known.
+    /// Change number of the queues for which lost writers are known.
     seen: Option<u64>,
-    /// The change of them as of which they are gone through.
+    /// Change number of the queues for which the queues are being emptied.
     looked: u64,
-    /// A writer was heard of that was not known.
+    /// Whether a record came from a writer that was not known.
     has_news: bool,
-    /// When instances are due, if they are.
+    /// Deadlines of instances, if DEADLINE is set.
     deadlines: Option<Deadlines>,
-    /// Samples that have come into the cache.
+    /// Number of samples that have come into the cache.
     arrivals: u64,
 }
 
@@ -148,12 +151,12 @@ impl<T: TopicData> Shelf<T> {
         }
     }
 
-    /// Lets go of all that is in it.
+    /// Removes everything.
     pub(super) fn clear(&mut self, settings: Settings) {
         *self = Shelf::new(settings, &self.support);
     }
 
-    /// Samples that have come into the cache so far.
+    /// Number of samples that have come into the cache so far.
     pub(super) fn arrivals(&self) -> u64 {
         self.arrivals
     }
@@ -163,38 +166,38 @@ impl<T: TopicData> Shelf<T> {
         self.stalled.is_some() || !self.stalled_set.is_empty() || !self.staged.is_empty()
     }
 
-    /// When something may become visible without anything coming.
+    /// Time at which something may become visible although nothing arrives.
     pub(super) fn next_look(&self) -> Option<Time> {
         let expected = self.deadlines.as_ref().and_then(Deadlines::next);
         let due = self.cache.next_time().into_iter().chain(expected).min()?;
         Some(clock::now().after(due.saturating_sub(wall())))
     }
 
-    /// Lets go of what is out of date.
+    /// Removes samples that have expired.
     pub(super) fn let_time_pass(&mut self) {
         if self.cache.next_time().is_some() {
             self.cache.advance(wall());
         }
     }
 
-    /// Whether it knows of all changes of the queues so far.
+    /// Whether all changes of the queues so far are known.
     pub(super) fn has_seen(&self, changes: u64) -> bool {
         self.seen == Some(changes)
     }
 
-    /// SAMPLE_REJECTED; what has changed is read with that.
+    /// SAMPLE_REJECTED. Reading it resets its change count.
     pub(super) fn take_rejected(&mut self) -> SampleRejectedStatus {
         let status = self.rejected;
         self.rejected.total_count_change = 0;
         status
     }
 
-    /// A sample with the key of a known instance.
+    /// A value with the key of a known instance.
     pub(super) fn key_value(&self, handle: InstanceHandle) -> Option<T> {
         T::read_key(&self.support, self.cache.key_value(handle.instance_key()?)?).ok()
     }
 
-    /// Whether there is an instance of this handle.
+    /// Whether an instance with this handle is known.
     pub(super) fn knows(&self, handle: InstanceHandle) -> bool {
         handle.instance_key().is_some_and(|key| self.cache.knows(key))
     }
@@ -205,7 +208,7 @@ impl<T: TopicData> Shelf<T> {
         stream: StreamId,
         lifespan: u64,
     ) -> Incoming<T> {
-        // Read once: it lies in the writer's memory.
+        // The header lies in the writer's memory, so it is read only once.
         let header = sample.header();
         let fate = sample.fate();
         let change = match fate {
@@ -227,7 +230,7 @@ impl<T: TopicData> Shelf<T> {
         (Arrival { change, key, writer, strength, source_timestamp, expires, data }, stream)
     }
 
-    /// Puts one into the cache; `false` if it finds no room there.
+    /// Puts an arrival into the cache; `false` if there is no room for it.
     pub(super) fn put(&mut self, now: u64, (arrival, stream): Incoming<T>, is_again: bool) -> bool {
         let (writer, key, change) = (arrival.writer, arrival.key, arrival.change);
         let key_value =
@@ -245,7 +248,7 @@ impl<T: TopicData> Shelf<T> {
         }
     }
 
-    /// Something has come into the cache.
+    /// Notes that a sample has come into the cache.
     #[inline(always)]
     fn note_arrival(
         &mut self,
@@ -269,14 +272,15 @@ impl<T: TopicData> Shelf<T> {
         }
     }
 
-    /// Whether a sample passes through the cache.
+    /// Whether a sample may pass through the cache.
     #[inline(always)]
     fn lets_pass(&self, sample: &Body<T>, lifespan: u64) -> bool {
         self.cache.lets_pass() && sample.fate() == Fate::Alive && sample.expiry(lifespan) == NEVER
     }
 
-    /// Has one pass through the cache that [may](Shelf::lets_pass); `false` if it finds no room there. All in one piece with
-    /// whoever takes it out of the queues: it is moved once.
+    /// Passes a sample through the cache that [may](Shelf::lets_pass) pass; `false` if there is no
+    /// room for it. Inlined into the code that takes the sample out of the queues, so that the
+    /// sample is moved once.
     #[inline(always)]
     fn pass(&mut self, now: u64, sample: Body<T>, stream: StreamId) -> bool {
         let header = sample.header();
@@ -300,8 +304,9 @@ impl<T: TopicData> Shelf<T> {
         }
     }
 
-    /// What has passed through the cache, for a call that takes all, but so many at most. None if nothing has, or more: then
-    /// it is in the cache as all else.
+    /// Samples that have passed through the cache, for a call that takes everything up to `max`
+    /// samples. If none has passed, or more than `max`, the result is `None`, and what has passed
+    /// is put into the cache.
     pub(super) fn give_passing(&mut self, max: usize) -> Option<Vec<Sample<T>>> {
         let count = self.cache.passing();
         if count == 0 || count > max {
@@ -313,7 +318,7 @@ impl<T: TopicData> Shelf<T> {
         Some(found)
     }
 
-    /// So many found no room, the last of this instance.
+    /// Counts `count` samples for which there was no room; `last` is the instance of the last one.
     pub(super) fn note_rejected(
         &mut self,
         is_again: bool,
@@ -329,7 +334,7 @@ impl<T: TopicData> Shelf<T> {
         self.rejected.last_instance_handle = last.map(InstanceHandle::of_instance);
     }
 
-    /// What found no room is tried again; `false` if there is still none.
+    /// Retries what found no room; `false` if there is still none.
     fn take_up_stalled(&mut self, now: u64) -> bool {
         if let Some(stalled) = self.stalled.take()
             && !self.put(now, stalled, true)
@@ -343,7 +348,7 @@ impl<T: TopicData> Shelf<T> {
         self.put_set(now, stalled, true)
     }
 
-    /// The cache does this from now on.
+    /// Applies new settings to the cache from now on.
     pub(super) fn set_settings(&mut self, settings: Settings) {
         match &mut self.deadlines {
             Some(known) if settings.deadline != NEVER => {
@@ -356,7 +361,8 @@ impl<T: TopicData> Shelf<T> {
         self.cache.set_settings(settings);
     }
 
-    /// The writers of which nothing comes any more are lost: those of which, with their stream, this is so.
+    /// Marks the writers as lost for which `is_over` holds, given the writer and its stream: they
+    /// send nothing more.
     pub(super) fn lose(&mut self, now: u64, is_over: impl Fn(InstanceHandle, StreamId) -> bool) {
         let (cache, support) = (&mut self.cache, &self.support);
         self.last_writer = None;
@@ -371,7 +377,8 @@ impl<T: TopicData> Shelf<T> {
         });
     }
 
-    /// These writers are ignored from now on: they own no instance, and what waits for room is not theirs.
+    /// Removes writers that are ignored from now on: they own no instance, and their samples no
+    /// longer wait for room.
     #[cold]
     fn part_from(&mut self, now: u64, parted: &[InstanceHandle]) {
         let is_parted = |(arrival, _): &Incoming<T>| parted.contains(&arrival.writer);
@@ -382,7 +389,7 @@ impl<T: TopicData> Shelf<T> {
         self.lose(now, |writer, _| parted.contains(&writer));
     }
 
-    /// What is wanted, given away or kept.
+    /// Takes or reads the samples that are wanted.
     pub(super) fn access(
         &mut self,
         now: u64,
@@ -392,7 +399,7 @@ impl<T: TopicData> Shelf<T> {
     ) -> Vec<Sample<T>> {
         let mut found: Vec<Sample<T>> = Vec::new();
         let condition = |sample: Option<&Body<T>>| sample.is_none_or(|sample| query(sample));
-        // Straight into the list that is given: each is moved once.
+        // Samples go straight into the result list, so that each is moved once.
         let count = self.cache.choose(now, wanted, condition);
         found.reserve_exact(count);
         let give = |data: Option<Body<T>>, info: &Info| {
@@ -406,7 +413,7 @@ impl<T: TopicData> Shelf<T> {
     }
 }
 
-/// When instances are due, if they are.
+/// Deadlines of instances, if DEADLINE is set.
 fn deadlines(settings: &Settings) -> Option<Deadlines> {
     (settings.deadline != NEVER).then(|| Deadlines::new(settings.deadline))
 }

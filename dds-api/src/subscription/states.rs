@@ -1,10 +1,11 @@
-//! The three states by which samples are told apart, and masks of them.
+//! The three states that distinguish samples, and masks of them.
 //!
-//! Owns: what a reading call may ask for. Never does: find out the state of anything.
+//! Owns: the states that a reading call may ask for. Never does: determine the state of anything.
 
 use std::ops::BitOr;
 
-/// A state, and the mask of several of them. The variants stand in the order of the standard.
+/// Defines a state and the mask of several such states. The variants have the order of
+/// the standard.
 macro_rules! state {
     (
         $(#[$doc:meta])* $name:ident, $mask:ident {
@@ -25,10 +26,10 @@ macro_rules! state {
 
         impl $mask {
             $($(#[$variant_doc])* pub const $constant: Self = Self(1 << $name::$variant as u8);)*
-            /// Whatever the state.
+            /// Any state.
             pub const ANY: Self = Self($(Self::$constant.0)|*);
 
-            /// Whether this state is among them.
+            /// Whether the mask contains this state.
             #[inline]
             pub const fn has(self, state: $name) -> bool {
                 self.0 & 1 << state as u8 != 0
@@ -65,15 +66,15 @@ state! {
     /// assert!(!States::not_read().sample.has(SampleState::Read));
     /// ```
     SampleState, SampleStateMask {
-        /// It has been read.
+        /// The sample has been read.
         Read = READ,
-        /// It has not been read.
+        /// The sample has not been read.
         NotRead = NOT_READ,
     }
 }
 
 state! {
-    /// Whether anything of an instance has been read or taken since it was last born.
+    /// Whether a sample of an instance has been read or taken since the instance was last born.
     ///
     /// ```
     /// use dds_api::subscription::{States, ViewState};
@@ -82,15 +83,15 @@ state! {
     /// assert!(!newborn.view.has(ViewState::NotNew));
     /// ```
     ViewState, ViewStateMask {
-        /// Nothing has: it is new, or was reborn, to this reader.
+        /// No sample has been read or taken: the instance is new to this reader, or was reborn.
         New = NEW,
-        /// Something has.
+        /// A sample has been read or taken.
         NotNew = NOT_NEW,
     }
 }
 
 state! {
-    /// Whether an instance lives.
+    /// Whether an instance is alive.
     ///
     /// ```
     /// use dds_api::subscription::{InstanceState, States};
@@ -99,16 +100,16 @@ state! {
     /// assert!(!alive.instance.has(InstanceState::NotAliveDisposed));
     /// ```
     InstanceState, InstanceStateMask {
-        /// It has been written, is not disposed, and has a writer.
+        /// The instance has been written, is not disposed, and has a writer.
         Alive = ALIVE,
-        /// A writer has disposed it: it is no more.
+        /// A writer has disposed the instance.
         NotAliveDisposed = NOT_ALIVE_DISPOSED,
-        /// Nobody writes it any more: every writer has unregistered it, or is gone.
+        /// The instance has no writers: each has unregistered it, or is gone.
         NotAliveNoWriters = NOT_ALIVE_NO_WRITERS,
     }
 }
 
-/// Which samples are wanted, by all three states. The default wants all.
+/// Selection of samples by all three states. The default selects all samples.
 ///
 /// ```
 /// use dds_api::subscription::{InstanceState, InstanceStateMask, SampleState, States};
@@ -122,36 +123,36 @@ state! {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct States {
-    /// Of the sample.
+    /// States of the sample.
     pub sample: SampleStateMask,
-    /// Of the view that the reader has of the sample's instance.
+    /// States of the reader's view of the instance.
     pub view: ViewStateMask,
-    /// Of the sample's instance.
+    /// States of the instance.
     pub instance: InstanceStateMask,
 }
 
 impl States {
-    /// Whatever the states.
+    /// Selects all samples.
     pub fn any() -> Self {
         States::default()
     }
 
-    /// Samples that have not been read.
+    /// Selects samples that have not been read.
     pub fn not_read() -> Self {
         States::any().of_samples(SampleStateMask::NOT_READ)
     }
 
-    /// The same, but only samples in these states.
+    /// Restricts the selection to samples in these states.
     pub fn of_samples(self, sample: impl Into<SampleStateMask>) -> Self {
         States { sample: sample.into(), ..self }
     }
 
-    /// The same, but only samples of instances with such a view.
+    /// Restricts the selection to instances with these view states.
     pub fn of_views(self, view: impl Into<ViewStateMask>) -> Self {
         States { view: view.into(), ..self }
     }
 
-    /// The same, but only samples of instances in these states.
+    /// Restricts the selection to instances in these states.
     pub fn of_instances(self, instance: impl Into<InstanceStateMask>) -> Self {
         States { instance: instance.into(), ..self }
     }

@@ -1,6 +1,6 @@
-//! What a reader says of itself: its policies and statuses.
+//! Policies and statuses of a reader.
 //!
-//! Owns: the calls. Never does: count; the machine does, and the shelf.
+//! Owns: the calls that return them. Never does: count; the machine and the cache do.
 
 use std::sync::{Arc, PoisonError, Weak};
 
@@ -23,9 +23,9 @@ use crate::infrastructure::{
 use crate::mapping::policies::Policies;
 use crate::topic::Whose;
 
-/// Policies and statuses. What a status counts since it was last read is read with it.
+/// Policies and statuses. Reading a status resets its change counts.
 impl<T: TopicData> DataReader<T> {
-    /// Its policies.
+    /// The reader's policies.
     pub fn qos(&self) -> DataReaderQos {
         if let Some(draft) = &*self.enabling.draft() {
             return draft.qos.clone();
@@ -38,10 +38,12 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// Gives it other policies: of those that may change on a reader that is at work; any of one that is not enabled.
+    /// Sets the reader's policies. Before the reader is enabled all policies may change, afterwards
+    /// only those that the standard allows.
     ///
     /// # Errors
-    /// [`DdsError::ImmutablePolicy`] if another policy differs; [`DdsError::InconsistentPolicy`] if they contradict each other.
+    /// [`DdsError::ImmutablePolicy`] if a policy differs that may not change;
+    /// [`DdsError::InconsistentPolicy`] if policies contradict each other.
     pub fn set_qos(&self, qos: &DataReaderQos) -> DdsResult<()> {
         self.enabling.check_there()?;
         let qos = &mut qos.clone();
@@ -71,61 +73,65 @@ impl<T: TopicData> DataReader<T> {
         Ok(())
     }
 
-    /// The subscriber that it belongs to, if it is not the participant's own.
+    /// The subscriber of the reader, unless the reader belongs directly to the participant.
     pub fn subscriber(&self) -> Option<&Subscriber> {
         self.subscriber.as_ref()
     }
 
-    /// SUBSCRIPTION_MATCHED: writers that are there and offer what is requested, its participant's own included.
+    /// SUBSCRIPTION_MATCHED: present writers that offer what the reader requests, including writers
+    /// of its own participant.
     pub fn subscription_matched_status(&self) -> SubscriptionMatchedStatus {
         let board = &self.shared.board;
         board.take(StatusKind::SubscriptionMatched, |all| &mut all.subscription_matched)
     }
 
-    /// REQUESTED_INCOMPATIBLE_QOS: writers that offer less than is requested.
+    /// REQUESTED_INCOMPATIBLE_QOS: writers that offer less than the reader requests.
     pub fn requested_incompatible_qos_status(&self) -> IncompatibleQosStatus {
         let board = &self.shared.board;
         board.take(StatusKind::RequestedIncompatibleQos, |all| &mut all.incompatible_qos)
     }
 
-    /// SAMPLE_LOST: samples of writers that it is matched with and that it did not get, since it is a [best-effort
-    /// reader](crate::subscription::DataReaderBuilder::best_effort) of a topic without an order: they were overwritten before it
-    /// looked, or it had no room for them. A coherent set counts as one.
+    /// SAMPLE_LOST: samples of matched writers that the reader did not receive, because it is a
+    /// [best-effort reader](crate::subscription::DataReaderBuilder::best_effort) of an unordered
+    /// topic. The samples were overwritten before the reader looked, or the reader had no room for
+    /// them. A coherent set counts as one sample.
     pub fn sample_lost_status(&self) -> SampleLostStatus {
         self.shared.board.take(StatusKind::SampleLost, |all| &mut all.sample_lost)
     }
 
-    /// REQUESTED_DEADLINE_MISSED: how often an instance has not come again within DEADLINE. One that is disposed, or that a writer
-    /// has unregistered, is not waited for until it comes again.
+    /// REQUESTED_DEADLINE_MISSED: number of times that an instance was not written again within
+    /// DEADLINE. After an instance is disposed, or a writer has unregistered it, its deadline does
+    /// not run until it is written again.
     pub fn requested_deadline_missed_status(&self) -> RequestedDeadlineMissedStatus {
         self.look();
         let board = &self.shared.board;
         board.take(StatusKind::RequestedDeadlineMissed, |all| &mut all.requested_deadline_missed)
     }
 
-    /// LIVELINESS_CHANGED: of the writers that it is matched with, those that are alive, and those whose application has not said in
-    /// time that it is. A writer whose process dies is matched no more.
+    /// LIVELINESS_CHANGED: number of matched writers that are alive, and of those whose application
+    /// has not asserted liveliness in time. A writer whose process dies is no longer matched.
     pub fn liveliness_changed_status(&self) -> LivelinessChangedStatus {
         let board = &self.shared.board;
         board.take(StatusKind::LivelinessChanged, |all| &mut all.liveliness_changed)
     }
 
-    /// Brings what has come into the cache, if there is one.
+    /// Brings queued records into the cache, if the reader has a cache.
     fn look(&self) {
         if self.shelf.get().is_some() {
             drop(self.shelf());
         }
     }
 
-    /// The writers that it is matched with.
+    /// The writers that the reader is matched with.
     pub fn matched_publications(&self) -> Vec<InstanceHandle> {
         self.participant.engine.act(|machine, _, _| machine.partners(self.enabling.id()))
     }
 
-    /// What is known of a writer that it is matched with.
+    /// Discovery data of a matched writer.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if it is not, or no more, matched with one of this name.
+    /// [`DdsError::BadParameter`] if the reader is not, or no longer, matched with a writer of
+    /// this name.
     pub fn matched_publication_data(
         &self,
         publication: InstanceHandle,
@@ -141,12 +147,13 @@ impl<T: TopicData> DataReader<T> {
         })
     }
 
-    /// The statuses that have changed since they were read. DATA_AVAILABLE: there are samples that no call has given yet.
+    /// The statuses that have changed since they were read. DATA_AVAILABLE means that there are
+    /// samples that no call has given yet.
     pub fn status_changes(&self) -> StatusMask {
         self.core.changed()
     }
 
-    /// The cache does what these policies say from now on; it begins if they ask for one.
+    /// Applies these policies to the cache. Starts a cache if the policies require one.
     fn follow_policies(&self, qos: &DataReaderQos) {
         let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner).changed_to(qos);
         if self.shelf.get().is_some() || settings != Settings::default() {
@@ -154,7 +161,8 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// Holds as long as a status that is enabled in it has changed and was not read since. It does not keep the reader.
+    /// Condition that holds while an enabled status has changed and was not read since. The
+    /// condition does not keep the reader alive.
     pub fn status_condition(&self) -> StatusCondition {
         let made = || {
             let core: Weak<ReaderCore<T>> = Arc::downgrade(&self.core);
@@ -177,7 +185,7 @@ impl<T: TopicData> ReaderCore<T> {
 
     /// The statuses that have changed since they were read.
     pub(super) fn changed(&self) -> StatusMask {
-        // First: what it brings into the cache may change others.
+        // This comes first: records that it brings into the cache may change other statuses.
         let has_news = match self.shelf.get() {
             Some(_) => self.has_any(&ReadCondition::new(States::not_read())),
             None => self.has_queued(),

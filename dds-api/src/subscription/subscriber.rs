@@ -1,6 +1,6 @@
 //! The subscriber: readers that share PRESENTATION, PARTITION and GROUP_DATA.
 //!
-//! Owns: those policies, and the readers' default ones. Never does: read.
+//! Owns: those policies, and the default policies of the readers. Never does: read.
 
 use std::sync::{Arc, Weak};
 
@@ -17,11 +17,12 @@ use crate::infrastructure::{
 };
 use crate::topic::TopicDescription;
 
-/// Readers that share policies. Clones are the same subscriber; a reader keeps its subscriber. See
-/// [`Publisher`](crate::publication::Publisher) for an example.
+/// Group of readers that share policies. Clones are handles on the same subscriber, and a reader
+/// keeps its subscriber alive. See [`Publisher`](crate::publication::Publisher) for an example.
 ///
-/// A reader needs none of its own: [`DomainParticipant::reader`](crate::domain::DomainParticipant::reader) makes one that
-/// belongs to no partition.
+/// A reader does not need a subscriber of its own:
+/// [`DomainParticipant::reader`](crate::domain::DomainParticipant::reader) makes one that belongs
+/// to no partition.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -37,68 +38,72 @@ use crate::topic::TopicDescription;
 #[derive(Clone)]
 pub struct Subscriber(Arc<SubscriberGroup>);
 
-/// What its handles share.
+/// State that the handles of a subscriber share.
 pub(crate) type SubscriberGroup = EntityGroup<SubscriberQos, DataReaderQos, dyn SubscriberListener>;
 
 impl Subscriber {
-    /// Its name in the domain.
+    /// The subscriber's name in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
         self.0.handle()
     }
 
-    /// The participant that it belongs to.
+    /// The participant of the subscriber.
     pub fn participant(&self) -> DomainParticipant {
         DomainParticipant::of(Arc::clone(&self.0.participant))
     }
 
-    /// Its policies.
+    /// The subscriber's policies.
     pub fn qos(&self) -> SubscriberQos {
         self.0.qos()
     }
 
-    /// Gives it other policies.
+    /// Sets the subscriber's policies.
     ///
     /// # Errors
-    /// [`DdsError::ImmutablePolicy`](crate::infrastructure::DdsError::ImmutablePolicy) if PRESENTATION is another one, or PARTITION and a reader's topic is
-    /// [sharded](crate::topic::TopicBuilder::sharded_by_partition).
+    /// [`DdsError::ImmutablePolicy`](crate::infrastructure::DdsError::ImmutablePolicy)
+    /// if PRESENTATION changes, or if PARTITION changes and a reader's topic
+    /// is [sharded](crate::topic::TopicBuilder::sharded_by_partition).
     pub fn set_qos(&self, qos: &SubscriberQos) -> DdsResult<()> {
         self.0.set_qos(qos)
     }
 
-    /// A reader of a topic, or of a part of it.
+    /// Starts a reader of a topic, or of a filtered topic or multi-topic.
     pub fn reader<D: TopicDescription>(&self, topic: &D) -> DataReaderBuilder<D::Data> {
         let participant = Arc::clone(&self.0.participant);
         let builder = DataReaderBuilder::of(participant, topic);
         builder.within(self.clone())
     }
 
-    /// The policies of its readers of which nothing else is said; none: those of their topics, and all samples are kept until
-    /// they are taken.
+    /// Default policies of readers for which nothing else is set. If `None`, a reader has the
+    /// policies of its topic and keeps all samples until they are taken.
     pub fn default_reader_qos(&self) -> Option<DataReaderQos> {
         self.0.default()
     }
 
-    /// Sets the policies of readers that are made from now on and of which nothing else is said.
+    /// Sets the default policies of readers that are made from now on.
     pub fn set_default_reader_qos(&self, qos: Option<DataReaderQos>) -> DdsResult<()> {
         self.0.set_default(qos)
     }
 
-    /// Its readers.
+    /// The subscriber's readers.
     pub fn readers(&self) -> Vec<InstanceHandle> {
         self.0.entities()
     }
 
-    /// Deletes it: no reader is made of it any more. Dropping the last handle on it and its last reader does the same.
+    /// Deletes the subscriber: no more readers can be made of it. Dropping its last handle and its
+    /// last reader does the same.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) as long as it has readers.
+    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) while
+    /// the subscriber has readers.
     pub fn delete(self) -> DdsResult<()> {
         self.0.delete("readers")
     }
 
-    /// A reader of it of the topic of this name and type, if there is one; the standard's `lookup_datareader`. The
-    /// [builtin](crate::domain::DomainParticipant::builtin_subscriber) one has readers of `DCPSParticipant`, `DCPSTopic`,
-    /// `DCPSPublication` and `DCPSSubscription`.
+    /// Finds a reader of the topic with this name and type among the subscriber's readers; the
+    /// standard's `lookup_datareader`. The
+    /// [builtin](crate::domain::DomainParticipant::builtin_subscriber) subscriber has readers of
+    /// `DCPSParticipant`, `DCPSTopic`, `DCPSPublication` and `DCPSSubscription`.
     #[doc(alias = "lookup_datareader")]
     pub fn lookup_reader<T: TopicData>(&self, topic: &str) -> Option<DataReader<T>> {
         match self.0.is_builtin {
@@ -107,7 +112,8 @@ impl Subscriber {
         }
     }
 
-    /// Has this called for changes of these statuses of its readers that have no listener of their own for them.
+    /// Sets the listener that is called for changes of these statuses, for readers that have no
+    /// listener of their own for them.
     pub fn set_listener(
         &self,
         listener: impl SubscriberListener + 'static,
@@ -116,21 +122,24 @@ impl Subscriber {
         self.0.set_listener(Box::new(listener), mask.into())
     }
 
-    /// Has no listener for all its readers called any more.
+    /// Removes the subscriber's listener.
     pub fn clear_listener(&self) {
         self.0.listener.clear();
     }
 
-    /// The statuses for which its listener is called; none if it has none. The listener itself is the entity's own: what is to be
-    /// asked of it, it shares.
+    /// The statuses for which the listener is called; none if there is no listener. The subscriber
+    /// owns the listener and does not return it. State that the application needs from the listener
+    /// must be shared with it.
     pub fn listener_mask(&self) -> StatusMask {
         self.0.listener.mask()
     }
 
-    /// Begins to access its readers' samples. If its PRESENTATION has the access scope of a group, and asks for coherence or order,
-    /// its readers are read together, and only between this and [`end_access`](Self::end_access): what has come so far is in all of
-    /// them, up to the same place in their common order, each coherent set whole or not at all, and nothing comes in
-    /// between. Otherwise it does no more than be counted. It may be begun several times, and is to be ended as often.
+    /// Begins access to the readers' samples. If PRESENTATION has the access scope of a group, and
+    /// coherent or ordered access, the readers are read together, and only between this call and
+    /// [`end_access`](Self::end_access). All readers then hold what has come so far, up to the same
+    /// position in their common order, and each coherent set either whole or not at all. Nothing
+    /// comes in until access ends. With another PRESENTATION the call is only counted. Calls may be
+    /// nested; each needs its own `end_access`.
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -166,30 +175,33 @@ impl Subscriber {
         Ok(())
     }
 
-    /// Ends what [`begin_access`](Self::begin_access) began last.
+    /// Ends the access that the last [`begin_access`](Self::begin_access) began.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if nothing is begun.
+    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if no
+    /// access was begun.
     pub fn end_access(&self) -> DdsResult<()> {
         self.0.check()?;
         self.0.own.end()
     }
 
-    /// Its readers that have samples in these states; the standard's `get_datareaders`. If its PRESENTATION has ordered access
-    /// with the scope of a group, a reader is there once for each sample, and the list is in the order in which the samples are
-    /// to be taken: one of the reader that is next, each time. Otherwise each is there once.
+    /// Readers that have samples in these states; the standard's `get_datareaders`. If PRESENTATION
+    /// has ordered access with the scope of a group, a reader is listed once for each sample. The
+    /// list is in the order in which the samples must be taken: one sample of each listed reader in
+    /// turn. Otherwise each reader is listed once.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if its readers are read together,
-    /// and [`begin_access`](Self::begin_access) was not called.
+    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if the
+    /// readers must be read together, and [`begin_access`](Self::begin_access) was not called.
     #[doc(alias = "get_datareaders")]
     pub fn data_readers(&self, states: States) -> DdsResult<Vec<Box<dyn AnyDataReader>>> {
         self.0.check()?;
         self.0.own.readers(states, self.qos().presentation.ordered_access)
     }
 
-    /// Calls the listeners of those of its readers that have samples which were not read, here and now; the standard's
-    /// `notify_datareaders`, for a listener of the subscriber that is told of data on its readers.
+    /// Calls the listeners of the readers that have unread samples, immediately and on this thread;
+    /// the standard's `notify_datareaders`. It is for a subscriber's listener that is told of data
+    /// on its readers.
     #[doc(alias = "notify_datareaders")]
     pub fn notify_data_readers(&self) -> DdsResult<()> {
         self.0.check()?;
@@ -197,27 +209,29 @@ impl Subscriber {
         Ok(())
     }
 
-    /// Enables it, and its readers if its ENTITY_FACTORY says so. Once it is enabled, nothing happens.
+    /// Enables the subscriber, and its readers if ENTITY_FACTORY says so. Does nothing if it is
+    /// already enabled.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if its participant is not enabled; the
-    /// error of a reader that cannot be.
+    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if the
+    /// participant is not enabled; the error of a reader that cannot be enabled.
     pub fn enable(&self) -> DdsResult<()> {
         self.0.enable()
     }
 
-    /// Whether it is enabled.
+    /// Whether the subscriber is enabled.
     pub fn is_enabled(&self) -> bool {
         self.0.lifecycle().is_enabled()
     }
 
-    /// Deletes its readers, whoever has handles on them: their calls say
-    /// [`DdsError::AlreadyDeleted`](crate::infrastructure::DdsError::AlreadyDeleted) from then on, those that wait included.
+    /// Deletes all readers of the subscriber, even if handles on them remain. Calls on those
+    /// handles, including calls that are waiting, then return
+    /// [`DdsError::AlreadyDeleted`](crate::infrastructure::DdsError::AlreadyDeleted).
     pub fn delete_contained_entities(&self) -> DdsResult<()> {
         self.0.delete_contents()
     }
 
-    /// The one of a participant's builtin topics.
+    /// Makes the subscriber of a participant's builtin topics.
     pub(super) fn builtin(participant: &Arc<Inner>, qos: SubscriberQos) -> Subscriber {
         Subscriber(EntityGroup::builtin(Arc::clone(participant), qos))
     }
@@ -234,7 +248,7 @@ impl Subscriber {
         Subscriber(group)
     }
 
-    /// As what its entities belong to.
+    /// The subscriber as the enclosing entity of its readers.
     pub(super) fn encloses(&self) -> Arc<dyn Encloses> {
         Arc::clone(&self.0) as _
     }
@@ -247,7 +261,7 @@ impl Subscriber {
         &self.0.listener
     }
 
-    /// How its readers are read together.
+    /// Common access to the subscriber's readers.
     #[inline]
     pub(super) fn group_access(&self) -> &GroupAccess {
         &self.0.own
@@ -266,7 +280,7 @@ impl Subscriber {
     }
 }
 
-/// A subscriber that is being made.
+/// Builder of a subscriber.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -282,29 +296,31 @@ impl SubscriberBuilder {
         SubscriberBuilder(Draft::new(participant))
     }
 
-    /// Its policies by a profile. What is said of it before is forgotten, what is said later comes before the profile.
+    /// Takes the policies from a profile. Earlier settings are discarded; later settings override
+    /// the profile.
     pub fn profile(self, name: &str) -> Self {
         SubscriberBuilder(self.0.profile(name))
     }
 
-    /// All its policies.
+    /// Sets all policies.
     pub fn qos(self, qos: &SubscriberQos) -> Self {
         SubscriberBuilder(self.0.all(qos))
     }
 
-    /// PARTITION: its readers get what is written in one of these, each a name or a pattern.
+    /// PARTITION: names or patterns. The readers receive what is written in a partition that
+    /// matches one of them.
     pub fn partition<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.0.qos.partition.name = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// PRESENTATION: what is requested of order and coherence.
+    /// PRESENTATION: the order and coherence that the readers request.
     pub fn presentation(mut self, policy: PresentationQosPolicy) -> Self {
         self.0.qos.presentation = policy;
         self
     }
 
-    /// GROUP_DATA: bytes that go with it.
+    /// GROUP_DATA: bytes that are announced with the subscriber.
     pub fn group_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.0.qos.group_data.value = bytes.into();
         self
@@ -313,7 +329,8 @@ impl SubscriberBuilder {
     /// Makes the subscriber.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`](crate::infrastructure::DdsError::BadParameter) if names of partitions cannot be sent, or there is no profile of the name that was said.
+    /// [`DdsError::BadParameter`](crate::infrastructure::DdsError::BadParameter) if names of
+    /// partitions cannot be sent, or there is no profile of the given name.
     pub fn create(self) -> DdsResult<Subscriber> {
         self.0.create(Shared::Subscriber).map(Subscriber)
     }

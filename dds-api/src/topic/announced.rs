@@ -1,6 +1,8 @@
-//! Topics that participants of the domain have endpoints of, and ours of the same kind without their type compiled in.
+//! Topics for which participants of the domain have endpoints, and own topics of the same kind
+//! without a compiled-in type.
 //!
-//! Owns: what is shown of a topic that others have announced. Never does: know more of it than all participants do.
+//! Owns: the view of a topic that others have announced. Never does: know more of the topic than
+//! all participants do.
 
 use idl_xtypes::{DynamicData, DynamicType, SerializedData, TopicData};
 use qos_profiles::{EntityQos, PolicyId, TopicQos};
@@ -12,7 +14,8 @@ use crate::mapping::directory::TopicFacts;
 use crate::mapping::endpoint::Endpoint;
 use crate::mapping::sight::Sight;
 
-/// Of which writer and reader have to say the same, or which the writer must not promise less of.
+/// Policies that must be the same for writer and reader, or of which the writer must not
+/// offer less.
 const AGREED: [PolicyId; 6] = [
     PolicyId::Ownership,
     PolicyId::Deadline,
@@ -22,10 +25,10 @@ const AGREED: [PolicyId; 6] = [
     PolicyId::Reliability,
 ];
 
-/// What says which samples a topic keeps.
+/// Policies that determine which samples a topic keeps.
 const KEPT: [PolicyId; 3] = [PolicyId::Durability, PolicyId::DurabilityService, PolicyId::Lifespan];
 
-/// A topic as the participants of the domain have announced it, this one among them.
+/// A topic as the participants of the domain, including this one, have announced it.
 ///
 /// ```no_run
 /// use dds_api::prelude::*;
@@ -40,7 +43,7 @@ const KEPT: [PolicyId; 3] = [PolicyId::Durability, PolicyId::DurabilityService, 
 /// ```
 #[derive(Clone, Debug)]
 pub struct AnnouncedTopic {
-    /// As one participant has it, who has a writer of it if there is one.
+    /// The topic as one participant has announced it: a participant with a writer, if there is one.
     facts: TopicFacts,
     of: Option<DynamicType>,
     writers: usize,
@@ -49,57 +52,58 @@ pub struct AnnouncedTopic {
 }
 
 impl AnnouncedTopic {
-    /// Its name.
+    /// The topic's name.
     pub fn name(&self) -> &str {
         &self.facts.name
     }
 
-    /// The name of its type.
+    /// The name of the topic's type.
     pub fn type_name(&self) -> &str {
         &self.facts.data_type.name
     }
 
-    /// Its type; none if nobody tells of it.
+    /// The topic's type; `None` if no participant has announced it.
     pub fn dynamic_type(&self) -> Option<&DynamicType> {
         self.of.as_ref()
     }
 
-    /// What it gives, in a word or two.
+    /// The topic's level, in one or two words.
     pub fn level(&self) -> String {
         self.facts.level.to_string()
     }
 
-    /// Whether its samples come in one order at all readers.
+    /// Whether samples come in one order at all readers.
     pub fn is_atomic(&self) -> bool {
         self.facts.level.is_ordered()
     }
 
-    /// Whether its samples are kept for those who come later.
+    /// Whether samples are kept for late joiners.
     pub fn is_kept(&self) -> bool {
         self.facts.level.is_kept()
     }
 
-    /// Whether each of its partitions is a stream by itself.
+    /// Whether each partition is a stream by itself.
     pub fn is_sharded(&self) -> bool {
         self.facts.order.is_by_partition()
     }
 
-    /// The order that its samples have in common with those of other topics, if they have.
+    /// Name of the order that the topic shares with other topics, if it shares one.
     pub fn common_order(&self) -> Option<&str> {
         self.facts.order.common()
     }
 
-    /// How many writers there are.
+    /// Number of writers.
     pub fn writers(&self) -> usize {
         self.writers
     }
 
-    /// How many readers there are.
+    /// Number of readers.
     pub fn readers(&self) -> usize {
         self.readers
     }
 
-    /// The partitions that its writers and readers name, in their order; none are in the one without a name.
+    /// Names of the partitions of the topic's writers and readers, sorted. Those without a
+    /// partition are in the one without a name.
     pub fn partitions(&self) -> &[String] {
         &self.partitions
     }
@@ -116,14 +120,16 @@ impl From<Sight> for AnnouncedTopic {
 }
 
 impl DomainParticipant {
-    /// The topics that the participants of the domain have writers or readers of, as this one knows it now.
+    /// Topics that participants of the domain have writers or readers of, as far as this
+    /// participant knows.
     pub fn announced_topics(&self) -> Vec<AnnouncedTopic> {
         let all = self.inner.engine.act(|machine, _, _| machine.sights());
         all.into_iter().map(AnnouncedTopic::from).collect()
     }
 
-    /// The topic of this name that others have, or will have before the time is over, for a program that was not compiled with its
-    /// type. It has their level, and the policies that writer and reader have to agree on.
+    /// Finds the topic of this name that another participant has, or makes within the time, for a
+    /// program that was not compiled with the topic's type. The result has that topic's level, and
+    /// the policies on which writer and reader must agree.
     ///
     /// ```no_run
     /// use dds_api::prelude::*;
@@ -140,8 +146,8 @@ impl DomainParticipant {
     /// ```
     ///
     /// # Errors
-    /// [`DdsError::Timeout`] if nobody has such a topic; [`DdsError::PreconditionNotMet`] if its type is not told, because it is
-    /// too long.
+    /// [`DdsError::Timeout`] if no participant has such a topic; [`DdsError::PreconditionNotMet`]
+    /// if its type is not announced, because it is too long.
     pub fn find_dynamic_topic(
         &self,
         name: &str,
@@ -150,10 +156,11 @@ impl DomainParticipant {
         self.found(name, timeout.into())
     }
 
-    /// The same, of samples that are passed on as their bytes.
+    /// Does what [`find_dynamic_topic`](Self::find_dynamic_topic) does, for samples that are passed
+    /// on as serialized bytes.
     ///
     /// # Errors
-    /// As of [`find_dynamic_topic`](Self::find_dynamic_topic).
+    /// As for [`find_dynamic_topic`](Self::find_dynamic_topic).
     pub fn find_serialized_topic(
         &self,
         name: &str,
@@ -182,7 +189,8 @@ impl DomainParticipant {
     }
 }
 
-/// Policies of a topic that let a reader be matched with this writer, or a writer with this reader, and keep what the topic keeps.
+/// Policies with which an endpoint of the topic can be matched with this one, and keeps what the
+/// topic keeps.
 fn agreed(of: &Endpoint, topic: Option<TopicQos>) -> TopicQos {
     let [own, _] = of.policies.both();
     let mut qos = EntityQos::from(usual_topic());

@@ -1,6 +1,6 @@
-//! A topic that is being made: its level, and its policies.
+//! Builder of a topic: its level, and its policies.
 //!
-//! Owns: how policies and levels follow from each other. Never does: announce anything; endpoints do.
+//! Owns: how policies and levels determine each other. Never does: announce anything; endpoints do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +22,10 @@ use crate::mapping::level::TopicLevel;
 use crate::mapping::order::TopicOrder;
 use crate::subscription::is_builtin;
 
-/// The longest topic name, as in other DDS products.
+/// Maximum length of a topic name, as in other DDS products.
 const LONGEST_NAME: usize = 255;
 
-/// A topic that is being made.
+/// Builder of a topic.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -41,12 +41,12 @@ pub struct TopicBuilder<T: TopicData> {
     participant: Arc<Inner>,
     support: T::TypeSupport,
     name: String,
-    /// The profile that its policies are by, if they are.
+    /// The profile that the policies come from, if any.
     following: Option<Following>,
     wrong: Option<DdsError>,
     level: TopicLevel,
     order: TopicOrder,
-    /// What its writers and readers have if nothing else is said. DURABILITY follows from the level.
+    /// Default policies of the topic's writers and readers. DURABILITY follows from the level.
     qos: TopicQos,
     service: DurabilityServiceQosPolicy,
     lifespan: Option<Duration>,
@@ -76,9 +76,10 @@ impl<T: TopicData> TopicBuilder<T> {
         }
     }
 
-    /// Its policies by a profile, and the level that they and `squall.delivery` ask for; of several sets the one whose filter
-    /// fits its name. Its writers and readers have theirs by the same profile if nothing else is said of them. A profile that
-    /// says nothing of topics leaves it as it is.
+    /// Takes the policies from a profile, and the level from these policies and `squall.delivery`.
+    /// If the profile has several sets of policies, the set whose filter matches the topic's name
+    /// applies. Writers and readers of the topic follow the same profile by default. A profile
+    /// without topic policies leaves the topic's policies unchanged.
     pub fn profile(mut self, name: &str) -> Self {
         let given = self.participant.profiles.of_shared(EntityKind::Topic, name, Some(&self.name));
         let mut wrong = None;
@@ -103,10 +104,11 @@ impl<T: TopicData> TopicBuilder<T> {
         self
     }
 
-    /// All its policies, and the level that they ask for: without DURABILITY best effort is unordered, and reliable is atomic; it
-    /// is kept with DURABILITY transient-local or transient, and logged with persistent. What is kept of a transient-local topic
-    /// is what HISTORY and RESOURCE_LIMITS say, of the others what DURABILITY_SERVICE says. Its writers and readers have these
-    /// policies if nothing else is said of them.
+    /// Sets all policies, and the level that they require. Without DURABILITY, best effort means
+    /// unordered, and reliable means atomic. Samples are kept with DURABILITY transient-local or
+    /// transient, and logged with persistent. HISTORY and RESOURCE_LIMITS determine which samples
+    /// of a transient-local topic are kept; for the other kinds DURABILITY_SERVICE does. These
+    /// policies are the defaults of the topic's writers and readers.
     ///
     /// ```no_run
     /// use dds_api::prelude::*;
@@ -139,20 +141,24 @@ impl<T: TopicData> TopicBuilder<T> {
         self.qos.clone_from(qos);
     }
 
-    /// Each of its partitions is a stream by itself, and has an order of its own: writers and readers that share no partition
-    /// have nothing to do with each other, and cost each other nothing. Each writer and reader is in one partition then, which
-    /// has a name without patterns, or in none, and stays there. All participants have to say the same.
+    /// Makes each partition a stream by itself, with an order of its own. Writers and readers that
+    /// share no partition then do not affect each other, and cause each other no cost. Each writer
+    /// and reader is permanently in one partition, whose name has no patterns, or in none. All
+    /// participants must use the same setting.
     pub fn sharded_by_partition(mut self) -> Self {
         self.order = TopicOrder::ByPartition;
         self
     }
 
-    /// Its samples come in one order with those of all topics that have a common order of this name: each participant's writers of
-    /// such topics share one stream, and a reader of any of them gets, and leaves out, what is of the others. All of them are
-    /// atomic, and kept alike if they are kept; none is [persistent](Self::persistent). All participants have to say the same.
+    /// Gives the samples of all topics with a common order of this name one order. Each
+    /// participant's writers of such topics share one stream. A participant that reads any of these
+    /// topics receives the samples of all of them, and its readers skip those of other topics. All
+    /// of these topics must be atomic, and must keep samples alike if they keep any; none may be
+    /// [persistent](Self::persistent). All participants must use the same setting.
     ///
-    /// PRESENTATION with the access scope of a group needs it: a coherent set over several topics is seen at once, by a
-    /// [subscriber that reads its topics together](crate::subscription::Subscriber::begin_access).
+    /// PRESENTATION with the access scope of a group requires a common order. A coherent set
+    /// over several topics then becomes visible at once, to a [subscriber that reads its
+    /// topics together](crate::subscription::Subscriber::begin_access).
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -172,121 +178,134 @@ impl<T: TopicData> TopicBuilder<T> {
         self
     }
 
-    /// OWNERSHIP exclusive, for its writers and readers.
+    /// OWNERSHIP exclusive, for the topic's writers and readers.
     pub fn exclusive_ownership(mut self) -> Self {
         self.qos.ownership.kind = OwnershipQosPolicyKind::Exclusive;
         self
     }
 
-    /// DESTINATION_ORDER by source, for its writers and readers: samples of an instance stand in the order of the times at which
-    /// they were written.
+    /// DESTINATION_ORDER by source, for the topic's writers and readers: samples of an instance are
+    /// ordered by the time at which they were written.
     pub fn by_source_timestamp(mut self) -> Self {
         self.qos.destination_order.kind = DestinationOrderQosPolicyKind::BySourceTimestamp;
         self
     }
 
-    /// DEADLINE, for its writers and readers: each instance is to be written within so much time again.
+    /// DEADLINE, for the topic's writers and readers: maximum interval between two samples of
+    /// an instance.
     pub fn deadline(mut self, period: Duration) -> Self {
         self.qos.deadline = DeadlineQosPolicy { period: period.into() };
         self
     }
 
-    /// TRANSPORT_PRIORITY, for its writers: what has a greater one is sent and received first.
+    /// TRANSPORT_PRIORITY, for the topic's writers: samples with a greater priority are sent and
+    /// received first.
     pub fn transport_priority(mut self, priority: i32) -> Self {
         self.qos.transport_priority.value = priority;
         self
     }
 
-    /// TOPIC_DATA: bytes that go with the topic.
+    /// TOPIC_DATA: bytes that are announced with the topic.
     pub fn topic_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.qos.topic_data.value = bytes.into();
         self
     }
 
-    /// Makes it an atomic topic: all its readers get the same samples in the same order, all or nothing,
-    /// also those of several writers, and also when participants crash.
+    /// Makes the topic atomic: all its readers get the same samples in the same order, all or
+    /// nothing. This also holds for samples of several writers, and when participants crash.
     ///
-    /// Participants join and leave it with their writers and readers. A reader gets what is written from some
-    /// sample on that is the same for all of its participant's readers; who is there before the others write
-    /// gets all: [`DataWriter::wait_for_readers`](crate::publication::DataWriter::wait_for_readers).
+    /// Participants join and leave the topic with their writers and readers. A reader gets all
+    /// samples from a certain sample on, which is the same for all readers of its participant. A
+    /// reader that is there before others write gets all samples:
+    /// [`DataWriter::wait_for_readers`](crate::publication::DataWriter::wait_for_readers).
     pub fn atomic(mut self) -> Self {
         self.level = TopicLevel::Atomic;
         self
     }
 
-    /// Makes it an atomic topic whose samples are kept in the participants' memory for readers that come later:
-    /// DURABILITY transient-local. A reader that comes gets what is kept, then everything that is written from
-    /// then on, with no gap and nothing twice, from whichever participant has it; that one may crash meanwhile.
-    /// What is kept outlives its writer, and is gone with the last participant that writes or reads the topic.
+    /// Makes the topic atomic, and keeps its samples in the participants' memory for late joiners:
+    /// DURABILITY transient-local. A new reader gets the kept samples, then everything that is
+    /// written from then on, without gaps or duplicates. The kept samples come from any
+    /// participant that has them; if it crashes during the transfer, another one takes over. Kept
+    /// samples outlive their writer. They are gone with the last participant that writes or reads
+    /// the topic.
     ///
-    /// Of each instance the last sample is kept, unless [`keep_last`](Self::keep_last),
-    /// [`keep_all`](Self::keep_all) or [`durability_service`](Self::durability_service) says otherwise. Samples
-    /// without a key are of one instance. All participants have to say the same.
+    /// The last sample of each instance is kept, unless [`keep_last`](Self::keep_last),
+    /// [`keep_all`](Self::keep_all) or [`durability_service`](Self::durability_service) says
+    /// otherwise. All samples without a key are of one instance. All participants must use the
+    /// same settings.
     pub fn transient_local(mut self) -> Self {
         self.level = TopicLevel::VolatileStorage;
         self
     }
 
-    /// Makes it an atomic topic whose samples are kept in logs as well: DURABILITY persistent. Participants that have a
-    /// [log folder](crate::domain::ParticipantConfig::log_folder) append each sample to a log, in the topic's order, and
-    /// when all participants are gone and some come again, the topic goes on where the logs end. A topic that nobody keeps
-    /// logs of does not begin.
+    /// Makes the topic atomic, and keeps its samples in memory and in logs: DURABILITY persistent.
+    /// Participants that have a [log folder](crate::domain::ParticipantConfig::log_folder) append
+    /// each sample to a log, in the topic's order. When all participants are gone and some start
+    /// again, the topic continues where the logs end. A topic for which no participant keeps a log
+    /// does not begin.
     ///
-    /// Samples are delivered, then made durable, unless [`durable_first`](Self::durable_first) says otherwise;
-    /// [`DataWriter::wait_for_acknowledgments`](crate::publication::DataWriter::wait_for_acknowledgments) waits until
-    /// they are. What readers that come late get is as of [`transient_local`](Self::transient_local).
+    /// Samples are first delivered, then made durable, unless
+    /// [`durable_first`](Self::durable_first) is set;
+    /// [`wait_for_acknowledgments`](crate::publication::DataWriter::wait_for_acknowledgments)
+    /// waits until they are durable. Late joiners get the same samples as
+    /// with [`transient_local`](Self::transient_local).
     pub fn persistent(mut self) -> Self {
         self.level = TopicLevel::LoggedStorage;
         self
     }
 
-    /// Of a [persistent](Self::persistent) topic: samples are delivered only when they are durable in all logs. No reader
-    /// sees what a crash could take back.
+    /// For a [persistent](Self::persistent) topic: delivers samples only when they are durable in
+    /// all logs. No reader then sees a sample that a crash could take back.
     pub fn durable_first(mut self) -> Self {
         self.options.durable_first = true;
         self
     }
 
-    /// Of a [persistent](Self::persistent) topic: a log whose disk is full takes no part any more, and the topic goes on
-    /// without it; otherwise the topic waits for room.
+    /// For a [persistent](Self::persistent) topic: detaches a log whose disk is full, and the topic
+    /// continues without it. By default the topic waits for room.
     pub fn detach_full_logs(mut self) -> Self {
         self.options.detach = true;
         self
     }
 
-    /// Of a [persistent](Self::persistent) topic: how much of the past its logs keep. What is kept for readers that come
-    /// late stays whatever is dropped; so a limit is needed for that too, and `keep_all` without any is refused.
-    /// [`DataReader::past`](crate::subscription::DataReader::past) says what is no longer there.
+    /// For a [persistent](Self::persistent) topic: the part of the past that the logs keep. The
+    /// logs never drop samples that are kept for late joiners. If log retention is limited, the
+    /// kept samples must therefore be limited too, and `keep_all` without a limit is refused.
+    /// [`DataReader::past`](crate::subscription::DataReader::past) reports when samples are no
+    /// longer there.
     pub fn log_retention(mut self, retention: LogRetention) -> Self {
         self.options.log_retention = retention;
         self
     }
 
-    /// So many samples of each instance are kept.
+    /// Keeps the last `depth` samples of each instance.
     pub fn keep_last(mut self, depth: u32) -> Self {
         self.service.history_kind = HistoryQosPolicyKind::KeepLast;
         self.service.history_depth = depth;
         self
     }
 
-    /// All samples are kept: for ever, but for the limits of [`durability_service`](Self::durability_service) and
-    /// [`lifespan`](Self::lifespan).
+    /// Keeps all samples, without an end except for the limits of
+    /// [`durability_service`](Self::durability_service) and [`lifespan`](Self::lifespan).
     pub fn keep_all(mut self) -> Self {
         self.service.history_kind = HistoryQosPolicyKind::KeepAll;
         self
     }
 
-    /// DURABILITY_SERVICE: which samples are kept. Beyond `max_samples` the oldest go; a sample of one instance
-    /// more than `max_instances` is delivered, and not kept. What is kept of an instance that is disposed is forgotten when a sample comes that was
-    /// written `service_cleanup_delay` later: its default of 0 forgets it with the dispose, `Duration::INFINITE` never, which is so as
-    /// well of a topic of which this is not said.
+    /// DURABILITY_SERVICE: determines which samples are kept. Beyond `max_samples` the oldest are
+    /// dropped. A sample of a new instance beyond `max_instances` is delivered, but not kept. The
+    /// kept samples of a disposed instance are dropped when a sample comes that was written
+    /// `service_cleanup_delay` after the dispose. The default delay of 0 drops them with the
+    /// dispose, `Duration::INFINITE` never. Without this call they are never dropped either.
     pub fn durability_service(mut self, policy: DurabilityServiceQosPolicy) -> Self {
         self.service = policy;
         self
     }
 
-    /// LIFESPAN: so long after its source timestamp a sample is out of date, and no reader gets it any more, by the clock
-    /// of the reader's host. Each writer may have another one. Of a topic whose samples are kept it says how long they are as well.
+    /// LIFESPAN: time after the source timestamp at which a sample expires, by the clock of the
+    /// reader's host. No reader gets an expired sample. Each writer may have another LIFESPAN. If
+    /// the topic keeps samples, LIFESPAN also limits how long they are kept.
     pub fn lifespan(mut self, time: Duration) -> Self {
         self.lifespan = Some(time);
         self
@@ -295,8 +314,8 @@ impl<T: TopicData> TopicBuilder<T> {
     /// Makes the topic.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if it cannot have this name, or there is no profile of the name that was said;
-    /// [`DdsError::InconsistentPolicy`] if policies contradict each other.
+    /// [`DdsError::BadParameter`] if the topic cannot have this name, or there is no profile of the
+    /// given name; [`DdsError::InconsistentPolicy`] if policies contradict each other.
     pub fn create(self) -> DdsResult<Topic<T>> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);

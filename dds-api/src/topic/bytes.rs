@@ -1,11 +1,12 @@
-//! Byte strings as samples, and topics of them that have a number.
+//! Byte strings as samples, and topics of byte strings that have a number.
 //!
 //! ```text
 //!   payload   byte  0   header of CDR: 4 bytes
 //!                   4   length: u32
 //!                   8   the bytes, and up to three of padding
 //! ```
-//! Owns: the form of such a sample, and where its bytes are. Never does: copy what lies in a record, unless asked for a value.
+//! Owns: the form of such a sample, and the location of its bytes. Never does: copy bytes that lie
+//! in a record, unless asked for a value.
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -22,16 +23,17 @@ use idl_cdr::{
 use super::TopicBuilder;
 use crate::domain::DomainParticipant;
 
-/// Bytes of a payload before the first of the sample.
+/// Number of bytes of a payload before the first byte of the sample.
 pub(crate) const BYTES_AT: usize = 8;
 
-/// A sample that is a string of bytes, of any length that its writer has room for: `struct Bytes { sequence<octet> value; }`
-/// of the module `Squall` in IDL.
+/// A sample that is a byte string, of any length for which its writer has room: `struct Bytes {
+/// sequence<octet> value; }` of the module `Squall` in IDL.
 ///
-/// Dereferences to the bytes. A sample that was taken lies in its writer's memory, and pins that part of it as every
-/// [`Sample`](crate::subscription::Sample) does. [`in_place`](Bytes::in_place) reads the bytes there, without a copy. Dereferencing
-/// copies them once, because bytes that a faulty writer may still change are not sound input for code such as
-/// [`str::from_utf8`]. A clone is a copy, which pins nothing. Samples are written by
+/// It dereferences to the bytes. A taken sample lies in its writer's memory, and pins that part of
+/// it as every [`Sample`](crate::subscription::Sample) does. [`in_place`](Bytes::in_place) reads
+/// the bytes there, without a copy. Dereferencing copies them once, because bytes that a faulty
+/// writer may still change are not sound input for code such as [`str::from_utf8`]. A clone is a
+/// copy, which pins nothing. Samples are written by
 /// [`write_bytes`](crate::publication::DataWriter::write_bytes), or built in place:
 /// [`loan_bytes`](crate::publication::DataWriter::loan_bytes),
 /// [`write_bytes_with`](crate::publication::DataWriter::write_bytes_with).
@@ -57,7 +59,7 @@ pub struct Bytes {
     value: Octets,
 }
 
-/// Bytes, wherever they are.
+/// Bytes at any of three locations.
 enum Octets {
     Own(Vec<u8>),
     /// Bytes in their writer's memory, and the private copy that the first dereference makes.
@@ -69,12 +71,14 @@ enum Octets {
 impl Bytes {
     /// The bytes where their writer put them, without a copy.
     ///
-    /// The caller trusts the writer's process not to change the bytes of a sample that is held. A correct Squall process never
-    /// does. A process that is faulty or hostile can, because the memory is its own: then the bytes change while the caller
-    /// reads them, and code whose soundness depends on bytes that stay (such as a `str` made of them) has undefined
-    /// behaviour. Processes of the same user are in one trust domain anyway, for each of them can write the memory of the
-    /// others by the means of the operating system. Of a domain that several users share, readers get copies unless
-    /// they ask for more ([`copied`](crate::subscription::DataReaderBuilder::copied)); a copy is returned as it is.
+    /// The caller trusts the writer's process not to change the bytes of a held sample. A correct
+    /// Squall process never does. A faulty or hostile process can, because the memory is its own.
+    /// The bytes then change while the caller reads them, and code whose soundness depends on
+    /// unchanging bytes (such as a `str` made of them) has undefined behaviour. Processes of the
+    /// same user are in one trust domain anyway, because each of them can write the memory of the
+    /// others by means of the operating system. In a domain that several users share, readers get
+    /// copies unless they request otherwise
+    /// ([`copied`](crate::subscription::DataReaderBuilder::copied)); a copy is returned as it is.
     #[inline]
     pub fn in_place(&self) -> &[u8] {
         self.value.in_place()
@@ -92,7 +96,8 @@ impl Bytes {
         self.len() == 0
     }
 
-    /// These bytes in a vector: copied only if they lie in a writer's memory.
+    /// The bytes as a vector. They are copied only if they lie in a writer's memory or among the
+    /// kept samples.
     pub fn into_vec(self) -> Vec<u8> {
         match self.value {
             Octets::Own(bytes) => bytes,
@@ -100,7 +105,7 @@ impl Bytes {
         }
     }
 
-    /// Whether the bytes lie where their writer put them, or where they are kept for those who come later.
+    /// Whether the bytes lie where their writer put them, or where they are kept for late joiners.
     pub(crate) fn is_lent(&self) -> bool {
         !matches!(self.value, Octets::Own(_))
     }
@@ -113,45 +118,46 @@ impl Bytes {
         }
     }
 
-    /// Whether this is the type of such samples. Constant for each type.
+    /// Whether `T` is this type. Constant for each type.
     #[inline(always)]
     pub(crate) fn is<T: Any>() -> bool {
         TypeId::of::<T>() == TypeId::of::<Bytes>()
     }
 
-    /// The sample in a record with this payload, there, as a `T` if that is what such samples are.
+    /// The sample in a record with this payload, read in place, if `T` is this type.
     #[inline]
     pub(crate) fn in_record<T: Any>(record: &Record, payload: &[u8]) -> Option<T> {
         let at = find(record.bytes(), payload)?;
         as_any(Bytes { value: Octets::InPlace(record.clone(), at, OnceLock::new()) })
     }
 
-    /// The same of a record that is kept.
+    /// The sample in a kept record with this payload, read in place, if `T` is this type.
     #[inline]
     pub(crate) fn in_kept<T: Any>(kept: &Kept, payload: &[u8]) -> Option<T> {
         let at = find(kept.bytes(), payload)?;
         as_any(Bytes { value: Octets::Kept(kept.clone(), at) })
     }
 
-    /// The value, if it is such a sample.
+    /// The value, if it is of this type.
     #[inline]
     pub(crate) fn of<T: Any>(value: &T) -> Option<&Bytes> {
         (value as &dyn Any).downcast_ref()
     }
 
-    /// A copy of such a sample that lies in a record, which needs that no more.
+    /// A copy of a value of this type that lies in a record. The copy does not need the record.
     pub(crate) fn copied<T: Any>(value: &T) -> Option<T> {
         let lent = Bytes::of(value).filter(|bytes| bytes.is_lent())?;
         as_any(lent.clone())
     }
 
-    /// The size of the payload of so many bytes; none if no payload has so many.
+    /// Size of the payload for this number of bytes; `None` if no payload can have so many.
     pub(crate) fn payload_size(length: usize) -> Option<usize> {
         u32::try_from(length).ok()?;
         length.checked_next_multiple_of(4)?.checked_add(BYTES_AT)
     }
 
-    /// Writes what stands around so many bytes in a payload of [that size](Bytes::payload_size).
+    /// Writes the header, the length and the padding around the bytes in a payload of
+    /// [this size](Bytes::payload_size).
     pub(crate) fn frame(
         length: usize,
         payload: &mut [u8],
@@ -165,19 +171,20 @@ impl Bytes {
         writer.write_length(length, UNBOUNDED)?;
         writer.finish()?;
         behind[length..].fill(0);
-        // The last byte of the header says how much of what follows is padding.
+        // The last byte of the header says how many of the bytes that follow are padding.
         before[3] |= padding as u8;
         Ok(())
     }
 }
 
-/// The same value as what it is.
+/// The value as a `T`, if `T` is its type.
 fn as_any<T: Any>(bytes: Bytes) -> Option<T> {
     let mut value = Some(bytes);
     (&mut value as &mut dyn Any).downcast_mut::<Option<T>>()?.take()
 }
 
-/// Where in a record the bytes are whose payload this is, in whatever encoding. The length is read once.
+/// Range of the bytes within a record that has this payload, in any encoding. The length is
+/// read once.
 fn find(record: &[u8], payload: &[u8]) -> Option<Range<usize>> {
     let mut reader = CdrReader::from_payload(payload).ok()?;
     reader.expect(Extensibility::Final).ok()?;
@@ -200,7 +207,7 @@ impl Octets {
     }
 }
 
-/// Bytes that nobody else can change.
+/// Bytes that no other process can change.
 impl Deref for Octets {
     type Target = [u8];
     #[inline]
@@ -218,7 +225,7 @@ impl Default for Octets {
     }
 }
 
-/// No clone holds a writer's memory.
+/// A clone does not pin a writer's memory.
 impl Clone for Octets {
     fn clone(&self) -> Self {
         Octets::Own(self.in_place().to_vec())
@@ -255,7 +262,7 @@ impl Reflect for Octets {
     }
 }
 
-/// As a vector of bytes is.
+/// Has the form of a byte vector.
 impl DdsType for Octets {
     const TYPE_NAME: &'static str = <Vec<u8> as DdsType>::TYPE_NAME;
     const LAYOUT: Option<PlainLayout<Self>> = None;
@@ -282,7 +289,7 @@ impl DdsType for Octets {
         writer: &mut CdrWriter<'_>,
         bounds: &[u32],
     ) -> Result<(), CdrError> {
-        // Read once: a length and bytes that belong together.
+        // Read once, so that length and bytes match.
         let bytes = self.in_place();
         writer.write_length(bytes.len(), bounds.first().copied().unwrap_or(UNBOUNDED))?;
         writer.write_bytes(bytes)
@@ -334,7 +341,7 @@ impl<const N: usize> From<&[u8; N]> for Bytes {
     }
 }
 
-/// As a literal of Rust: `b"..."`.
+/// Formatted as a Rust literal: `b"..."`.
 impl fmt::Debug for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "b\"{}\"", self.escape_ascii())
@@ -342,9 +349,9 @@ impl fmt::Debug for Bytes {
 }
 
 impl DomainParticipant {
-    /// The topic of byte strings that has this number: the avionics interface of the papers, in which a topic is eight bits and
-    /// a sample a vector of bytes. It is an ordinary topic, `Numbered/7` say, with a level and policies as any other; tools see
-    /// it under that name.
+    /// The topic of byte strings with this number. In the avionics interface of the papers, a topic
+    /// is eight bits and a sample is a vector of bytes. It is an ordinary topic, for example
+    /// `Numbered/7`, with a level and policies like any other. Tools see it under that name.
     ///
     /// ```no_run
     /// # use dds_api::prelude::*;
@@ -361,14 +368,14 @@ impl DomainParticipant {
     }
 }
 
-/// How the names of topics begin that have a number.
+/// Prefix of the names of topics that have a number.
 const NUMBERED: &str = "Numbered/";
 
 impl super::Topic<Bytes> {
-    /// Its number, if it is one of [those that have one](DomainParticipant::numbered_topic).
+    /// The topic's number, if it is a [numbered topic](DomainParticipant::numbered_topic).
     pub fn number(&self) -> Option<u8> {
         let number = self.name().strip_prefix(NUMBERED)?;
-        // As it is written, and not otherwise.
+        // Only the canonical form of the number is accepted.
         number.parse().ok().filter(|it: &u8| it.to_string() == number)
     }
 }
@@ -385,7 +392,7 @@ mod tests {
         value: Vec<u8>,
     }
 
-    /// What is written in place, what is encoded, and what the IDL type gives are the same bytes.
+    /// Bytes written in place, encoded bytes, and the encoding of the IDL type are identical.
     #[test]
     fn a_byte_string_is_a_struct_of_a_sequence() {
         for length in 0..9_u8 {
@@ -409,7 +416,8 @@ mod tests {
         assert_eq!(format!("{ours}"), format!("{theirs}"));
     }
 
-    /// A length that the payload does not have, one that runs over its end, no header, another type's framing.
+    /// Cases: a length that the payload does not have or that exceeds it, no header, the framing of
+    /// another type.
     #[test]
     fn what_is_no_byte_string_is_not_found() {
         let good = idl_cdr::to_cdr(&Bytes::from(*b"12345")).unwrap();

@@ -1,7 +1,8 @@
-//! A topic as an entity of its participant: what its clones share, and what the others of the domain hear of it.
+//! A topic as an entity of its participant: state that its clones share, and its announcement in
+//! the domain.
 //!
-//! Owns: that it is announced while it is enabled and there. Never does: write or read; its endpoints say by themselves what
-//! matters to those they are matched with.
+//! Owns: the announcement of the topic while it is enabled and not deleted. Never does: write or
+//! read. Endpoints announce by themselves what matters to those they are matched with.
 
 use std::any::{Any, TypeId};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -23,14 +24,14 @@ use crate::mapping::directory::TopicFacts;
 use crate::mapping::type_identity::TypeIdentity;
 use crate::subscription::not_with_builtin;
 
-/// Where a topic's samples come from.
+/// Origin of a topic's samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TopicOrigin {
-    /// From writers: it is announced.
+    /// Writers. The topic is announced.
     Writers,
-    /// From what discovery knows.
+    /// Discovery.
     Discovery,
-    /// From other topics, whose samples are joined.
+    /// Other topics, whose samples are joined.
     Topics,
 }
 
@@ -39,24 +40,24 @@ pub(crate) struct TopicEntity {
     participant: Weak<Inner>,
     pub(super) id: u64,
     type_id: TypeId,
-    /// What is known of the type at run time, for handles.
+    /// Run-time information about the type, for handles.
     support: Box<dyn Any + Send + Sync>,
     pub(super) identity: TypeIdentity,
     pub(crate) policies: Arc<TopicPolicies>,
     pub(crate) origin: TopicOrigin,
-    /// The type of its samples.
+    /// The type of the samples.
     pub(super) of: DynamicType,
     pub(super) lifecycle: Lifecycle,
-    /// One at a time enables it, changes what is announced of it, or deletes it.
+    /// Serialises enabling, changes of the announcement, and deletion.
     changing: Mutex<()>,
-    /// Where its status is put up: shared by all topics of this name that its participant has.
+    /// Status board, shared by all topics of this name of the participant.
     pub(super) board: Arc<Board>,
     pub(super) listener: Slot<dyn TopicListener>,
     pub(super) status_condition: OnceLock<StatusCondition>,
 }
 
 impl TopicEntity {
-    /// A topic with samples of this type that is not enabled.
+    /// Makes a topic with samples of this type. The topic is not enabled.
     pub(super) fn new<T: TopicData>(
         participant: &Arc<Inner>,
         support: &T::TypeSupport,
@@ -86,20 +87,20 @@ impl TopicEntity {
         topic
     }
 
-    /// A handle on it, if its samples are of this type.
+    /// A handle on the topic, if its samples are of type `T`.
     pub(super) fn topic<T: TopicData>(self: Arc<Self>) -> Option<Topic<T>> {
         let participant = self.participant.upgrade().filter(|_| self.type_id == TypeId::of::<T>());
         let support = self.support.downcast_ref::<T::TypeSupport>().cloned();
         Some(Topic::of(participant?, support?, self))
     }
 
-    /// The same whatever its samples are, as it has them at run time.
+    /// A handle on the topic with any type of samples, as dynamic data.
     pub(super) fn any_topic(self: Arc<Self>) -> Option<Topic<DynamicData>> {
         let participant = self.participant.upgrade()?;
         Some(Topic::of(participant, self.of.clone(), self))
     }
 
-    /// What all are told of it, with these policies.
+    /// The announcement of the topic with these policies.
     fn data(&self, qos: TopicQos) -> TopicFacts {
         TopicFacts {
             name: self.policies.name.as_ref().to_owned(),
@@ -120,22 +121,22 @@ impl TopicEntity {
         })
     }
 
-    /// Whether all hear of it.
+    /// Whether the topic is announced.
     pub(crate) fn is_announced(&self) -> bool {
         self.origin == TopicOrigin::Writers
     }
 
-    /// Whether it is enabled, and there.
+    /// Whether the topic is enabled and not deleted.
     pub(crate) fn is_enabled(&self) -> bool {
         self.lifecycle.is_enabled()
     }
 
-    /// An error if it is deleted.
+    /// Returns an error if the topic is deleted.
     pub(super) fn check_there(&self) -> DdsResult<()> {
         self.lifecycle.check_there(format_args!("topic `{}`", self.policies.name))
     }
 
-    /// Gives it other policies: any as long as it is not enabled.
+    /// Sets the policies. Before the topic is enabled all policies may change.
     pub(crate) fn set_qos(&self, qos: &TopicQos) -> DdsResult<()> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_there()?;
@@ -245,7 +246,7 @@ impl Attended for TopicEntity {
 }
 
 impl Inner {
-    /// The topics of this name that are here.
+    /// The announced topics of this name that the participant has.
     pub(super) fn topics(&self, name: &str) -> impl Iterator<Item = Arc<TopicEntity>> {
         let all = self.look_up::<Arc<TopicEntity>>(move |it| {
             it.kind() == EntityKind::Topic && it.topic_name() == name
@@ -253,7 +254,8 @@ impl Inner {
         all.filter(|topic| topic.is_announced())
     }
 
-    /// The name of the type of a topic of this name that is here, if there is none of this type.
+    /// The type name of a topic of this name that the participant has, if none of them has the
+    /// type `data_type`.
     pub(crate) fn other_type_of(&self, name: &str, data_type: TypeId) -> Option<String> {
         let mut topics = self.topics(name).peekable();
         let first = topics.peek().map(|topic| topic.identity.name.clone());

@@ -1,6 +1,7 @@
-//! Content-filtered topics: a topic of which readers get the samples that an expression lets pass.
+//! Content-filtered topics: topics whose readers get the samples that satisfy an expression.
 //!
-//! Owns: the expression and its parameters. Never does: know what is written; the readers ask about each sample.
+//! Owns: the expression and its parameters. Never does: know the samples; the readers evaluate the
+//! expression for each.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use super::{Topic, TopicEntity};
 use crate::domain::{DomainParticipant, Inner};
 use crate::infrastructure::{DdsError, DdsResult};
 
-/// An expression that several ask about samples, and one changes the parameters of.
+/// Expression that several threads evaluate, and whose parameters one thread may change.
 pub(crate) struct SharedFilter(RwLock<Filter>);
 
 impl SharedFilter {
@@ -22,32 +23,32 @@ impl SharedFilter {
         SharedFilter(RwLock::new(filter))
     }
 
-    /// The expression with its present parameters.
+    /// The expression with its current parameters.
     pub(crate) fn get(&self) -> Filter {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gives it other parameters; if they are wrong it keeps those that it has.
+    /// Sets the parameters. If they are wrong, the current ones remain.
     pub(crate) fn set_parameters(&self, parameters: &[String]) -> DdsResult<()> {
         let mut filter = self.0.write().unwrap_or_else(PoisonError::into_inner);
         *filter = filter.with_parameters(parameters).map_err(|error| wrong(&error))?;
         Ok(())
     }
 
-    /// Whether a sample passes.
+    /// Whether a sample passes the filter.
     pub(crate) fn accepts<T: TopicData>(&self, sample: &T) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).accepts(sample)
     }
 }
 
-/// The error of an expression that means nothing.
+/// The error of an invalid expression.
 pub(crate) fn wrong(error: &ExpressionError) -> DdsError {
     DdsError::BadParameter(format!("an expression is wrong {error}"))
 }
 
-/// A topic of which readers get the samples that an expression lets pass: made by
-/// [`DomainParticipant::content_filtered_topic`](crate::domain::DomainParticipant::content_filtered_topic). Clones are the
-/// same one.
+/// A topic whose readers get only the samples that satisfy an expression. It is made by
+/// [`content_filtered_topic`](crate::domain::DomainParticipant::content_filtered_topic).
+/// Clones are handles on the same filtered topic.
 ///
 /// ```no_run
 /// use dds_api::prelude::*;
@@ -70,14 +71,14 @@ pub(crate) fn wrong(error: &ExpressionError) -> DdsError {
 /// ```
 pub struct ContentFilteredTopic<T: TopicData>(Arc<Part<T>>);
 
-/// A part of a topic's samples.
+/// State of a content-filtered topic.
 struct Part<T: TopicData> {
     name: Arc<str>,
     topic: Topic<T>,
     filter: Arc<SharedFilter>,
 }
 
-/// The parts of topics and multi-topics that a participant has, by their names.
+/// The content-filtered topics and multi-topics of a participant, by name.
 #[derive(Default)]
 pub(crate) struct Parts(Mutex<BTreeMap<Arc<str>, Weak<dyn Any + Send + Sync>>>);
 
@@ -86,7 +87,7 @@ impl Parts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The one of this name, if it is of this type.
+    /// The filtered topic or multi-topic of this name, if it is of this type.
     pub(super) fn find<P: Any + Send + Sync>(&self, name: &str) -> Option<Arc<P>> {
         let part = self.lock().get(name).and_then(Weak::upgrade)?;
         part.downcast().ok()
@@ -106,7 +107,7 @@ impl<T: TopicData> Clone for ContentFilteredTopic<T> {
 }
 
 impl<T: TopicData> ContentFilteredTopic<T> {
-    /// A part of a topic, which its participant knows by this name from now on.
+    /// Makes a filtered topic. The participant knows it by this name from now on.
     pub(crate) fn new(
         (name, parts): (&str, &Parts),
         topic: &Topic<T>,
@@ -123,17 +124,17 @@ impl<T: TopicData> ContentFilteredTopic<T> {
         Ok(ContentFilteredTopic(part))
     }
 
-    /// The participant that it belongs to.
+    /// The participant of the filtered topic.
     pub fn participant(&self) -> DomainParticipant {
         self.related_topic().participant()
     }
 
-    /// Its name, which is this participant's own business.
+    /// The name, which is known only within this participant.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// The topic whose samples pass or do not.
+    /// The topic whose samples are filtered.
     pub fn related_topic(&self) -> &Topic<T> {
         &self.0.topic
     }
@@ -143,21 +144,23 @@ impl<T: TopicData> ContentFilteredTopic<T> {
         self.0.filter.get().expression().to_owned()
     }
 
-    /// The present values of its parameters.
+    /// The current values of the expression's parameters.
     pub fn expression_parameters(&self) -> Vec<String> {
         self.0.filter.get().parameters().to_vec()
     }
 
-    /// Gives the parameters other values: samples that readers look at from now on are asked about with those.
+    /// Sets the values of the expression's parameters, for samples that readers examine from
+    /// now on.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if one is missing or cannot be compared; then all stays as it was.
+    /// [`DdsError::BadParameter`] if a value is missing or cannot be compared; all values then
+    /// remain unchanged.
     pub fn set_expression_parameters(&self, parameters: &[String]) -> DdsResult<()> {
         self.0.filter.set_parameters(parameters)
     }
 }
 
-/// What readers are made of: a topic, or a part of its samples.
+/// Description of what a reader reads: a topic, a filtered topic, or a multi-topic.
 ///
 /// ```
 /// use dds_api::prelude::*;
@@ -172,26 +175,26 @@ impl<T: TopicData> ContentFilteredTopic<T> {
 /// }
 /// ```
 pub trait TopicDescription: sealed::Sealed + Sized {
-    /// The type of its samples.
+    /// The type of the samples.
     type Data: TopicData;
 
     /// The topic that the samples come from.
     #[doc(hidden)]
     fn topic(&self) -> &Topic<Self::Data>;
 
-    /// That of this name, of a participant that has it.
+    /// Finds the description of this name in a participant.
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
     fn look_up(participant: &Inner, name: &str) -> Option<Self>;
 
-    /// What they have to pass.
+    /// Filter that the samples must pass.
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
     fn filter(&self) -> Option<Arc<SharedFilter>> {
         None
     }
 
-    /// The topics that they are joined of.
+    /// The topics that are joined, if this is a multi-topic.
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "nobody outside can call or implement it")]
     fn joined(&self) -> Option<Arc<Joined>> {

@@ -1,4 +1,4 @@
-//! What a topic promises of its samples: how its level, its policies and which samples are kept follow from each other.
+//! Level, policies and kept samples of a topic, and how they determine each other.
 //!
 //! Owns: the rules. Never does: keep anything.
 
@@ -11,19 +11,19 @@ use crate::infrastructure::{DdsError, DdsResult, LogRetention};
 use crate::mapping::level::{Keeping, TopicLevel};
 use crate::mapping::policies::{check_data, durability};
 
-/// What no policy of the standard says.
+/// Options for kept samples that no standard policy covers.
 #[derive(Clone, Default)]
 pub(super) struct KeepingOptions {
-    /// Samples are delivered once they are durable.
+    /// Whether samples are delivered only once they are durable.
     pub(super) durable_first: bool,
-    /// A log whose disk is full takes no part any more.
+    /// Whether a log whose disk is full is detached.
     pub(super) detach: bool,
     pub(super) log_retention: LogRetention,
-    /// Samples are of instances, which may be over.
+    /// Whether samples belong to instances, which may be over.
     pub(super) has_instances: bool,
 }
 
-/// What a topic promises.
+/// Resolved policies of a topic.
 pub(super) struct Promise {
     pub(super) qos: TopicQos,
     pub(super) level: TopicLevel,
@@ -31,8 +31,8 @@ pub(super) struct Promise {
 }
 
 impl KeepingOptions {
-    /// DURABILITY_SERVICE of a topic that says nothing of it: the standard's defaults, but what is kept of an instance that is over
-    /// stays.
+    /// Default DURABILITY_SERVICE of a topic: the standard's defaults, except that samples of an
+    /// instance that is over are kept.
     pub(super) fn usual_service() -> DurabilityServiceQosPolicy {
         DurabilityServiceQosPolicy {
             service_cleanup_delay: Duration::INFINITE,
@@ -40,8 +40,8 @@ impl KeepingOptions {
         }
     }
 
-    /// DURABILITY_SERVICE of a topic that says by its HISTORY and RESOURCE_LIMITS what is kept: nobody serves it, so nobody forgets
-    /// what is over.
+    /// DURABILITY_SERVICE of a topic whose HISTORY and RESOURCE_LIMITS determine which samples are
+    /// kept. There is no service that drops samples of instances that are over.
     pub(super) fn service_of(qos: &TopicQos) -> DurabilityServiceQosPolicy {
         DurabilityServiceQosPolicy {
             history_kind: qos.history.kind,
@@ -53,10 +53,10 @@ impl KeepingOptions {
         }
     }
 
-    /// What a topic of this name promises with these policies.
+    /// Resolves the policies of a topic of this name.
     ///
     /// # Errors
-    /// If they contradict each other.
+    /// If the policies contradict each other.
     pub(super) fn promise(
         &self,
         name: &str,
@@ -76,7 +76,8 @@ impl KeepingOptions {
         }
     }
 
-    /// Which samples are kept, as participants tell each other; or what is wrong with it.
+    /// Which samples are kept, as participants announce it; or the reason why the policies
+    /// are wrong.
     fn keeping(&self, level: TopicLevel, qos: &TopicQos) -> Result<Keeping, String> {
         if !level.is_kept() {
             return Ok(Keeping::default());
@@ -93,7 +94,7 @@ impl KeepingOptions {
         };
         let limit = |length: Length| length.limit().unwrap_or(0);
         let lifespan = qos.lifespan.duration.nanos();
-        // Where nothing can be over records go in their order (I-230).
+        // If there are no instances that may be over, records are dropped in their order (I-230).
         let cleanup = service.service_cleanup_delay.nanos().filter(|_| self.has_instances);
         if lifespan == Some(0) {
             return Err("nothing would be kept: make lifespan more than none".into());
@@ -109,7 +110,8 @@ impl KeepingOptions {
             );
         }
         let log_limit = |limit: Option<u64>| match limit.filter(|_| level.is_logged()) {
-            // Zero stands for no limit; of one the same is kept.
+            // Zero stands for no limit. A limit of one keeps the same samples as a limit of
+            // zero would.
             Some(limit) => limit.max(1),
             None => 0,
         };
@@ -142,7 +144,7 @@ mod tests {
         KeepingOptions { has_instances: true, ..KeepingOptions::default() }
     }
 
-    /// What is to be kept of a topic, by its options, level and policies.
+    /// The samples kept by a topic with these options, level and policies.
     fn promised(
         options: &KeepingOptions,
         level: TopicLevel,
@@ -161,7 +163,7 @@ mod tests {
         promised(options, level, change).unwrap()
     }
 
-    /// What is wrong with it.
+    /// The reason why the policies are wrong.
     fn wrong(
         options: &KeepingOptions,
         level: TopicLevel,
@@ -186,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_durability_service_says_what_is_kept() {
-        // The standard's default of the cleanup delay is none.
+        // The standard's default of the cleanup delay is zero.
         let one = Keeping { depth: 1, forgets: true, ..Keeping::default() };
         assert_eq!(kept(&options(), VolatileStorage, |_| ()), one);
         let limited = kept(&options(), VolatileStorage, |qos| {
@@ -300,7 +302,7 @@ mod tests {
         assert_eq!(unsaid, memory);
     }
 
-    /// Where all samples are kept for readers that come late, no log may drop any.
+    /// If all samples are kept for late joiners, no log may drop any.
     #[test]
     fn a_log_drops_nothing_that_is_kept() {
         let keep_all = |qos: &mut TopicQos| {

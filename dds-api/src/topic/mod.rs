@@ -43,7 +43,7 @@ pub(crate) use multi::{Joined, join};
 pub(crate) use policies::TopicPolicies;
 pub(crate) use representation::{Whose, encoding};
 
-/// A name under which samples of type `T` are written and read.
+/// A topic: a name under which samples of type `T` are written and read.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -57,7 +57,7 @@ pub(crate) use representation::{Whose, encoding};
 /// ```
 pub struct Topic<T: TopicData> {
     participant: Arc<Inner>,
-    /// Shared by its clones.
+    /// Shared by the clones of the topic.
     entity: Arc<TopicEntity>,
     support: T::TypeSupport,
 }
@@ -70,96 +70,97 @@ impl<T: TopicData> Clone for Topic<T> {
 }
 
 impl<T: TopicData> Topic<T> {
-    /// The participant that it belongs to.
+    /// The participant of the topic.
     pub fn participant(&self) -> DomainParticipant {
         DomainParticipant::of(Arc::clone(&self.participant))
     }
 
-    /// Its name.
+    /// The topic's name.
     pub fn name(&self) -> &str {
         &self.policies().name
     }
 
-    /// The name of its type.
+    /// The name of the topic's type.
     pub fn type_name(&self) -> &str {
         T::type_name(&self.support)
     }
 
-    /// Its type.
+    /// The topic's type.
     pub fn dynamic_type(&self) -> DynamicType {
         T::dynamic_type(&self.support)
     }
 
-    /// What is known of its type at run time.
+    /// Information about the type at run time.
     pub(crate) fn support(&self) -> &T::TypeSupport {
         &self.support
     }
 
-    /// Whether its samples come in one order at all readers.
+    /// Whether samples come in one order at all readers.
     pub fn is_atomic(&self) -> bool {
         self.level().is_ordered()
     }
 
-    /// Whether its samples are kept for those who come later.
+    /// Whether samples are kept for late joiners.
     pub fn is_kept(&self) -> bool {
         self.level().is_kept()
     }
 
-    /// Whether its samples are kept in logs.
+    /// Whether samples are kept in logs.
     pub fn is_logged(&self) -> bool {
         self.level().is_logged()
     }
 
-    /// Whether each of its partitions is a stream by itself.
+    /// Whether each partition is a stream by itself.
     pub fn is_sharded(&self) -> bool {
         self.policies().order.is_by_partition()
     }
 
-    /// The order that its samples have in common with those of other topics, if they have.
+    /// Name of the order that the topic shares with other topics, if it shares one.
     pub fn common_order(&self) -> Option<&str> {
         self.policies().order.common()
     }
 
-    /// Its policies, which its writers and readers have if nothing else is said of them.
+    /// The topic's policies, which are the defaults of its writers and readers.
     pub fn qos(&self) -> TopicQos {
         self.policies().qos()
     }
 
-    /// Gives it other policies, for writers and readers that are made from now on. Of a topic that is not enabled any may
-    /// change, and so does its level if RELIABILITY or DURABILITY does, as [`TopicBuilder::qos`] says.
+    /// Sets the topic's policies, for writers and readers that are made from now on. Before the
+    /// topic is enabled all policies may change. If RELIABILITY or DURABILITY then changes, the
+    /// level changes too, as described at [`TopicBuilder::qos`].
     ///
     /// # Errors
-    /// [`DdsError::ImmutablePolicy`] if a policy differs that may not change, or
-    /// LIFESPAN of a topic whose samples are kept, by which all keep them;
-    /// [`DdsError::InconsistentPolicy`] if they contradict each other.
+    /// [`DdsError::ImmutablePolicy`] if a policy differs that may not change, or LIFESPAN of a
+    /// topic whose samples are kept, because all participants keep them by it;
+    /// [`DdsError::InconsistentPolicy`] if policies contradict each other.
     pub fn set_qos(&self, qos: &TopicQos) -> DdsResult<()> {
         self.entity.set_qos(qos)
     }
 
-    /// Its name in the domain.
+    /// The topic's name in the domain.
     pub fn instance_handle(&self) -> InstanceHandle {
         self.participant.standing.handle(self.entity.id)
     }
 
-    /// Enables it. Once it is enabled, nothing happens.
+    /// Enables the topic. Does nothing if it is already enabled.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] if its participant is not enabled;
-    /// [`DdsError::BadParameter`] if TOPIC_DATA has more bytes than can be
-    /// announced: some 12,000.
+    /// [`DdsError::PreconditionNotMet`] if the participant is not enabled;
+    /// [`DdsError::BadParameter`] if TOPIC_DATA has more bytes than can be announced, about 12,000.
     pub fn enable(&self) -> DdsResult<()> {
         Arc::clone(&self.entity).enable()
     }
 
-    /// Whether it is enabled.
+    /// Whether the topic is enabled.
     pub fn is_enabled(&self) -> bool {
         self.entity.is_enabled()
     }
 
-    /// Deletes it: no writers and readers are made of it any more. Dropping the last handle on it does the same.
+    /// Deletes the topic: no more writers and readers can be made of it. Dropping the last handle
+    /// does the same.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] as long as it has writers or readers.
+    /// [`DdsError::PreconditionNotMet`] while the topic has writers or readers.
     pub fn delete(self) -> DdsResult<()> {
         self.check_there()?;
         if !self.entity.is_announced() {
@@ -177,7 +178,8 @@ impl<T: TopicData> Topic<T> {
         }
     }
 
-    /// INCONSISTENT_TOPIC: endpoints of others that mean something else by this name.
+    /// INCONSISTENT_TOPIC: endpoints of other participants that use this name for a
+    /// different topic.
     pub fn inconsistent_topic_status(&self) -> InconsistentTopicStatus {
         self.entity.board.take(StatusKind::InconsistentTopic, |all| &mut all.inconsistent_topic)
     }
@@ -187,24 +189,26 @@ impl<T: TopicData> Topic<T> {
         self.entity.board.changes()
     }
 
-    /// Has this called when others mean something else by its name, on the thread that calls all listeners of the participant.
+    /// Sets the listener that is called when other participants use this name for a different
+    /// topic. It is called on the thread that calls all listeners of the participant.
     pub fn set_listener(&self, listener: impl TopicListener + 'static) -> DdsResult<()> {
         self.entity.listener.set(Box::new(listener), StatusKind::InconsistentTopic.into());
         self.participant.attend()
     }
 
-    /// Has no listener of its own called any more.
+    /// Removes the topic's listener.
     pub fn clear_listener(&self) {
         self.entity.listener.clear();
     }
 
-    /// The statuses for which its listener is called; none if it has none. The listener itself is the entity's own: what is to be
-    /// asked of it, it shares.
+    /// The statuses for which the listener is called; none if there is no listener. The topic owns
+    /// the listener and does not return it. State that the application needs from the listener must
+    /// be shared with it.
     pub fn listener_mask(&self) -> StatusMask {
         self.entity.listener.mask()
     }
 
-    /// Holds as long as a status that is enabled in it has changed and was not read since.
+    /// Condition that holds while an enabled status has changed and was not read since.
     pub fn status_condition(&self) -> StatusCondition {
         let made = || {
             let (board, participant) =
@@ -217,19 +221,22 @@ impl<T: TopicData> Topic<T> {
         self.entity.status_condition.get_or_init(made).clone()
     }
 
-    /// How its samples are kept, as far as this participant knows. None if they are not, or if this participant takes no
-    /// part in it. Of a [sharded](TopicBuilder::sharded_by_partition) topic: those of no partition.
+    /// State of the topic's kept samples, as far as this participant knows. `None` if no
+    /// samples are kept, or this participant takes no part in keeping them. For a
+    /// [sharded](TopicBuilder::sharded_by_partition) topic, the state of the samples in
+    /// no partition.
     pub fn storage_status(&self) -> Option<StorageStatus> {
         self.storage_status_of("")
     }
 
-    /// The same of a partition of a [sharded](TopicBuilder::sharded_by_partition) topic.
+    /// State of the kept samples of one partition of a
+    /// [sharded](TopicBuilder::sharded_by_partition) topic.
     pub fn storage_status_of(&self, partition: &str) -> Option<StorageStatus> {
         let key = self.policies().order.key(self.name(), &self.identity(), partition);
         self.participant.engine.act(|machine, _, _| machine.storage(key))
     }
 
-    /// What it waits for before it begins, and what is wrong with its logs, for messages.
+    /// Text for messages: what the topic waits for before it begins, and problems of its logs.
     pub(crate) fn waiting(&self) -> String {
         let Some(status) = self.storage_status() else { return String::new() };
         let trouble = if self.is_logged() { status.trouble() } else { String::new() };
@@ -240,7 +247,7 @@ impl<T: TopicData> Topic<T> {
         self.policies().keeping()
     }
 
-    /// An endpoint of it with these policies.
+    /// Description of an endpoint of this topic with these policies.
     pub(crate) fn endpoint(&self, kind: EndpointKind, policies: Policies) -> Endpoint {
         Endpoint {
             kind,
@@ -257,7 +264,7 @@ impl<T: TopicData> Topic<T> {
         }
     }
 
-    /// Why its endpoints cannot be in these partitions, if they cannot.
+    /// The reason why endpoints cannot be in these partitions, if they cannot.
     pub(crate) fn wrong_partition(&self, partition: &PartitionQosPolicy) -> Option<String> {
         let is_wrong = self.policies().order.is_by_partition() && shard(partition).is_none();
         is_wrong.then(|| {
@@ -269,7 +276,7 @@ impl<T: TopicData> Topic<T> {
         })
     }
 
-    /// A new topic with these policies, enabled if its participant enables what it makes.
+    /// Makes a topic with these policies. Enables it if the participant enables its entities.
     fn make(
         participant: &Arc<Inner>,
         support: T::TypeSupport,
@@ -283,7 +290,7 @@ impl<T: TopicData> Topic<T> {
         Ok(topic)
     }
 
-    /// A topic that nobody else hears of.
+    /// Makes a topic that is not announced.
     pub(crate) fn local(
         (participant, name): (&Arc<Inner>, &str),
         support: T::TypeSupport,
@@ -302,7 +309,7 @@ impl<T: TopicData> Topic<T> {
         Ok(topic)
     }
 
-    /// A topic as another participant has it.
+    /// Makes a topic with the properties that another participant has announced.
     pub(crate) fn of_others(
         participant: &Arc<Inner>,
         support: T::TypeSupport,
@@ -314,7 +321,7 @@ impl<T: TopicData> Topic<T> {
         let forms = Forms::of::<T>(&support);
         let policies = TopicPolicies::new((name.into(), None), (order, forms), promise);
         let topic = Topic::make(participant, support, policies)?;
-        // What is found may be used.
+        // A topic that was found can be used at once.
         topic.enable()?;
         Ok(topic)
     }
@@ -323,7 +330,7 @@ impl<T: TopicData> Topic<T> {
         Topic { participant, entity, support }
     }
 
-    /// An error if it is deleted.
+    /// Returns an error if the topic is deleted.
     pub(crate) fn check_there(&self) -> DdsResult<()> {
         self.entity.check_there()
     }
@@ -332,7 +339,7 @@ impl<T: TopicData> Topic<T> {
         &self.entity
     }
 
-    /// What its participant calls it.
+    /// The topic's identifier within its participant.
     pub(crate) fn id(&self) -> u64 {
         self.entity.id
     }
@@ -349,7 +356,7 @@ impl<T: TopicData> Topic<T> {
         TypeIdentity::of::<T>(&self.support)
     }
 
-    /// Whether it belongs to this participant.
+    /// Whether the topic belongs to this participant.
     pub(crate) fn is_of(&self, participant: &Arc<Inner>) -> bool {
         Arc::ptr_eq(&self.participant, participant)
     }

@@ -1,6 +1,7 @@
-//! Multi-topics: topics whose samples are put together from those of others.
+//! Multi-topics: topics whose samples are composed of samples of other topics.
 //!
-//! Owns: what such a topic is made of, checked once. Never does: join anything; [`join`] does, for each reader.
+//! Owns: the constituents of a multi-topic, checked once. Never does: join samples; [`join`] does,
+//! for each reader.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -18,20 +19,26 @@ use crate::infrastructure::{DdsError, DdsResult};
 
 pub(crate) mod join;
 
-/// A topic whose samples are put together from those of other topics of its participant: made by
-/// [`DomainParticipant::multi_topic`](crate::domain::DomainParticipant::multi_topic). Clones are the same one.
+/// A topic whose samples are composed of samples of other topics of its participant. It is made by
+/// [`DomainParticipant::multi_topic`](crate::domain::DomainParticipant::multi_topic). Clones are
+/// handles on the same multi-topic.
 ///
-/// The expression says which members of which topics its samples have, and which of them are there:
+/// The expression selects the members of the samples, the topics that they come from, and
+/// a condition:
 /// ```text
 /// SELECT * | member [[AS] name], ...  FROM topic [NATURAL JOIN topic ...]  [WHERE condition]
 /// ```
-/// Topics are joined by the members that they have in common, by name: where these are equal, the last samples of an instance of
-/// each topic make a sample together. Topics that have nothing in common go each with each. A member that is selected becomes the one
-/// of its name, or of the name beside it, in the multi-topic's type; `*` takes for each member there the one of that name. What is not
-/// selected has its default. The condition is about the multi-topic's samples, and has parameters as a content filter has.
+/// Topics are joined by the members that they have in common, by name. Where the values of these
+/// members are equal, the last samples of one instance of each topic together make a sample. If two
+/// topics have no member in common, each instance of one is combined with each of the other. A
+/// selected member becomes the member of the same name in the multi-topic's type, or of the name
+/// beside it. `*` selects for each member of that type the member of the same name. Members that
+/// are not selected have their defaults. The condition applies to the multi-topic's samples, and
+/// has parameters as a content filter has.
 ///
-/// There is a new sample whenever one of the topics has one that others go with. An instance is disposed when none of its samples can
-/// be made any more, because an instance that it was made of is over or has other values.
+/// A new sample is made whenever one of the topics has a new sample that matches samples of the
+/// others. An instance is disposed when none of its samples can be made any more, because an
+/// instance that contributed to it is over or has other values.
 ///
 /// ```no_run
 /// use dds_api::prelude::*;
@@ -67,7 +74,7 @@ struct Whole<T: TopicData> {
     joined: Arc<Joined>,
 }
 
-/// The topics that a multi-topic is joined of.
+/// The topics that a multi-topic joins.
 pub(crate) struct Joined {
     pub(crate) topics: Vec<Topic<DynamicData>>,
     pub(crate) plan: Arc<Plan>,
@@ -105,17 +112,17 @@ impl<T: TopicData> MultiTopic<T> {
         Ok(MultiTopic(whole))
     }
 
-    /// The participant that it belongs to.
+    /// The participant of the multi-topic.
     pub fn participant(&self) -> DomainParticipant {
         DomainParticipant::of(Arc::clone(&self.0.topic.participant))
     }
 
-    /// Its name, which is this participant's own business.
+    /// The name, which is known only within this participant.
     pub fn name(&self) -> &str {
         self.0.topic.name()
     }
 
-    /// The names of the topics that it is joined of.
+    /// The names of the joined topics.
     pub fn related_topics(&self) -> impl Iterator<Item = &str> {
         self.0.joined.topics.iter().map(Topic::name)
     }
@@ -125,21 +132,23 @@ impl<T: TopicData> MultiTopic<T> {
         self.0.filter.get().expression().to_owned()
     }
 
-    /// The present values of its parameters.
+    /// The current values of the expression's parameters.
     pub fn expression_parameters(&self) -> Vec<String> {
         self.0.filter.get().parameters().to_vec()
     }
 
-    /// Gives the parameters other values: samples that readers look at from now on are asked about with those.
+    /// Sets the values of the expression's parameters, for samples that readers examine from
+    /// now on.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if one is missing or cannot be compared; then all stays as it was.
+    /// [`DdsError::BadParameter`] if a value is missing or cannot be compared; all values then
+    /// remain unchanged.
     pub fn set_expression_parameters(&self, parameters: &[String]) -> DdsResult<()> {
         self.0.filter.set_parameters(parameters)
     }
 }
 
-/// A topic that this participant has, whatever its samples are.
+/// A topic of this name that the participant has, with any type of samples.
 fn constituent(participant: &Arc<Inner>, name: &str) -> DdsResult<Topic<DynamicData>> {
     let found = participant.topics(name).find(|topic| topic.is_enabled());
     let found = found.and_then(TopicEntity::any_topic);
@@ -173,7 +182,7 @@ impl<T: TopicData> TopicDescription for MultiTopic<T> {
     }
 }
 
-/// What kinds of values can be equal to each other, and make rows go together.
+/// Class of values that can be equal to each other, and by which rows can be joined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Whole,
@@ -198,7 +207,7 @@ impl Class {
 }
 
 impl Plan {
-    /// How topics of these types make samples of another one.
+    /// Makes the plan by which topics of these types are joined to samples of type `result`.
     fn new(
         expression: &str,
         selection: &Selection,

@@ -1,6 +1,6 @@
-//! What a topic and its clones share: the policies of which its writers and readers take their own.
+//! Policies that a topic and its clones share, from which its writers and readers take theirs.
 //!
-//! Owns: how they change. Never does: change an endpoint that is there.
+//! Owns: how they change. Never does: change an existing endpoint.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -19,14 +19,15 @@ use crate::mapping::order::TopicOrder;
 /// See the [module](self).
 pub(crate) struct TopicPolicies {
     pub(crate) name: Arc<str>,
-    /// The profile that it was made by, if it was: its writers and readers follow it if nothing is said of them.
+    /// The profile that the topic was made by, if any. It is the default profile of its writers
+    /// and readers.
     pub(crate) profile: Option<Arc<str>>,
-    /// With whom it shares its order.
+    /// Topics or partitions that share the order.
     pub(crate) order: TopicOrder,
     options: KeepingOptions,
-    /// What its type allows of DATA_REPRESENTATION.
+    /// DATA_REPRESENTATION that the type allows.
     forms: Forms,
-    /// What it promises, once it is enabled.
+    /// Level and kept samples, fixed once the topic is enabled.
     fixed: OnceLock<(TopicLevel, Keeping)>,
     present: Mutex<Promise>,
 }
@@ -49,33 +50,35 @@ impl TopicPolicies {
         self.present().qos.clone()
     }
 
-    /// What it promises of its samples.
+    /// The level of the topic.
     #[inline]
     pub(crate) fn level(&self) -> TopicLevel {
         self.fixed.get().map_or_else(|| self.present().level, |(level, _)| *level)
     }
 
-    /// Which of them are kept.
+    /// Which samples are kept.
     pub(crate) fn keeping(&self) -> Keeping {
         self.fixed.get().map_or_else(|| self.present().keeping, |(_, keeping)| *keeping)
     }
 
-    /// From now on what may not change does not.
+    /// Fixes the policies that may not change any more.
     pub(super) fn fix(&self) {
         let present = self.present();
         self.fixed.get_or_init(|| (present.level, present.keeping));
     }
 
-    /// Whether a policy may change. How long samples are kept all participants have said to each other.
+    /// Whether a policy may change. LIFESPAN of kept samples may not, because all participants have
+    /// agreed on it.
     pub(crate) fn may_change(&self, policy: PolicyId) -> bool {
         let is_agreed = policy == PolicyId::Lifespan && self.level().is_kept();
         self.fixed.get().is_none() || policy.changeable_after_enable() && !is_agreed
     }
 
-    /// DATA_REPRESENTATION of an endpoint of it, as its type has it if nothing is said.
+    /// Fills in DATA_REPRESENTATION of an endpoint, by default from the type.
     ///
     /// # Errors
-    /// [`DdsError::InconsistentPolicy`] if the type does not allow what is said, or nobody could send it.
+    /// [`DdsError::InconsistentPolicy`] if the type does not allow the representations, or no
+    /// participant could send them.
     pub(crate) fn settle_representation(
         &self,
         whose: Whose,
@@ -84,7 +87,7 @@ impl TopicPolicies {
         self.forms.settle(whose, &self.name, policy)
     }
 
-    /// Changes those that may change of a topic that is enabled, unless `announce` refuses.
+    /// Changes the policies of an enabled topic that may change, unless `announce` refuses.
     pub(super) fn change(
         &self,
         qos: &TopicQos,
@@ -103,7 +106,8 @@ impl TopicPolicies {
         Ok(())
     }
 
-    /// Changes any of a topic that is not enabled: its level is another one if RELIABILITY or DURABILITY is.
+    /// Changes any policies of a topic that is not enabled. If RELIABILITY or DURABILITY changes,
+    /// the level changes too.
     pub(super) fn change_all(&self, qos: &TopicQos) -> DdsResult<()> {
         let mut qos = qos.clone();
         self.settle_representation(Whose::Topic, &mut qos.representation)?;

@@ -1,6 +1,7 @@
-//! Which representations a type leaves to its topics, writers and readers, and which one a writer writes.
+//! Data representations: those that a type allows its topics, writers and readers, and the one that
+//! a writer uses.
 //!
-//! Owns: what DATA_REPRESENTATION is of who says nothing of it, and the words of a refusal. Never does: encode.
+//! Owns: the default of DATA_REPRESENTATION, and the text of a refusal. Never does: encode.
 
 use idl_cdr::{Encoding, Representations};
 use idl_xtypes::TopicData;
@@ -8,16 +9,16 @@ use qos_profiles::{DataRepresentationId, DataRepresentationQosPolicy};
 
 use crate::infrastructure::{DdsError, DdsResult};
 
-/// What a type says of the representations of its samples.
+/// Representations of a type's samples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Forms {
-    /// Those that it allows.
+    /// The representations that the type allows.
     allowed: Representations,
-    /// It may have other members in another version, or a type that it is made of.
+    /// Whether another version of the type, or of a type that it contains, may have other members.
     may_change: bool,
 }
 
-/// Whose policy it is.
+/// Owner of a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Whose {
     Topic,
@@ -41,7 +42,8 @@ impl Forms {
         Forms { allowed: T::representations(support), may_change }
     }
 
-    /// Fills in the policy of who says nothing, and refuses one that the type does not allow, or that nobody could keep.
+    /// Fills in the policy if it is empty. Refuses representations that the type does not allow, or
+    /// that no participant could send.
     pub(crate) fn settle(
         self,
         whose: Whose,
@@ -77,7 +79,8 @@ impl Forms {
                 "XML is all there is in it, and nobody sends XML here: add Xcdr or Xcdr2",
             );
         }
-        // A list of nothing stands for XCDR1. In that nothing says where a part ends that has other members in another version.
+        // An empty list stands for XCDR1. XCDR1 does not say where a part ends whose members differ
+        // in another version.
         let second = allowed.contains(Representations::XCDR2)
             && (self.may_change || !allowed.contains(Representations::XCDR1));
         if policy.value.is_empty() && second {
@@ -87,11 +90,11 @@ impl Forms {
     }
 }
 
-/// In which encoding a writer writes that offers this.
+/// The encoding of a writer that offers this policy.
 pub(crate) fn encoding(policy: &DataRepresentationQosPolicy) -> Encoding {
     match policy.representations().first() {
         Some(DataRepresentationId::Xcdr2) => Encoding::PLAIN_CDR2_LE,
-        // No writer offers XML: that was refused.
+        // No writer offers XML, because it is refused before.
         _ => Encoding::CDR_LE,
     }
 }

@@ -1,8 +1,8 @@
-//! What a host decides, for links that have an arbiter: one founder, one decision for a view.
+//! Decisions of a host, for links that have an arbiter: one founder, one decision for each view.
 //!
-//! Links without one pass. Threads ask as they please, whatever else the rig can do: an arbiter says that they
-//! may. Who is dead is told to an arbiter by the kernel, so what follows from a death is
-//! waited for, and from nothing else.
+//! Links without an arbiter pass. Threads call the arbiter concurrently even if the rig is not
+//! parallel, because every arbiter permits that. An arbiter learns of deaths only from the kernel,
+//! so the clauses wait for the consequences of a death and for nothing else.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Barrier};
@@ -12,7 +12,7 @@ use derecho_core::link::{Arbiter, Founding, Generation, Link};
 
 use crate::{Rig, Suite};
 
-/// How many nodes ask.
+/// Number of nodes that ask.
 const NODES: usize = 4;
 
 /// Nodes that have met, and the arbiter of each.
@@ -22,7 +22,7 @@ struct Court<R: Rig> {
 }
 
 impl<R: Rig> Court<R> {
-    /// `None` if this link has no arbiter.
+    /// Returns `None` if this link has no arbiter.
     fn new(seed: u64) -> Option<Court<R>> {
         let mut suite = Suite::<R>::new(NODES, seed);
         let arbiters = (0..NODES).map(|node| suite.link(node).arbiter()).collect::<Option<_>>()?;
@@ -33,7 +33,7 @@ impl<R: Rig> Court<R> {
         self.arbiters[node].found().expect("the host is well")
     }
 
-    /// A node that founds, for there is no group.
+    /// Founds a group at a node, while there is no group.
     fn found(&self, node: usize) -> Generation {
         match self.ask(node) {
             Founding::Founded(group) => group,
@@ -45,7 +45,7 @@ impl<R: Rig> Court<R> {
         assert_eq!(self.ask(node), Founding::Exists(group), "of node {node}");
     }
 
-    /// A node asks until it may found.
+    /// Asks at a node until it may found.
     fn found_in_time(&mut self, node: usize) -> Generation {
         for _ in 0..self.suite.rig.patience() {
             if let Founding::Founded(group) = self.ask(node) {
@@ -56,7 +56,7 @@ impl<R: Rig> Court<R> {
         panic!("nobody lives in the group, and yet it exists");
     }
 
-    /// It would be found out in this time if the group were taken for dead.
+    /// Checks for some time that the group is not wrongly taken for dead.
     fn exists_for_long(&mut self, node: usize, group: Generation) {
         for _ in 0..20 {
             self.suite.pass();
@@ -76,7 +76,7 @@ impl<R: Rig> Court<R> {
     }
 }
 
-/// Whoever asks first founds, and all others hear of that group, however often they ask.
+/// The first node to ask founds; all others learn of that group, however often they ask.
 pub fn one_of_many_founds<R: Rig>(seed: u64) {
     let Some(mut court) = Court::<R>::new(seed) else { return };
     let order = court.order();
@@ -90,7 +90,7 @@ pub fn one_of_many_founds<R: Rig>(seed: u64) {
     }
 }
 
-/// The same when all ask at once, from threads of their own.
+/// As `one_of_many_founds`, with all nodes asking at once, from threads of their own.
 pub fn one_of_many_founds_at_once<R: Rig>(seed: u64) {
     let Some(court) = Court::<R>::new(seed) else { return };
     for _ in 0..10 {
@@ -119,7 +119,7 @@ pub fn one_of_many_founds_at_once<R: Rig>(seed: u64) {
     }
 }
 
-/// Of the ballots for one view one wins, and all who ask hear which.
+/// One of the ballots for a view wins, and all nodes that ask learn which.
 pub fn one_ballot_wins_a_view<R: Rig>(seed: u64) {
     let Some(mut court) = Court::<R>::new(seed) else { return };
     let group = court.found(0);
@@ -133,12 +133,12 @@ pub fn one_ballot_wins_a_view<R: Rig>(seed: u64) {
         for (&node, &ballot) in order.iter().zip(&ballots) {
             assert_eq!(court.arbiters[node].settle(group, view, ballot), winner, "view {view}");
         }
-        // It stays so.
+        // The decision stays the same.
         assert_eq!(court.arbiters[0].settle(group, view, Rank(1)), winner);
     }
 }
 
-/// The same when all ask at once: whatever happens, all hear the same.
+/// As `one_ballot_wins_a_view`, with all nodes asking at once: every node learns the same winner.
 pub fn one_ballot_wins_a_race<R: Rig>(seed: u64) {
     const VIEWS: u64 = 500;
     let Some(court) = Court::<R>::new(seed) else { return };
@@ -170,7 +170,7 @@ pub fn one_ballot_wins_a_race<R: Rig>(seed: u64) {
     }
 }
 
-/// Nobody gets an answer about a view that the group is past.
+/// No node gets an answer about a view older than the group's current one.
 pub fn an_older_view_is_refused<R: Rig>(seed: u64) {
     let Some(court) = Court::<R>::new(seed) else { return };
     let group = court.found(0);
@@ -183,7 +183,8 @@ pub fn an_older_view_is_refused<R: Rig>(seed: u64) {
     assert_eq!(court.arbiters[0].settle(group, 3, Rank(0)), Some(Rank(1)));
 }
 
-/// When the founder is dead, one of the others founds, and what is said of the old group comes to nothing.
+/// After the founder's death one of the other nodes founds, and operations on the old group have
+/// no effect.
 pub fn who_founds_after_a_death_is_one<R: Rig>(seed: u64) {
     let Some(mut court) = Court::<R>::new(seed) else { return };
     let old = court.found(0);
@@ -193,16 +194,16 @@ pub fn who_founds_after_a_death_is_one<R: Rig>(seed: u64) {
     let new = court.found_in_time(1);
     assert!(new > old, "{new:?} after {old:?}");
     [2, 3].iter().for_each(|&node| court.exists(node, new));
-    // Node 2 was admitted by the one that died, and is late.
+    // The dead node had admitted node 2, which is late.
     assert_eq!(court.arbiters[2].settle(old, 10, Rank(1)), None, "a ballot of the old group");
     assert!(!court.arbiters[2].entered(old, 10, 1), "a member of the old group");
-    // The new one begins from the beginning, and lets in whom it admits.
+    // The new group starts from its first view, and admits the nodes that it chooses.
     assert_eq!(court.arbiters[1].settle(new, 2, Rank(0)), Some(Rank(0)));
     court.enter(2, new, 2, 1);
     assert_eq!(court.arbiters[2].settle(new, 2, Rank(1)), Some(Rank(0)));
 }
 
-/// A group exists for as long as one of its members does, whoever founded it.
+/// A group exists while one of its members lives, whoever founded it.
 pub fn a_member_keeps_the_group<R: Rig>(seed: u64) {
     let Some(mut court) = Court::<R>::new(seed) else { return };
     let group = court.found(0);
@@ -217,7 +218,7 @@ pub fn a_member_keeps_the_group<R: Rig>(seed: u64) {
     assert!(court.found_in_time(3) > group);
 }
 
-/// Who is not a member keeps no group: one that only asked, one that leaves its link.
+/// Non-members keep no group: neither a node that only asked, nor one that leaves its link.
 pub fn only_members_keep_the_group<R: Rig>(seed: u64) {
     let Some(mut court) = Court::<R>::new(seed) else { return };
     let group = court.found(0);
@@ -229,13 +230,13 @@ pub fn only_members_keep_the_group<R: Rig>(seed: u64) {
     assert!(court.found_in_time(2) > next);
 }
 
-/// Who goes on says who is a member no more; whoever has the slot since is not meant.
+/// A surviving member removes excluded members; a later owner of the same slot is not affected.
 pub fn the_excluded_keep_no_group<R: Rig>(seed: u64) {
     let Some(mut court) = Court::<R>::new(seed) else { return };
     let group = court.found(0);
     (1..NODES).for_each(|node| court.exists(node, group));
     court.enter(1, group, 2, 1);
-    // View 3 excludes node 1 and view 4 admits node 2 in its slot, while node 0 is late.
+    // View 3 excludes node 1, and view 4 admits node 2 in the same slot, while node 0 is late.
     court.arbiters[0].cleared(group, 3, 1 << 1);
     court.enter(2, group, 4, 1);
     court.arbiters[0].cleared(group, 3, 1 << 1);
@@ -245,17 +246,17 @@ pub fn the_excluded_keep_no_group<R: Rig>(seed: u64) {
     court.arbiters[3].cleared(group, 9, !(1 << 1));
     court.exists(3, group);
     court.arbiters[3].cleared(group, 5, 1 << 1);
-    // Both node 1 and node 2 live, and neither is a member.
+    // Both node 1 and node 2 are alive, and neither is a member.
     assert!(court.found_in_time(3) > group);
 }
 
-/// Nobody is halted who runs, who is gone, or who is not known.
+/// A node that runs, is gone, or is unknown is not reported as halted.
 pub fn who_runs_is_not_halted<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(3, seed);
     let (one, two) = (suite.peer(0, 1), suite.peer(0, 2));
     for _ in 0..20 {
         suite.pass();
-        // Nobody is stopped; but a sleeper may well be shown as asleep.
+        // No node is stopped; but a sleeping one may well be shown as asleep.
         assert!(!suite.link(0).is_halted(one) && !suite.link(0).is_halted(two));
     }
     assert!(!suite.link(0).is_halted(Peer(99)));
@@ -264,7 +265,7 @@ pub fn who_runs_is_not_halted<R: Rig>(seed: u64) {
     assert!(!suite.link(0).is_halted(one));
 }
 
-/// Who is stopped is shown as such, until it goes on.
+/// A stopped node is reported as halted until it continues.
 pub fn who_is_stopped_is_halted<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(3, seed);
     let (one, two) = (suite.peer(0, 1), suite.peer(0, 2));

@@ -1,7 +1,7 @@
 //! Bells that any thread may ring, for links that give places. Real threads, so real time.
 //!
-//! What is published here lies in the process's own memory: a bell promises to come after
-//! everything that its thread has stored, whatever it is.
+//! The published words lie in the process's own memory: a ring comes after every store of its
+//! thread, wherever the store goes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use derecho_core::memory::Word;
 use crate::sleep::{FOR_EVER, nanos};
 use crate::{Rig, Suite};
 
-/// The place that `at` has for `node`, as a bit.
+/// Returns the place that `at` has for `node`, as a bit.
 fn place<R: Rig>(suite: &mut Suite<R>, at: usize, node: usize) -> Option<u64> {
     let peer = suite.peer(at, node);
     let place = suite.link(at).place(peer)?;
@@ -21,7 +21,7 @@ fn place<R: Rig>(suite: &mut Suite<R>, at: usize, node: usize) -> Option<u64> {
     Some(1 << place)
 }
 
-/// Sleeps, rung by another thread.
+/// Sleeps until another thread rings.
 fn sleep_and_ring(parker: &dyn Parker, bells: &Arc<dyn Bells>, places: u64) {
     for interest in [Interest::News, Interest::Hints] {
         parker.arm(interest);
@@ -35,8 +35,8 @@ fn sleep_and_ring(parker: &dyn Parker, bells: &Arc<dyn Bells>, places: u64) {
     }
 }
 
-/// A thread that is no driver wakes a sleeping peer, and its own node; it wakes nobody else, and
-/// nobody who is awake.
+/// A thread that is not a driver wakes a sleeping peer, and its own node. It wakes no other node,
+/// and no node that is awake.
 pub fn a_bell_wakes_a_sleeper<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(3, seed);
     let Some(parker) = suite.rig.parker(1) else { return };
@@ -57,15 +57,15 @@ pub fn a_bell_wakes_a_sleeper<R: Rig>(seed: u64) {
     sleep_and_ring(&*own, &bells, 1 << OWN_PLACE);
 }
 
-/// A place without a peer can be rung and nothing comes of it; another peer may get it, and then
-/// is woken through it.
+/// Ringing a place without a peer has no effect. Another peer may get the place, and is then woken
+/// through it.
 pub fn a_place_whose_peer_has_gone_says_nothing<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let Some(parker) = suite.rig.parker(1) else { return };
     let Some(stale) = place(&mut suite, 0, 1) else { return };
     let bells = suite.link(0).bells();
     let peer = suite.peer(0, 1);
-    // It dies asleep: what it showed last is that it has to be rung.
+    // The peer dies asleep: its header last showed that it must be rung.
     parker.arm(Interest::Hints);
     let stop = Arc::new(AtomicBool::new(false));
     let ringer = std::thread::spawn({
@@ -100,8 +100,8 @@ pub fn a_place_whose_peer_has_gone_says_nothing<R: Rig>(seed: u64) {
     bells.ring(u64::MAX);
 }
 
-/// Thousands of times: publish and ring against arm, look and sleep, both by threads that drive
-/// nothing. None is lost.
+/// Publishes and rings thousands of times against arm, look and sleep, both by threads that drive
+/// no node. No ring is lost.
 pub fn no_bell_is_lost<R: Rig>(seed: u64) {
     const ROUNDS: u64 = 2500;
     let mut suite = Suite::<R>::new(2, seed);

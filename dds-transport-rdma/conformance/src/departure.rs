@@ -1,4 +1,5 @@
-//! Ends: a peer's last event is that it is down, and what it showed stays readable and frozen.
+//! Ends of peers: a peer's last event is that it is down, and its replicas stay readable
+//! and frozen.
 
 use derecho_core::ids::RegionId;
 use derecho_core::link::{Evidence, Link, LinkError, WordRange};
@@ -9,7 +10,7 @@ const REGION: RegionId = RegionId(4);
 const WORDS: usize = 32;
 const ALL: WordRange = WordRange { first: 0, count: WORDS };
 
-/// Node 1 does all sorts of things; what is under way when it ends is up to the link.
+/// Creates node 1 with varied work; the link decides what is under way when the node ends.
 fn busy<R: Rig>(seed: u64) -> Suite<R> {
     let mut suite = Suite::<R>::new(3, seed);
     let own = suite.open(1, REGION, WORDS);
@@ -27,7 +28,7 @@ fn busy<R: Rig>(seed: u64) -> Suite<R> {
     suite
 }
 
-/// Everything that needs the peer is refused; the observer sees that no event comes any more.
+/// Every operation that needs the peer is refused; the observer sees that no further event comes.
 fn check_gone<R: Rig>(suite: &mut Suite<R>) {
     let peer = suite.peer(0, 1);
     let gone = LinkError::PeerGone(peer);
@@ -38,7 +39,7 @@ fn check_gone<R: Rig>(suite: &mut Suite<R>) {
     (0..20).for_each(|_| suite.pass());
 }
 
-/// A node that dies without a goodbye is reported as the rig says, and nothing of it follows.
+/// A node that dies without a goodbye is reported as the rig says, and no event of it follows.
 pub fn a_death_is_the_last_event<R: Rig>(seed: u64) {
     let mut suite = busy::<R>(seed);
     suite.kill(1);
@@ -49,14 +50,14 @@ pub fn a_death_is_the_last_event<R: Rig>(seed: u64) {
         assert_ne!(evidence, Evidence::Left, "it said no goodbye");
     }
     check_gone(&mut suite);
-    // What came of it came in order.
+    // Notes that arrived came in order.
     let notes = suite.notes(0, 1);
     for (index, note) in notes.iter().enumerate() {
         assert_eq!(note, &(index as u64 + 1).to_le_bytes());
     }
 }
 
-/// A node that leaves says so after all that it had to say.
+/// A leaving node says so after everything else that it had to say.
 pub fn a_leave_is_the_last_event<R: Rig>(seed: u64) {
     let mut suite = busy::<R>(seed);
     suite.leave(1);
@@ -68,7 +69,7 @@ pub fn a_leave_is_the_last_event<R: Rig>(seed: u64) {
     check_gone(&mut suite);
 }
 
-/// What a dead node showed stays as it was when its death was told.
+/// The replicas of a dead node keep the content that they had when its death was reported.
 pub fn replicas_of_the_dead_are_frozen<R: Rig>(seed: u64) {
     for dies in [true, false] {
         let mut suite = busy::<R>(seed);
@@ -91,7 +92,7 @@ pub fn replicas_of_the_dead_are_frozen<R: Rig>(seed: u64) {
     }
 }
 
-/// One node's end is nothing to the others.
+/// The end of one node does not affect the others.
 pub fn survivors_go_on<R: Rig>(seed: u64) {
     let mut suite = busy::<R>(seed);
     suite.kill(1);

@@ -1,9 +1,9 @@
-//! The conformance suite that every link passes.
+//! Conformance suite that every link passes.
 //!
-//! Owns: one function per clause of the contract in [`derecho_core::link`], over a [`Rig`] that
-//! makes links and lets time pass. Never does: assume real time, threads or shared memory; a
-//! simulated link runs the very same clauses. What a rig says it has ([`Rig::parker`],
-//! [`Rig::PARALLEL`]) is used in addition.
+//! Owns: one function for each clause of the contract in [`derecho_core::link`], over a [`Rig`]
+//! that creates links and lets time pass. Never does: assume real time, threads or shared memory; a
+//! simulated link runs the very same clauses. Abilities that a rig declares ([`Rig::parker`],
+//! [`Rig::PARALLEL`]) are used in addition.
 //!
 //! ```ignore
 //! link_conformance::link_conformance!(MyRig); // a #[test] for each clause
@@ -28,68 +28,68 @@ pub mod visibility;
 
 pub use suite::{Random, Suite};
 
-/// Makes links and lets time pass for them.
+/// Creates links and lets time pass for them.
 pub trait Rig {
-    /// The link under test.
+    /// Link under test.
     type Link: Link;
 
-    /// How many seeds each clause is run with.
+    /// Number of seeds with which each clause is run.
     const SEEDS: u64 = 3;
 
-    /// Whether a store into an own region may be made by one thread while another reads a replica
-    /// of it: links over shared memory.
+    /// Whether one thread may store into an own region while another reads a replica of it: links
+    /// over shared memory.
     const PARALLEL: bool = false;
 
-    /// `nodes` nodes that are about to meet. Everything random follows from `seed`.
+    /// Creates `nodes` nodes that are about to meet. `seed` determines all random choices.
     fn new(nodes: usize, seed: u64) -> Self;
 
-    /// One more node that joins; returns its number, one more than the last.
+    /// Adds a node that joins; returns its number, one more than the last.
     fn join(&mut self) -> usize;
 
-    /// The link of a node that is neither killed nor gone.
+    /// Returns the link of a node that is neither killed nor gone.
     fn link(&mut self, node: usize) -> &mut Self::Link;
 
     /// Lets a little time pass.
     fn pass(&mut self);
 
-    /// The node dies without a goodbye.
+    /// Kills a node without a goodbye.
     fn kill(&mut self, node: usize);
 
-    /// The node leaves.
+    /// Makes a node leave.
     fn leave(&mut self, node: usize);
 
-    /// How a node's death may be reported.
+    /// Evidence with which a node's death may be reported.
     fn kill_evidence(&self) -> &[Evidence] {
         &[Evidence::Certain, Evidence::Uncertain]
     }
 
-    /// After how many [passes](Rig::pass) what has not happened will not happen.
+    /// Number of [passes](Rig::pass) after which an event that has not happened will not happen.
     fn patience(&self) -> usize {
         10_000
     }
 
-    /// The node stands still, or goes on. False if this rig cannot stop one.
+    /// Stops or continues a node. Returns false if this rig cannot stop a node.
     fn halt(&mut self, node: usize, halted: bool) -> bool {
         let _ = (node, halted);
         false
     }
 
-    /// What the node's driver sleeps with, if the link has that and real threads may use it.
+    /// Returns the parker of the node's driver, if the link has one and real threads may use it.
     fn parker(&mut self, node: usize) -> Option<Arc<dyn Parker>> {
         let _ = node;
         None
     }
 }
 
-/// A clause of the contract.
+/// Clause of the contract.
 pub struct Clause {
-    /// Its name.
+    /// Name of the clause.
     pub name: &'static str,
-    /// Checks it, for one seed.
+    /// Checks the clause for one seed.
     pub check: fn(u64),
 }
 
-/// All clauses, for links of this rig.
+/// Returns all clauses, for links of this rig.
 pub fn clauses<R: Rig>() -> Vec<Clause> {
     __clauses!(list R)
 }
@@ -103,7 +103,7 @@ pub fn run_all<R: Rig>() {
     }
 }
 
-/// Makes a `#[test]` for each clause, for links of one rig.
+/// Creates a `#[test]` for each clause, for links of one rig.
 #[macro_export]
 macro_rules! link_conformance {
     ($rig:ty) => {
@@ -111,7 +111,7 @@ macro_rules! link_conformance {
     };
 }
 
-/// The one list of clauses.
+/// The only list of clauses.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __clauses {

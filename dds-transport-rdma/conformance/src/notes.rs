@@ -1,4 +1,4 @@
-//! Notes: reliable, in order per peer and with region announcements, of limited length.
+//! Notes: reliable, in order per peer together with region announcements, limited in length.
 
 use derecho_core::ids::RegionId;
 use derecho_core::link::{Link, LinkError, NOTE_LIMIT};
@@ -6,7 +6,7 @@ use derecho_core::link::{Link, LinkError, NOTE_LIMIT};
 use crate::suite::Chapter;
 use crate::{Rig, Suite};
 
-/// Notes and announcements come in the order in which they were made.
+/// Notes and announcements arrive in the order in which they were made.
 pub fn notes_and_regions_keep_their_order<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(3, seed);
     let peers = [suite.peer(0, 1), suite.peer(0, 2)];
@@ -46,7 +46,7 @@ pub fn notes_and_regions_keep_their_order<R: Rig>(seed: u64) {
     }
 }
 
-/// The longest note arrives whole, the empty one too, and a longer one is refused.
+/// The longest note arrives whole, the empty one too; a longer note is refused.
 pub fn notes_have_a_limit<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let peer = suite.peer(0, 1);
@@ -60,7 +60,8 @@ pub fn notes_have_a_limit<R: Rig>(seed: u64) {
     assert!(suite.notes(1, 0) == [longest, Vec::new()], "the notes are not as they were sent");
 }
 
-/// More notes than any buffer on the way holds, in both directions, none lost and none twice.
+/// More notes than any buffer on the way holds, in both directions: none is lost and
+/// none duplicated.
 pub fn many_notes_arrive<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let (there, back) = (suite.peer(0, 1), suite.peer(1, 0));

@@ -1,4 +1,4 @@
-//! One-sided reads, and what is counted.
+//! One-sided reads and counters.
 
 use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Link, ReadId, WordRange};
@@ -6,7 +6,7 @@ use derecho_core::memory::WORD;
 
 use crate::{Rig, Suite};
 
-/// Reads complete in the order posted, and what they bring is no older than their post.
+/// Reads complete in the order posted, and their values are no older than their post.
 pub fn reads_complete_in_order_and_are_fresh<R: Rig>(seed: u64) {
     let words = 12;
     let mut suite = Suite::<R>::new(3, seed);
@@ -35,7 +35,7 @@ pub fn reads_complete_in_order_and_are_fresh<R: Rig>(seed: u64) {
     assert_eq!(done, expected);
 }
 
-/// Of whom, which read, which of the two regions, in which round.
+/// Peer, read, index of the region, and round of a posted read.
 type Posted = (Peer, ReadId, usize, u64);
 
 fn check_fresh<R: Rig>(suite: &Suite<R>, posted: &[Posted], words: usize, now: u64) {
@@ -52,7 +52,7 @@ fn check_fresh<R: Rig>(suite: &Suite<R>, posted: &[Posted], words: usize, now: u
     }
 }
 
-/// Counters count what was posted, and only that.
+/// Counters count exactly the posted operations.
 pub fn writes_reads_and_notes_are_counted<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let region = RegionId(3);

@@ -1,4 +1,4 @@
-//! Regions: announced to everybody, ready before they are written to, closed and never renamed.
+//! Regions: announced to all nodes, ready before they are written to, closed and never renamed.
 
 use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Link, LinkError, WordRange};
@@ -7,7 +7,7 @@ use crate::{Rig, Suite};
 
 const ALL: WordRange = WordRange { first: 0, count: 16 };
 
-/// Before the owner has heard that a peer is ready, it cannot write to it; after, it can.
+/// A write is refused until the owner has heard that the peer is ready, and accepted afterwards.
 pub fn a_write_before_ready_is_refused<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let peer = suite.peer(0, 1);
@@ -23,7 +23,7 @@ pub fn a_write_before_ready_is_refused<R: Rig>(seed: u64) {
     });
 }
 
-/// Ranges outside the region, regions and peers that do not exist.
+/// Ranges outside a region, and unknown regions and peers, are refused.
 pub fn what_lies_outside_is_refused<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let region = RegionId(5);
@@ -48,12 +48,12 @@ pub fn what_lies_outside_is_refused<R: Rig>(seed: u64) {
     assert_eq!(suite.link(0).write(nobody, region, ALL), Err(LinkError::PeerGone(nobody)));
     assert_eq!(suite.link(0).read(nobody, region, ALL), Err(LinkError::PeerGone(nobody)));
     assert_eq!(suite.link(0).note(nobody, b""), Err(LinkError::PeerGone(nobody)));
-    // What was refused has not happened.
+    // Refused operations have not happened.
     assert_eq!((suite.link(0).counters().writes, suite.link(1).counters().reads), (0, 0));
     suite.write(0, 1, region, WordRange::new(0, 16));
 }
 
-/// A region is zeroed at its owner and at its readers, whatever was there before it.
+/// A region is zeroed at its owner and at its readers, whatever was in the space before.
 pub fn a_replica_appears_zeroed<R: Rig>(seed: u64) {
     let words = 100;
     let mut suite = Suite::<R>::new(2, seed);
@@ -72,12 +72,12 @@ pub fn a_replica_appears_zeroed<R: Rig>(seed: u64) {
         drop((own, seen));
         suite.link(0).close(region).expect("it is open");
         suite.until("it is closed", |suite| suite.replica(1, 0, region).is_none());
-        // Time for the space to become free, so that it is used again if ever.
+        // Leave time for the space to become free, so that it is reused if ever.
         (0..5).for_each(|_| suite.pass());
     }
 }
 
-/// Whoever joins late is told of what is open, not of what was closed.
+/// A late joiner is told of open regions, not of closed ones.
 pub fn a_late_joiner_is_told_of_what_is_open<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let (kept, closed) = (RegionId(1), RegionId(2));
@@ -88,7 +88,7 @@ pub fn a_late_joiner_is_told_of_what_is_open<R: Rig>(seed: u64) {
     suite.link(0).close(closed).expect("it is open");
     let late = suite.join();
     suite.until_ready(0, kept);
-    // The owner posts once what the newcomer has to see.
+    // The owner posts once what the late joiner must see.
     suite.write(0, late, kept, ALL);
     suite.until("the newcomer sees it", |suite| {
         suite.replica(late, 0, kept).is_some_and(|seen| seen.load(0) == 4711)
@@ -102,7 +102,7 @@ pub fn a_late_joiner_is_told_of_what_is_open<R: Rig>(seed: u64) {
     });
 }
 
-/// A replica in hand stays as it is when its region is closed, whatever is opened after.
+/// A replica in use keeps its content when its region is closed, whatever is opened later.
 pub fn a_closed_region_stays_readable<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let region = RegionId(1);
@@ -133,7 +133,7 @@ pub fn a_closed_region_stays_readable<R: Rig>(seed: u64) {
     );
 }
 
-/// The owner's handle stays valid when the region is closed, whatever is opened after.
+/// The owner's handle stays valid when the region is closed, whatever is opened later.
 pub fn an_own_handle_outlives_the_region<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let own = suite.open(0, RegionId(1), 32);
@@ -151,7 +151,7 @@ pub fn an_own_handle_outlives_the_region<R: Rig>(seed: u64) {
     assert!((0..32).all(|index| second.word(index).load() == 7));
 }
 
-/// A name that was used once is refused for ever.
+/// A name that was used once is refused forever.
 pub fn names_are_not_reused<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let region = RegionId(u64::MAX);
@@ -162,11 +162,11 @@ pub fn names_are_not_reused<R: Rig>(seed: u64) {
     assert_eq!(suite.link(0).close(region), Err(LinkError::NoRegion(region)));
     suite.until("the reader knows", |suite| suite.replica(1, 0, region).is_none());
     assert_eq!(suite.link(0).open(region, 16).err(), Some(LinkError::RegionExists(region)));
-    // Names are the owner's: another node may use the same.
+    // Names belong to their owner: another node may use the same name.
     let _other = suite.open(1, region, 16);
 }
 
-/// Many regions of many sizes, each its own.
+/// Many regions of many sizes are independent of each other.
 pub fn a_thousand_regions<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let mut owned = Vec::new();
@@ -192,11 +192,11 @@ pub fn a_thousand_regions<R: Rig>(seed: u64) {
     suite.until("all are closed", |suite| suite.replica(1, 0, RegionId(999)).is_none());
 }
 
-/// Space comes back: opening and closing can go on for ever.
+/// Space is reused: regions can be opened and closed without end.
 pub fn opening_and_closing_goes_on_for_ever<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     for name in 0..200 {
-        // A megabyte each, so that two hundred of them would be noticed.
+        // One megabyte each, so that a leak of two hundred would be noticed.
         let own = suite.open(0, RegionId(name), 1 << 17);
         own.word(0).publish(name + 1);
         suite.write(0, 1, RegionId(name), WordRange::new(0, 1));

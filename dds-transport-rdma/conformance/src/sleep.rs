@@ -9,7 +9,7 @@ use derecho_core::memory::{OwnRegion, Replica};
 
 use crate::{Rig, Suite};
 
-/// Longer than any wake-up takes; a sleep that lasts this long was not woken.
+/// Longer than any wake-up takes; a sleep of this length was not woken.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(5);
 const NEWS: RegionId = RegionId(8);
 const HEARD: RegionId = RegionId(9);
@@ -18,7 +18,7 @@ pub(crate) fn nanos(duration: Duration) -> Option<u64> {
     u64::try_from(duration.as_nanos()).ok()
 }
 
-/// A sleeper wakes when it is rung, and sleeps on when it is not.
+/// A sleeper wakes when it is rung, and otherwise sleeps on.
 pub fn a_ring_wakes_a_sleeper<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let Some(parker) = suite.rig.parker(1) else { return };
@@ -27,7 +27,7 @@ pub fn a_ring_wakes_a_sleeper<R: Rig>(seed: u64) {
     parker.sleep(nanos(Duration::from_millis(20)));
     parker.disarm();
     assert!(start.elapsed() >= Duration::from_millis(19), "it woke and nobody had rung");
-    // Nobody sleeps, so nobody is rung.
+    // No node sleeps, so none is rung.
     let peer = suite.peer(0, 1);
     let rings = suite.link(0).counters().rings;
     suite.link(0).ring(&[peer], &[]);
@@ -48,7 +48,7 @@ pub fn a_ring_wakes_a_sleeper<R: Rig>(seed: u64) {
     assert!(start.elapsed() < FOR_EVER, "the node's own wake-up was lost");
 }
 
-/// A sleeper for news sleeps on when there is a hint, one for hints is woken by both.
+/// A sleeper for news ignores a hint; a sleeper for hints is woken by both.
 pub fn a_sleeper_is_woken_for_what_it_wants<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     let Some(parker) = suite.rig.parker(1) else { return };
@@ -79,7 +79,7 @@ pub fn a_sleeper_is_woken_for_what_it_wants<R: Rig>(seed: u64) {
     }
 }
 
-/// Thousands of times: publish and ring against arm, look and sleep. None is lost.
+/// Publishes and rings thousands of times against arm, look and sleep. No wake-up is lost.
 pub fn no_wake_up_is_lost<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     if !R::PARALLEL {
@@ -121,7 +121,7 @@ fn sleep_for_news(parker: &Arc<dyn Parker>, seen: &Replica, heard: &OwnRegion, r
     }
 }
 
-/// What the link itself has to tell wakes the node, too.
+/// Events of the link itself wake the node, too.
 pub fn an_event_wakes_a_sleeper<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(2, seed);
     if !R::PARALLEL {

@@ -1,4 +1,4 @@
-//! What every clause needs: nodes that have met, and an observer that checks each event.
+//! Support for every clause: nodes that have met, and an observer that checks each event.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -8,16 +8,16 @@ use derecho_core::memory::{OwnRegion, Replica};
 
 use crate::Rig;
 
-/// A small generator of numbers that follow from a seed (splitmix64).
+/// Small generator of numbers that follow from a seed (splitmix64).
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of `seed`.
+    /// Creates the generator of `seed`.
     pub fn new(seed: u64) -> Random {
         Random(seed ^ 0x5eed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -26,13 +26,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.draw() % bound as u64) as usize
     }
 }
 
-/// What one node has been told, with the rules that hold for any events whatever.
+/// Events that one node has been told, with the rules that hold for all event sequences.
 #[derive(Default)]
 struct Observer {
     nodes: Vec<NodeId>,
@@ -42,12 +42,12 @@ struct Observer {
     seen_regions: BTreeSet<(Peer, RegionId)>,
     ready: BTreeSet<(Peer, RegionId)>,
     notes: VecDeque<(Peer, Vec<u8>)>,
-    /// Regions, closings and notes in the order in which they came.
+    /// Regions, closings and notes in the order of their arrival.
     story: Vec<(Peer, Chapter)>,
     reads: Vec<(Peer, ReadId)>,
 }
 
-/// What notes are in order with.
+/// Events whose mutual order is checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Chapter {
     Up(RegionId),
@@ -104,9 +104,9 @@ impl Observer {
     }
 }
 
-/// Nodes, and what each has been told.
+/// Nodes, and the events that each has been told.
 pub struct Suite<R: Rig> {
-    /// The rig under test.
+    /// Rig under test.
     pub rig: R,
     /// Random choices of the clause.
     pub random: Random,
@@ -116,7 +116,7 @@ pub struct Suite<R: Rig> {
 }
 
 impl<R: Rig> Suite<R> {
-    /// `nodes` nodes that have met.
+    /// Creates `nodes` nodes that have met.
     pub fn new(nodes: usize, seed: u64) -> Suite<R> {
         let mut rig = R::new(nodes, seed);
         let ids = (0..nodes).map(|node| rig.link(node).node()).collect();
@@ -127,7 +127,7 @@ impl<R: Rig> Suite<R> {
         suite
     }
 
-    /// One more node, which has met all the others.
+    /// Adds a node and waits until it has met all the others.
     pub fn join(&mut self) -> usize {
         let node = self.rig.join();
         assert_eq!(node, self.ids.len(), "nodes are numbered in order");
@@ -147,28 +147,28 @@ impl<R: Rig> Suite<R> {
         });
     }
 
-    /// The nodes that are neither killed nor gone.
+    /// Returns the nodes that are neither killed nor gone.
     pub fn living(&self) -> Vec<usize> {
         (0..self.ids.len()).filter(|node| !self.gone.contains(node)).collect()
     }
 
-    /// The link of a node.
+    /// Returns the link of a node.
     pub fn link(&mut self, node: usize) -> &mut R::Link {
         self.rig.link(node)
     }
 
-    /// Who a node is.
+    /// Returns the id of a node.
     pub fn id(&self, node: usize) -> NodeId {
         self.ids[node]
     }
 
-    /// The handle that `at` has for `node`.
+    /// Returns the handle that `at` has for `node`.
     pub fn peer(&self, at: usize, node: usize) -> Peer {
         let index = self.observers[at].nodes.iter().position(|id| *id == self.ids[node]);
         Peer(index.expect("the nodes have met") as u32)
     }
 
-    /// How `node` sees what `at` writes.
+    /// Returns how `node` sees the writes of `at`.
     pub fn sharing(&self, at: usize, node: usize) -> Sharing {
         self.observers[at].sharing[self.peer(at, node).index()]
     }
@@ -179,7 +179,7 @@ impl<R: Rig> Suite<R> {
         self.gone.insert(node);
     }
 
-    /// Lets a node leave.
+    /// Makes a node leave.
     pub fn leave(&mut self, node: usize) {
         self.rig.leave(node);
         self.gone.insert(node);
@@ -204,7 +204,7 @@ impl<R: Rig> Suite<R> {
         assert_eq!(handed, told, "poll says how many events it handed over");
     }
 
-    /// Lets time pass until something holds.
+    /// Lets time pass until `holds` returns true.
     ///
     /// # Panics
     /// If it does not hold within the rig's patience.
@@ -237,7 +237,7 @@ impl<R: Rig> Suite<R> {
         });
     }
 
-    /// What `at` sees of a region of `owner`.
+    /// Returns the replica that `at` has of a region of `owner`.
     pub fn replica(&self, at: usize, owner: usize, region: RegionId) -> Option<Replica> {
         self.observers[at].replicas.get(&(self.peer(at, owner), region)).cloned()
     }
@@ -247,12 +247,12 @@ impl<R: Rig> Suite<R> {
         self.observers[owner].ready.contains(&(self.peer(owner, node), region))
     }
 
-    /// How sure `at` is that `node` is gone, if it is.
+    /// Returns how certain `at` is that `node` is gone, if `node` is down.
     pub fn down(&self, at: usize, node: usize) -> Option<Evidence> {
         self.observers[at].down.get(&self.peer(at, node)).copied()
     }
 
-    /// The notes of `from` that `at` has been told of, in order.
+    /// Returns the notes of `from` that `at` has been told of, in order.
     pub fn notes(&self, at: usize, from: usize) -> Vec<Vec<u8>> {
         let peer = self.peer(at, from);
         let notes = self.observers[at].notes.iter();
@@ -265,7 +265,7 @@ impl<R: Rig> Suite<R> {
         story.filter(|(sender, _)| *sender == peer).map(|(_, it)| it.clone()).collect()
     }
 
-    /// The reads that are done at `at`, in order.
+    /// Returns the completed reads of `at`, in order.
     pub fn reads_done(&self, at: usize) -> Vec<(Peer, ReadId)> {
         self.observers[at].reads.clone()
     }

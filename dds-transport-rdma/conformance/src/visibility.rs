@@ -1,9 +1,9 @@
-//! One-sided writes: in order to one peer, words atomic, short ones taken at the post and long
-//! ones read late.
+//! One-sided writes: in order to one peer, words atomic; short writes are captured at the post,
+//! long ones may be read later.
 //!
-//! Because the source of a long write may be read late, a value may be seen through an earlier
-//! post of its word. So nothing here concludes an order from a word of a long write that was
-//! changed while the write was under way; counts that guard something are short writes.
+//! The source of a long write may be read late, so a value may become visible through an earlier
+//! post of its word. The clauses therefore conclude no order from a word of a long write that was
+//! changed while the write was under way; counts that guard other words are short writes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,7 +17,7 @@ const BYTES: RegionId = RegionId(10);
 const COUNT: RegionId = RegionId(11);
 const ROUNDS: u64 = 150;
 
-/// All nodes meet, each under the id that its link says it has.
+/// All nodes meet, each under the id that its link reports.
 pub fn nodes_meet<R: Rig>(seed: u64) {
     let mut suite = Suite::<R>::new(3, seed);
     for at in 0..3 {
@@ -29,7 +29,8 @@ pub fn nodes_meet<R: Rig>(seed: u64) {
     }
 }
 
-/// A counter in one region is never seen before the words in another that were posted before it.
+/// A counter in one region never becomes visible before words of another region that were
+/// posted earlier.
 pub fn writes_become_visible_in_order<R: Rig>(seed: u64) {
     let words = 24;
     let mut suite = Suite::<R>::new(3, seed);
@@ -81,7 +82,7 @@ fn check_order<R: Rig>(suite: &Suite<R>, words: usize, round: u64) {
     }
 }
 
-/// The same with two threads: the stores alone have to be enough.
+/// Checks `writes_become_visible_in_order`, with two threads: the stores alone must suffice.
 fn order_in_parallel(bytes: &OwnRegion, count: &OwnRegion, seen: &Replica, counted: &Replica) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -102,7 +103,7 @@ fn order_in_parallel(bytes: &OwnRegion, count: &OwnRegion, seen: &Replica, count
     });
 }
 
-/// As before, with many small writes to places that do not touch, and a window of them under way.
+/// Order holds with many small writes to separate places, and a window of them under way.
 pub fn order_holds_while_many_writes_are_under_way<R: Rig>(seed: u64) {
     let words = 2000;
     let mut suite = Suite::<R>::new(2, seed);
@@ -121,7 +122,7 @@ pub fn order_holds_while_many_writes_are_under_way<R: Rig>(seed: u64) {
     suite.until("the last write arrives", |_| check_prefix(&seen) == words);
 }
 
-/// How many writes are seen; the last of them guards all others.
+/// Returns the number of visible writes; the last of them guards all others.
 fn check_prefix(seen: &Replica) -> usize {
     let count = (0..seen.words()).rev().find(|index| seen.load(*index) != 0).map_or(0, |i| i + 1);
     for index in 0..count {
@@ -164,7 +165,7 @@ pub fn words_are_never_torn<R: Rig>(seed: u64) {
     }
 }
 
-/// Eight times the same byte.
+/// Returns a word of eight equal bytes.
 fn pattern(round: u64) -> u64 {
     (round & 0xff) * 0x0101_0101_0101_0101
 }
@@ -176,7 +177,7 @@ fn check_whole(seen: &Replica) {
     }
 }
 
-/// Records of any length, written as bytes, are whole once the counter after them says so.
+/// Records of any length, written as bytes, are complete once the counter after them covers them.
 pub fn a_counter_guards_the_bytes_before_it<R: Rig>(seed: u64) {
     let words = 2048;
     let mut suite = Suite::<R>::new(2, seed);
@@ -189,15 +190,15 @@ pub fn a_counter_guards_the_bytes_before_it<R: Rig>(seed: u64) {
         let length = 1 + suite.random.below(390);
         let place = bytes.bytes(filled, length).expect("there is room");
         for offset in 0..length {
-            // SAFETY: the range is inside the region, this is its only writer, and no reader
-            // looks at it before the counter has passed it.
+            // SAFETY: the range is inside the region, this is its only writer, and no reader looks
+            // at it before the counter has passed it.
             unsafe { place.add(offset).write(byte(filled + offset)) };
         }
         let first = filled / WORD;
         let last = (filled + length).div_ceil(WORD);
         suite.write(0, 1, BYTES, WordRange::new(first, last - first));
         filled += length;
-        // The same word each time: an earlier post of it must not carry this value.
+        // The same word each time: an earlier post of this word must not carry this value.
         count.word(0).publish(filled as u64);
         suite.write(0, 1, COUNT, WordRange::new(0, 1));
         if suite.random.below(2) == 0 {
@@ -219,15 +220,15 @@ fn byte(offset: usize) -> u8 {
 fn check_bytes(seen: &Replica, from: usize, to: usize) -> usize {
     let place = seen.bytes(from, to - from).expect("the counter counts what was written");
     for offset in from..to {
-        // SAFETY: the range is inside the replica, and the counter, which was loaded before, says
-        // that its bytes are written; they change no more.
+        // SAFETY: the range is inside the replica. The counter, loaded before, says that its bytes
+        // are written; they no longer change.
         let value = unsafe { place.add(offset - from).read() };
         assert_eq!(value, byte(offset), "byte {offset} of {to} that are counted");
     }
     to
 }
 
-/// What was posted is there in the end, at every reader, and nothing else is changed.
+/// Every posted word finally arrives at every reader, and nothing else is changed.
 pub fn what_is_posted_arrives<R: Rig>(seed: u64) {
     let words = 64;
     let mut suite = Suite::<R>::new(3, seed);

@@ -1,4 +1,5 @@
-//! Each clause of the suite can fail: a model that breaks it is found out, an honest one is not.
+//! Proof that each clause of the suite can fail: a model that breaks it is detected, a correct
+//! one passes.
 
 mod model;
 
@@ -7,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use link_conformance::{Rig, clauses};
 use model::{Fault, ModelRig, plant};
 
-/// Every fault and the clause that has to notice it.
+/// Every fault and the clause that must detect it.
 const PLANTED: &[(Fault, &str)] = &[
     (Fault::MeetTwice, "nodes_meet"),
     (Fault::ReorderWrites, "writes_become_visible_in_order"),

@@ -1,24 +1,29 @@
-//! Decisions of this host for the local group of a domain: a page of words that all nodes of the group share.
+//! Decisions of this host for the local group of a domain: a page of words that all nodes of the
+//! group share.
 //!
-//! Owns: this node's seat, which memory the words lie in, and who counts as living. Never does: say by which
-//! rules the words change ([`derecho_core::link::host`] does), or hold a lock that outlives its holder.
+//! Owns: this node's seat, the memory in which the words lie, and the test of which nodes are
+//! alive. Never does: define the rules by which the words change (see
+//! [`derecho_core::link::host`]), or hold a lock that outlives its holder.
 //!
 //! ```text
-//!   <domain>/group      which memory it is, and whose the seats are; there once somebody has asked
+//!   <domain>/group      names the memory and the owner of each seat; exists once a node has asked
 //!   memory (memfd)      the words: sealed, handed over the sockets by every node that has a seat
 //! ```
-//! * **What is mapped cannot be cut.** The words lie in sealed memory. The file is read and written under the
-//!   folder's lock and never mapped: a program that cuts it or writes nonsense into it stops whoever asks next with
-//!   an error, and nobody who is a member.
-//! * **Whole or not there.** The file is filled under another name and then renamed, under the folder's lock;
-//!   it never changes its size. Its last user removes it with the folder.
-//! * **As long as somebody has a seat.** A node hands the memory to its peers before it takes a seat. If no node that
-//!   has a seat lives, nobody remembers the words, and the next node that asks makes new ones, which go on
-//!   counting where the file says. A node whose peers with a seat are all stopped waits for one of them.
-//! * **Names under the lock, words without.** Seats are given only under the folder's lock, which
-//!   the kernel releases with its holder. All else is one compare-and-swap on one word.
-//! * **Living** is whose socket somebody listens at: the kernel closes it when the last thread of the process
-//!   is out of its way. A process that is stopped still listens.
+//! * **Mapped memory cannot be truncated.** The words lie in sealed memory. The file is read
+//!   and written under the folder's lock and never mapped. If a program truncates the file or
+//!   writes nonsense into it, the next node that asks fails with an error; current members are
+//!   not affected.
+//! * **The file is complete or absent.** The file is filled under another name and then renamed,
+//!   under the folder's lock; its size never changes. Its last user removes it with the folder.
+//! * **The words live while a node has a seat.** A node hands the memory to its peers before it
+//!   takes a seat. If no node with a seat is alive, the words are lost, and the next node that asks
+//!   creates new ones, which continue the generation count from the file. If all of a node's peers
+//!   that have a seat are stopped, the node waits for one of them.
+//! * **Seats need the lock, words do not.** Seats are assigned only under the folder's lock,
+//!   which the kernel releases when its holder dies. Every other step is one compare-and-swap on
+//!   one word.
+//! * **A node is alive** if its socket has a listener: the kernel closes the socket when the last
+//!   thread of the process has exited. A stopped process still listens.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -44,53 +49,53 @@ pub(crate) use page::{GroupMemory, HandedOver};
 use page::{Page, SEATS};
 use record::Record;
 
-/// Longest wait of a node that asks for others that ask, join, or have the words.
+/// Longest time that an asking node waits for nodes that ask, join, or hold the words.
 const WAIT_LIMIT: Duration = Duration::from_millis(200);
-/// Time between two looks at whether the nodes that have the words live.
+/// Interval between checks of whether the nodes that hold the words are alive.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// The arbiter of one node.
+/// Arbiter of one node.
 pub(crate) struct ShmArbiter {
     node: NodeId,
     folder: Folder,
     commands: CommandSender,
     handed_over: Arc<HandedOver>,
-    /// The words, since this node has a seat.
+    /// The shared words, set when this node takes a seat.
     page: OnceLock<Page>,
     own: Mutex<Own>,
-    /// The seat, for those who only look; [`SEATS`] if it has none.
+    /// Index of the seat for lock-free readers; [`SEATS`] if there is none.
     seat: AtomicUsize,
-    /// The link has ended.
+    /// True once the link has ended.
     over: AtomicBool,
 }
 
-/// What only one thread of the node changes at a time.
+/// Seat state, changed by one thread of the node at a time.
 enum Own {
-    /// It has no seat.
+    /// The node has no seat.
     Standing,
-    /// Its seat.
+    /// Index of the node's seat.
     Seated(usize),
-    /// The link has ended; the seat may be another's by now.
+    /// The link has ended; another node may have the seat.
     Gone,
 }
 
-/// The group file under the folder's lock.
+/// The group file, held under the folder's lock.
 struct Held {
     _lock: Lock,
     file: OwnedFd,
     record: Record,
 }
 
-/// Place of the words.
+/// Location of the words.
 enum Words<'a> {
     /// Words among which this node has a seat.
     Own(&'a Page),
-    /// A peer has handed them over, or this node has just made them.
+    /// Words that a peer has handed over, or that this node has just created.
     Found(Arc<GroupMemory>),
 }
 
 impl ShmArbiter {
-    /// For a node of this folder, which has not asked yet: no file is touched.
+    /// Creates the arbiter of a node of this folder that has not asked yet. Touches no file.
     pub(crate) fn new(
         node: NodeId,
         folder: &Folder,
@@ -104,7 +109,8 @@ impl ShmArbiter {
         ShmArbiter { node, folder, commands, handed_over, page, own, seat, over }
     }
 
-    /// The link ends. `leaving`: as one that is no member any more; else as if it had died.
+    /// Ends the link. If `leaving`, the node ceases to be a member; otherwise it ends as if it
+    /// had died.
     pub(crate) fn end(&self, leaving: bool) {
         if leaving {
             self.left();
@@ -114,10 +120,11 @@ impl ShmArbiter {
         *self.own() = Own::Gone;
     }
 
-    /// How many nodes are members of the host's group now. One that was killed just now may be among them.
+    /// Returns how many nodes are currently members of the host's group. A node killed a moment ago
+    /// may still be counted.
     ///
     /// # Errors
-    /// What the host refused.
+    /// The error with which the host refused.
     pub(crate) fn members(&self) -> Result<usize, LinkError> {
         let count = |page: &Page| {
             let group = page.decision().group();
@@ -131,11 +138,11 @@ impl ShmArbiter {
     }
 
     fn own(&self) -> MutexGuard<'_, Own> {
-        // Nothing in there can be left half done.
+        // No operation under this lock can be left half done.
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This node's seat, if it has one.
+    /// Runs `act` on this node's seat, if it has one.
     fn with_seat<T>(&self, act: impl FnOnce(&Page, &Seat) -> T) -> Option<T> {
         match (&*self.own(), self.page.get()) {
             (&Own::Seated(index), Some(page)) => Some(act(page, &page.seats()[index])),
@@ -143,14 +150,15 @@ impl ShmArbiter {
         }
     }
 
-    /// Takes the words into use: hands them to all peers, then takes a seat.
+    /// Starts using the words: hands them to all peers, then takes a seat.
     fn sit_down(&self, held: &mut Held, memory: &Arc<GroupMemory>) -> Result<usize, LinkError> {
         let page = self.map(memory)?;
         let index = self.free_seat(&held.record)?.ok_or_else(|| {
             let text = format!("all {SEATS} seats of the group are taken; end some processes");
             LinkError::System(text)
         })?;
-        // First, so that whoever has a seat has handed over the words, and may be stopped at once.
+        // Hand over first: every node with a seat has then handed over the words and may
+        // be stopped.
         self.hand_over(memory)?;
         page.seats()[index].clear();
         let path = self.folder.group_path();
@@ -160,7 +168,7 @@ impl ShmArbiter {
         Ok(index)
     }
 
-    /// A seat that is nobody's, or that of a node that is gone.
+    /// Returns a seat that is unassigned or belongs to a dead node.
     fn free_seat(&self, record: &Record) -> Result<Option<usize>, LinkError> {
         if let Some(index) = record.nodes.iter().position(|node| *node == NodeId(0)) {
             return Ok(Some(index));
@@ -173,7 +181,7 @@ impl ShmArbiter {
         Ok(None)
     }
 
-    /// Sends the memory to all peers, and to those that come later. Returns when it is on its way.
+    /// Sends the memory to all current and later peers. Returns once it is on its way.
     fn hand_over(&self, memory: &Arc<GroupMemory>) -> Result<(), LinkError> {
         let (done, sent) = bounded(1);
         let is_taken = self.commands.send(Command::Group { memory: Arc::clone(memory), done });
@@ -188,15 +196,15 @@ impl ShmArbiter {
         Page::map(memory).map_err(|errno| refused("mapping the words of the group".into(), errno))
     }
 
-    /// Whether a node is there, as far as the kernel is concerned.
+    /// Whether a node is alive, as far as the kernel can tell.
     fn lives(&self, node: NodeId) -> Result<bool, LinkError> {
         if node == NodeId(0) {
             return Ok(false);
         }
         match self.folder.connect(node) {
-            // Somebody listens, or is just about to, or has more callers than it takes.
+            // A process listens, is about to listen, or has a full backlog of callers.
             Ok(_) | Err(Errno::AGAIN | Errno::INTR | Errno::ACCESS | Errno::PROTOTYPE) => Ok(true),
-            // Nobody does. Who has no socket has left, or was found dead before.
+            // No process listens. A node without a socket has left, or was found dead earlier.
             Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(false),
             Err(errno) => {
                 let path = self.folder.socket_path(node);
@@ -205,7 +213,7 @@ impl ShmArbiter {
         }
     }
 
-    /// The first of these nodes that is there.
+    /// Returns the first of these nodes that is alive.
     fn first_living(
         &self,
         nodes: impl IntoIterator<Item = NodeId>,
@@ -218,8 +226,8 @@ impl ShmArbiter {
         Ok(None)
     }
 
-    /// Takes the lock and finds the words of this host. If there are none, makes them, or returns `None` if this node
-    /// only wants to look.
+    /// Takes the lock and finds the words of this host. If there are none, creates them, or returns
+    /// `None` if `may_make` is false.
     fn words(&self, may_make: bool) -> Result<Option<(Held, Words<'_>)>, LinkError> {
         let path = self.folder.group_path();
         let deadline = Instant::now() + WAIT_LIMIT;
@@ -234,7 +242,8 @@ impl ShmArbiter {
                 return Ok(Some((held, Words::Own(page))));
             }
             let wanted = held.record.memory;
-            // A node that hands words over has a seat, and as long as it lives no other words are made.
+            // A node that hands words over has a seat, and no other words are created while it
+            // is alive.
             if self.first_living(self.handed_over.of_others(wanted))?.is_some() {
                 return Err(wrong(&path, CHANGED));
             }
@@ -252,7 +261,7 @@ impl ShmArbiter {
                 held.record.set_memory(&held.file, memory.identity()).map_err(failed)?;
                 return Ok(Some((held, Words::Found(Arc::new(memory)))));
             };
-            // While this node waits, others may ask and join.
+            // Other nodes may ask and join while this node waits.
             drop(held);
             let now = Instant::now();
             if now >= deadline {
@@ -264,12 +273,13 @@ impl ShmArbiter {
         }
     }
 
-    /// Opens and reads the group file. If nobody has made it, makes it, or returns `None` if this node only looks.
+    /// Opens and reads the group file. If the file does not exist, creates it, or returns `None` if
+    /// `may_make` is false.
     fn open(&self, lock: &Lock, may_make: bool) -> Result<Option<(OwnedFd, Record)>, LinkError> {
         let path = self.folder.group_path();
         let failed = |errno| refused(format!("opening {}", path.display()), errno);
         let noted = lock.group().map_err(failed)?;
-        // Whoever removes the file by hand makes two groups of one.
+        // Removing the file by hand would split one group into two.
         let has_users = || -> Result<bool, LinkError> {
             Ok(self.page.get().is_some() || self.others_live(lock)?)
         };
@@ -295,7 +305,7 @@ impl ShmArbiter {
         Ok(Some((file, record)))
     }
 
-    /// Whether another node of this domain lives.
+    /// Whether another node of this domain is alive.
     fn others_live(&self, lock: &Lock) -> Result<bool, LinkError> {
         let others = self.folder.others(self.node, lock);
         for place in others.map_err(|error| LinkError::System(error.to_string()))? {
@@ -307,10 +317,10 @@ impl ShmArbiter {
     }
 }
 
-/// Error text for a group file that is not the one that was made.
+/// Error text for a group file that is not the one that was created.
 const REMOVED: &str = "was removed while nodes used it; end all processes of this domain and start them again, \
                        and have cleaners of temporary files leave its folder alone";
-/// Error text for a group file that says other things than nodes wrote.
+/// Error text for a group file whose content no node wrote.
 const CHANGED: &str = "was changed by another program while nodes used it; end all processes of this domain and \
                        start them again";
 
@@ -366,7 +376,7 @@ impl Arbiter for ShmArbiter {
     }
 
     fn is_member(&self) -> bool {
-        // What was read before this look was read before what it sees.
+        // Acquire: everything read before this check stays ordered before the loads of the check.
         fence(Ordering::Acquire);
         let Some(page) = self.page.get() else { return false };
         let seat = page.seats().get(self.seat.load(Ordering::Acquire));

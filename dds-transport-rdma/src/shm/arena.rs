@@ -1,12 +1,12 @@
-//! The memory that own regions are carved from.
+//! Memory from which own regions are allocated.
 //!
-//! Owns: arenas (sealed memfds, mapped for writing here only) and which part of them is in use.
-//! Never does: decide when a region may be carved from used space again; its caller knows when
-//! nobody looks at it any more.
+//! Owns: arenas (sealed memfds, mapped for writing by this process only) and the record of which
+//! parts are in use. Never does: decide when used space may be allocated again; the caller knows
+//! when nobody reads it any more.
 //!
 //! ```text
-//!   arena   [ in use ][ free ][ in use ]|[ carved before ]|[ never touched: no memory yet ]
-//!                       ^ to be zeroed  ^ top             ^ used     ^ allocated (whole pages)
+//!   arena   [ in use ][ free ][ in use ]|[ used before ]|[ never touched: no memory yet ]
+//!                       ^ must be zeroed ^ top           ^ used     ^ allocated (whole pages)
 //! ```
 
 use std::collections::BTreeMap;
@@ -24,11 +24,12 @@ use rustix::process::{Resource, getrlimit};
 use super::budget::Budget;
 use super::mapping::Mapping;
 
-/// The most arenas of a node, and of a peer. Each takes a descriptor at its owner.
+/// Maximum number of arenas of a node, and of a peer. Each takes a descriptor at its owner.
 pub(crate) const ARENAS_LIMIT: usize = 64;
-/// Arenas grow with their number, so that many large regions need few; up to this times the first.
+/// Largest factor by which an arena may exceed the first. Arenas grow with their number, so that
+/// many large regions need few arenas.
 const GROWTH_LIMIT: usize = 64;
-/// The largest arena. Address spaces have 47 bits, and a peer may announce many.
+/// Size of the largest arena. Address spaces have 47 bits, and a peer may announce many arenas.
 pub(crate) const ARENA_BYTES_LIMIT: u64 = 1 << 42;
 
 /// A part of an arena.
@@ -39,28 +40,28 @@ pub(crate) struct Space {
     pub(crate) bytes: usize,
 }
 
-/// A sealed memfd that this process alone can write.
+/// A sealed memfd that only this process can write.
 pub(crate) struct Arena {
     memory: Arc<OwnedFd>,
     mapping: Arc<Mapping>,
     bytes: usize,
-    /// Pages below this have memory.
+    /// End of the pages that have memory.
     allocated: usize,
-    /// Space above this is not in use.
+    /// End of the space in use.
     top: usize,
-    /// Space above this was never in use, so it is zero.
+    /// End of the space that was ever in use; space above it is zero.
     used: usize,
-    /// Free parts below `top`, offset to length; no two touch.
+    /// Free parts below `top`, offset to length; no two are adjacent.
     free: BTreeMap<usize, usize>,
     is_locked: bool,
 }
 
-/// What memory is to be like.
+/// Requested properties of memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kind {
-    /// Locked and mapped in when it is taken.
+    /// Lock and populate memory when it is allocated.
     pub(crate) is_locked: bool,
-    /// In huge pages, as far as there are some.
+    /// Prefer huge pages where available.
     pub(crate) is_huge: bool,
 }
 
@@ -77,8 +78,8 @@ impl Arena {
         if kind.is_huge {
             mapping.prefer_huge_pages()?;
         }
-        // From here on nobody can cut the memory under a reader, and nobody can map it for
-        // writing who has not done so: that is this process alone.
+        // From here on no process can truncate the memory under a reader, and no further process
+        // can map it for writing: this process keeps the only writable mapping.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
         fcntl_add_seals(&memory, seals)?;
         Ok(Arena {
@@ -93,7 +94,7 @@ impl Arena {
         })
     }
 
-    /// A free part that is long enough.
+    /// Returns the offset of a free part that is long enough.
     fn find_free(&self, bytes: usize) -> Option<usize> {
         self.free.iter().find(|(_, length)| **length >= bytes).map(|(offset, _)| *offset)
     }
@@ -105,7 +106,7 @@ impl Arena {
         }
     }
 
-    /// Makes sure that the space up to `end` has memory.
+    /// Ensures that the space up to `end` has memory.
     fn allocate_to(&mut self, end: usize, budget: &mut Budget) -> Result<(), String> {
         let page = rustix::param::page_size();
         let end = end.next_multiple_of(page).min(self.bytes);
@@ -138,12 +139,12 @@ impl Arena {
         Ok(())
     }
 
-    /// Zeroes what was in use before.
+    /// Zeroes the part of the range that was in use before.
     fn clear(&mut self, offset: usize, bytes: usize) {
         let dirty = self.used.saturating_sub(offset).min(bytes);
         if dirty > 0 {
             let base = self.mapping.at(offset, dirty).cast::<u8>();
-            // SAFETY: the range is inside the mapping, has memory, and is carved for nobody: the
+            // SAFETY: the range is inside the mapping, has memory, and is allocated to nobody: the
             // handles of its former user are gone, here and at every peer.
             unsafe { base.write_bytes(0, dirty) };
         }
@@ -178,14 +179,14 @@ fn not_locked(bytes: usize, errno: Errno) -> String {
     )
 }
 
-/// An arena that has just been made, to be announced to the peers.
+/// A new arena to announce to the peers.
 pub(crate) struct NewArena {
     pub(crate) index: u32,
     pub(crate) bytes: u64,
     pub(crate) memory: Arc<OwnedFd>,
 }
 
-/// Space for a region, with memory behind it and zeroed.
+/// Zeroed space for a region, with memory behind it.
 pub(crate) struct Carved {
     pub(crate) space: Space,
     pub(crate) base: NonNull<Word>,
@@ -203,14 +204,14 @@ pub(crate) struct Arenas {
 }
 
 impl Arenas {
-    /// No arenas yet.
+    /// Creates an empty set of arenas.
     pub(crate) fn new(usual_bytes: usize, limit: Option<u64>, kind: Kind) -> Arenas {
         let usual_bytes = usual_bytes.next_multiple_of(rustix::param::page_size());
         let budget = Budget::new(limit);
         Arenas { arenas: BTreeMap::new(), next_index: 0, usual_bytes, budget, kind }
     }
 
-    /// Space of at least `bytes` bytes.
+    /// Allocates space of at least `bytes` bytes.
     pub(crate) fn carve(&mut self, bytes: usize) -> Result<Carved, String> {
         let bytes = bytes
             .max(1)
@@ -249,7 +250,7 @@ impl Arenas {
     }
 
     fn add_arena(&mut self, bytes: usize) -> Result<NewArena, String> {
-        // Asked before there is an arena, so that an absurd size does not make one.
+        // Check first, so that an absurd size creates no arena.
         if self.arenas.len() >= ARENAS_LIMIT {
             return Err(format!(
                 "this node has {ARENAS_LIMIT} arenas of shared memory, which is the limit; raise \
@@ -259,7 +260,7 @@ impl Arenas {
         let growth = 1_usize.checked_shl(self.next_index).unwrap_or(0).clamp(1, GROWTH_LIMIT);
         let page = rustix::param::page_size();
         let size = self.usual_bytes.saturating_mul(growth);
-        // The kernel ends a process by SIGXFSZ if a file becomes longer than the limit.
+        // The kernel kills a process with SIGXFSZ if a file grows beyond the limit.
         let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
         let longest = usize::try_from(limit).unwrap_or(usize::MAX) / page * page;
         if bytes > longest {
@@ -283,11 +284,11 @@ impl Arenas {
         Ok(NewArena { index, bytes: size as u64, memory })
     }
 
-    /// Takes space back. Returns the arena's number if that is gone with it.
+    /// Takes space back. Returns the arena's number if the arena was removed with it.
     pub(crate) fn release(&mut self, space: Space) -> Option<u32> {
         let arena = self.arenas.get_mut(&space.arena)?;
         arena.release(space.offset, space.bytes);
-        // The first arena has the header. Another that is empty gives its memory back.
+        // The first arena holds the header and stays. Any other empty arena returns its memory.
         if arena.top > 0 || space.arena == 0 {
             return None;
         }
@@ -296,7 +297,7 @@ impl Arenas {
         Some(space.arena)
     }
 
-    /// Memory taken so far, in bytes.
+    /// Memory allocated, in bytes.
     #[cfg(test)]
     fn allocated(&self) -> usize {
         self.arenas.values().map(|arena| arena.allocated).sum()
@@ -329,13 +330,13 @@ mod tests {
 
     fn fill(carved: &Carved, value: u64) {
         for i in 0..carved.space.bytes / 8 {
-            // SAFETY: the space was carved with this length and nobody else has it.
+            // SAFETY: the space was allocated with this length and nobody else has it.
             unsafe { carved.base.add(i).as_ref() }.put(value);
         }
     }
 
     fn all(carved: &Carved, value: u64) -> bool {
-        // SAFETY: as above.
+        // SAFETY: as in `fill`.
         (0..carved.space.bytes / 8).all(|i| unsafe { carved.base.add(i).as_ref() }.peek() == value)
     }
 

@@ -1,7 +1,7 @@
-//! Barriers that a sleeper issues for everybody, in place of the writers' fences.
+//! Barriers that a sleeper issues for all threads, in place of the writers' fences.
 //!
-//! Owns: the two system calls, and the word of a node's header that says what it does. Never does:
-//! decide who fences; the argument is [`derecho_core::park`]'s.
+//! Owns: the two system calls, and the word of a node's header that announces their use. Never
+//! does: decide which thread fences; [`derecho_core::park`] gives the argument.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use derecho_core::link::Barrier;
 use rustix::io::Errno;
 use rustix::thread::{MembarrierCommand, membarrier};
 
-/// What a node says about its sleeper and its writers.
+/// A node's declaration about its sleeper and its writers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Barriers {
-    /// Each of its sleeps comes after a barrier, so nobody needs to fence for its sake.
+    /// Each of the node's sleeps follows a barrier, so no thread needs to fence for this node.
     pub(crate) before_sleep: bool,
-    /// Its process has agreed to be reached by the barriers of others, so its threads need not
-    /// fence for the sake of those who issue them.
+    /// The node's process has registered to be reached by the barriers of other processes, so its
+    /// threads need not fence for nodes that issue barriers.
     pub(crate) agreed: bool,
 }
 
-/// How long others may run who are waited for.
+/// Pause in which awaited threads may run.
 const PAUSE: Duration = Duration::from_micros(20);
-/// How long a barrier takes that the system refuses.
+/// Pause that replaces a barrier that the system refuses.
 const REFUSED_PAUSE: Duration = Duration::from_millis(10);
 
 const BEFORE_SLEEP: u64 = 1;
 const AGREED: u64 = 2;
 
 impl Barriers {
-    /// Finds out what the system allows, of what is wanted.
+    /// Determines which of the wanted barriers the system allows.
     ///
-    /// Sandboxes and old kernels refuse; then the node fences, and others fence for it.
+    /// Sandboxes and old kernels refuse; then the node fences, and other nodes fence for it.
     pub(crate) fn prepare(before_sleep: bool, agree: bool) -> Barriers {
         let register = MembarrierCommand::RegisterGlobalExpedited;
         Barriers {
@@ -40,31 +40,32 @@ impl Barriers {
         }
     }
 
-    /// As a header carries it. A header of a release that knew no barriers carries zero.
+    /// Encodes the declaration for a header. Releases without barriers have zero in this word.
     pub(crate) fn to_word(self) -> u64 {
         let bit = |set: bool, bit| if set { bit } else { 0 };
         bit(self.before_sleep, BEFORE_SLEEP) | bit(self.agreed, AGREED)
     }
 
-    /// What a peer says. One that lies misses its own wake-ups and nobody else's.
+    /// Decodes a peer's declaration. A peer that declares falsely misses its own wake-ups and
+    /// nobody else's.
     pub(crate) fn from_word(word: u64) -> Barriers {
         Barriers { before_sleep: word & BEFORE_SLEEP != 0, agreed: word & AGREED != 0 }
     }
 }
 
-/// Lets every thread of every process that has agreed pass a full barrier before this returns.
+/// Makes every thread of every registered process pass a full barrier before this function returns.
 pub(crate) fn issue() -> Result<(), Errno> {
     membarrier(MembarrierCommand::GlobalExpedited)
 }
 
-/// The barrier of [`Link::barrier`](derecho_core::link::Link::barrier).
+/// Barrier of [`Link::barrier`](derecho_core::link::Link::barrier).
 struct ProcessBarrier;
 
 impl Barrier for ProcessBarrier {
     fn issue(&self) {
         if let Err(errno) = issue() {
-            // It was allowed when this node joined. Stores leave a processor within microseconds,
-            // so after this pause nothing is under way that was before it.
+            // The barrier was allowed when this node joined. Stores leave a processor within
+            // microseconds, so after this pause no store from before it is under way.
             tracing::warn!(%errno, "membarrier is refused since the join; waiting instead");
             std::thread::sleep(REFUSED_PAUSE);
         }
@@ -76,7 +77,7 @@ impl Barrier for ProcessBarrier {
     }
 }
 
-/// The barrier, if this process has agreed to be reached by it.
+/// Returns the barrier, if this process has registered to be reached by it.
 pub(crate) fn own(barriers: Barriers) -> Option<Arc<dyn Barrier>> {
     (barriers.agreed && barriers.before_sleep).then(|| Arc::new(ProcessBarrier) as Arc<dyn Barrier>)
 }

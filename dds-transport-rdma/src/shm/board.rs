@@ -1,18 +1,18 @@
-//! The board: the bells of the peers, for every thread of this node.
+//! Bells of the peers, for every thread of this node.
 //!
-//! Owns: who has which place, a page for each place in which its node's header can be seen, and
-//! the descriptors that wake. Never does: ask a thread that rings whether it is in time. A thread
-//! may be stopped for any time between loading its places and ringing them, while peers die and
-//! others come:
+//! Owns: the assignment of places to peers, a page for each place in which its node's header is
+//! visible, and the descriptors that wake. Never does: require a ringing thread to be in time. A
+//! thread may be stopped for any time between loading its places and ringing them, while peers die
+//! and others come:
 //!
-//! * The pages are readable for as long as the board lives, see [`Pages`]. A place that nobody has
-//!   shows zeros, which say that nobody sleeps.
-//! * A descriptor is taken from the table, and held, before it is written; so it is not closed,
-//!   and its number not used again, while somebody writes it.
+//! * The pages are readable while the board lives, see [`Pages`]. An unassigned place shows zeros,
+//!   which mean that no node sleeps there.
+//! * A thread takes a descriptor from the table, and holds it, before it writes the descriptor. The
+//!   descriptor is therefore not closed, and its number not reused, during the write.
 //!
 //! ```text
-//!   ring: places --> parked of each (one line each) --all awake--> done: no lock, no store
-//!                                    '--somebody sleeps--> table (mutex) --> bell
+//!   ring: places --> parked of each (one line each) --all awake---> done: no lock, no store
+//!                                    '--a node sleeps--> table (mutex) --> bell
 //! ```
 
 use std::os::fd::AsFd;
@@ -28,22 +28,22 @@ use super::barrier::{self, Barriers};
 use super::doorbell::{Bell, HEADER_PARKED};
 use super::pages::Pages;
 
-/// Places: one for each bit, the last one the node's own.
+/// Number of places: one for each bit, the last one the node's own.
 const PLACES: usize = OWN_PLACE as usize + 1;
 
 type Table = [Option<Arc<Bell>>; PLACES];
 
-/// The bells of a node's peers and of itself.
+/// Bells of a node's peers and of the node itself.
 pub(crate) struct Board {
     pages: Pages,
-    /// Whether this process has agreed to barriers, without which each of its threads fences.
+    /// Whether this process has registered for barriers; without that, each of its threads fences.
     agreed: bool,
-    /// The places for whose sake a thread has to fence before it looks.
+    /// Places that require a thread to fence before it looks.
     fenced: AtomicU64,
     rare: Rare,
 }
 
-/// What only the slow path touches, away from the lines that every ring reads.
+/// Fields that only the slow path touches, away from the lines that every ring reads.
 #[repr(align(64))]
 struct Rare {
     rings: AtomicU64,
@@ -51,7 +51,8 @@ struct Rare {
 }
 
 impl Board {
-    /// A board on which only the node itself has its place: its header begins `memory`.
+    /// Creates a board on which only the node itself has a place. The node's header
+    /// begins `memory`.
     pub(crate) fn new(
         memory: impl AsFd,
         bell: &Arc<Bell>,
@@ -71,8 +72,8 @@ impl Board {
         })
     }
 
-    /// Gives a place to a peer whose header begins `memory`, if one is free. Only the node's
-    /// driver gives and takes places.
+    /// Gives a free place to a peer whose header begins `memory`. Returns `None` if no place is
+    /// free or the header cannot be shown. Only the node's driver gives and takes places.
     pub(crate) fn seat(
         &self,
         memory: impl AsFd,
@@ -85,8 +86,9 @@ impl Board {
             self.pages.hide(place);
             return None;
         }
-        // Nobody knows of this place before it is returned, so the order does not matter to new
-        // rings; a stale one finds no bell, or wakes the peer for nothing.
+        // No thread knows of this place before it is returned, so the order does not matter to
+        // new rings. A ring with an outdated set of places finds no bell, or wakes the peer
+        // for nothing.
         self.table()[place] = Some(Arc::clone(bell));
         u32::try_from(place).ok()
     }
@@ -96,16 +98,16 @@ impl Board {
         if barriers.before_sleep && self.agreed {
             self.fenced.fetch_and(!bit, Ordering::Relaxed);
         } else if self.fenced.fetch_or(bit, Ordering::SeqCst) & bit == 0 {
-            // A thread that publishes without a fence has asked before the barrier reaches it
-            // whether it needs one, and published before that. So everybody sees its news when
-            // the barrier is done: the new peer, which is told of anything only later, finds them
-            // without being rung.
+            // A thread that publishes without a fence has checked whether it needs one, and
+            // published before that check, by the time the barrier reaches it. After the barrier
+            // every thread sees what that thread published. The new peer is told of anything only
+            // later, so it finds the published words without being rung.
             barrier::issue()?;
         }
         self.pages.show(place, memory)
     }
 
-    /// Takes the place of a peer that is gone.
+    /// Takes back the place of a peer that is gone.
     pub(crate) fn clear(&self, place: u32) {
         self.pages.hide(place as usize);
         let bell = self.table()[place as usize].take();
@@ -115,34 +117,36 @@ impl Board {
         drop(bell);
     }
 
-    /// The node leaves: nobody is rung any more, and nobody's memory is held by the board.
+    /// Closes the board when the node leaves: no node is rung any more, and the board holds no
+    /// node's memory.
     pub(crate) fn close(&self) {
         for place in 0..=OWN_PLACE {
             self.clear(place);
         }
     }
 
-    /// Whether the node's threads need not fence for the sake of those who issue barriers.
+    /// Whether the node's threads need no fence for peers that issue barriers.
     #[inline]
     pub(crate) fn agreed(&self) -> bool {
         self.agreed
     }
 
-    /// A peer was woken.
+    /// Counts a peer that was woken.
     #[inline]
     pub(crate) fn count_ring(&self) {
         self.rare.rings.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often peers were woken.
+    /// Number of times that peers were woken.
     pub(crate) fn rings(&self) -> u64 {
         self.rare.rings.load(Ordering::Relaxed)
     }
 
-    /// The writer's half before it looks at these places.
+    /// Fence of the writer before it looks at these places.
     #[inline]
     fn fence_for(&self, places: u64) {
-        // Two steps: whether to fence is itself asked after what was published, see `prepare`.
+        // Two steps: the check of whether to fence must itself follow the publication,
+        // see `prepare`.
         park::before_looking_without_fence();
         if self.fenced.load(Ordering::Relaxed) & places != 0 {
             park::before_looking();
@@ -155,14 +159,15 @@ impl Board {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        // Nothing that is done under the lock can be left half done.
+        // No operation under the lock can be left half done.
         self.rare.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[cold]
     fn wake(&self, sleepers: u64) {
         for place in places(sleepers) {
-            // Held while it is rung, so that it is not closed meanwhile. The lock is not.
+            // The bell is held during the ring, so that it is not closed meanwhile. The lock is
+            // not held.
             let bell = self.table()[place].clone();
             let Some(bell) = bell else { continue };
             bell.ring();
@@ -173,7 +178,7 @@ impl Board {
     }
 }
 
-/// The places whose bits are set.
+/// Iterates over the places whose bits are set.
 #[inline]
 fn places(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -213,7 +218,7 @@ mod tests {
 
     const HONEST: Barriers = Barriers { before_sleep: true, agreed: true };
 
-    /// The memory of a node that says that it sleeps.
+    /// Returns the memory of a node whose header says that the node sleeps.
     fn sleeper() -> OwnedFd {
         let memory = memfd_create("squall-test", MemfdFlags::CLOEXEC).unwrap();
         ftruncate(&memory, rustix::param::page_size() as u64).unwrap();
@@ -226,7 +231,7 @@ mod tests {
         Arc::new(Bell::Own(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()))
     }
 
-    /// How often a bell was rung since it was last asked.
+    /// Number of rings of a bell since the last call.
     fn rung(bell: &Arc<Bell>) -> u64 {
         let Bell::Own(bell) = &**bell else { return 0 };
         let mut count = [0; 8];

@@ -1,31 +1,32 @@
-//! Whether there is memory for what is about to be taken.
+//! Check of whether the memory that is about to be allocated is available.
 //!
-//! A memfd has no size limit of its own: taking far too much of it calls the kernel's
-//! out-of-memory killer instead of failing. So the need is compared with what there is first.
+//! A memfd has no size limit of its own: allocating far too much of it triggers the kernel's
+//! out-of-memory killer instead of failing. The need is therefore compared with the available
+//! memory first.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is left to everybody else, whatever a region needs.
+/// Bytes left to the rest of the host, whatever a region needs.
 const RESERVE: u64 = 32 << 20;
 
-/// How much this node may still take, and whose limit it is.
+/// Memory that this node may still allocate, under several limits.
 pub(crate) struct Budget {
-    /// The user's own limit.
+    /// The user's own limit in bytes.
     limit: Option<u64>,
-    /// What this node has taken so far.
+    /// Bytes that this node has allocated so far.
     taken: u64,
-    /// The folders of the control groups that hold this process, from its own to the root.
+    /// Folders of the control groups that hold this process, from its own to the root.
     control_groups: Vec<PathBuf>,
 }
 
 impl Budget {
-    /// A budget under the user's `limit`, the control group's and the host's.
+    /// Creates a budget under the user's `limit`, the control groups' and the host's.
     pub(crate) fn new(limit: Option<u64>) -> Budget {
         Budget { limit, taken: 0, control_groups: control_groups() }
     }
 
-    /// Says that `need` bytes are about to be taken; or why they cannot be.
+    /// Accounts for `need` bytes that are about to be allocated. An error says why they cannot be.
     pub(crate) fn take(&mut self, need: u64) -> Result<(), String> {
         if let Some(limit) = self.limit
             && self.taken.saturating_add(need) > limit
@@ -41,7 +42,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Says that `bytes` bytes were given back to the host.
+    /// Accounts for `bytes` bytes that were returned to the host.
     pub(crate) fn give_back(&mut self, bytes: u64) {
         self.taken = self.taken.saturating_sub(bytes);
     }
@@ -72,12 +73,12 @@ impl Budget {
     }
 }
 
-/// Whether the host and the control groups have room for what is mapped in and may have no memory yet.
+/// Whether the host and the control groups have room for a mapping that may have no memory yet.
 pub(crate) fn check_room(need: u64) -> Result<(), String> {
     Budget::new(None).check_host(need)
 }
 
-/// `MemAvailable` of the host, in bytes.
+/// Returns `MemAvailable` of the host, in bytes.
 fn available_memory() -> Option<u64> {
     parse_available(&fs::read_to_string("/proc/meminfo").ok()?)
 }
@@ -87,22 +88,24 @@ fn parse_available(text: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The files of a control group that matter here, by version of the interface: the limit, what is taken, and
-/// the line of `memory.stat` that counts what the kernel would drop first.
+/// Relevant files of a control group, by version of the interface: the limit, the usage, and the
+/// line of `memory.stat` that counts the page cache that the kernel would drop first.
 const FILES: [[&str; 3]; 2] = [
     ["memory.max", "memory.current", "inactive_file "],
     ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "],
 ];
 
-/// The folders of the control groups of this process that can have a limit.
+/// Returns the folders of this process's control groups that can have a limit.
 fn control_groups() -> Vec<PathBuf> {
     let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     control_groups_in(Path::new("/sys/fs/cgroup"), &text)
 }
 
-/// Control groups that `text`, the kernel's list for this process, names below the mount point `root`.
+/// Returns the control groups that `text`, the kernel's list for this process, names below the
+/// mount point `root`.
 fn control_groups_in(root: &Path, text: &str) -> Vec<PathBuf> {
-    // `0::/group` is of version 2, `5:memory:/group` of version 1, which has a hierarchy for each controller.
+    // `0::/group` is version 2, `5:memory:/group` is version 1, which has a hierarchy for
+    // each controller.
     let folder = |line: &str| {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, group) = (fields.next()?, fields.next()?.trim_start_matches('/'));
@@ -125,8 +128,8 @@ fn control_groups_in(root: &Path, text: &str) -> Vec<PathBuf> {
     groups
 }
 
-/// What a control group has room for, if it has a limit. Page cache that the kernel would drop
-/// first counts as room.
+/// Returns the bytes for which a control group has room, if it has a limit. Page cache that the
+/// kernel would drop first counts as room.
 fn room_in(group: &Path) -> Option<u64> {
     let read = |file: &str| fs::read_to_string(group.join(file)).ok();
     let [limit, taken, cached] = FILES.iter().find(|[limit, ..]| group.join(limit).exists())?;

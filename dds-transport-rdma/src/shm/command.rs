@@ -1,7 +1,7 @@
-//! The way of a command from the node to the rendezvous thread.
+//! Queue of commands from the node to the rendezvous thread.
 //!
-//! Owns: the queue, the signal that wakes the thread, and the count of what is queued for each
-//! peer. Never does: block, or lose a command.
+//! Owns: the queue, the signal that wakes the thread, and the number of bytes queued for each peer.
+//! Never does: block, or lose a command.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use super::arbiter::GroupMemory;
 use super::arena::{NewArena, Space};
 use super::doorbell::{hush, signal};
 
-/// Bytes that may wait for one peer before its silence counts against it.
+/// Bytes that may wait for one peer before it is considered too slow.
 pub(crate) const QUEUE_LIMIT: usize = 1 << 20;
-/// Bytes that may wait for one peer at all. At this it is cut off.
+/// Absolute limit of the bytes that may wait for one peer. A peer that reaches it is disconnected.
 pub(crate) const QUEUE_HARD_LIMIT: usize = 16 << 20;
-/// What a message counts beside its bytes.
+/// Bytes counted for a message in addition to its payload.
 pub(crate) const MESSAGE_BYTES: usize = 64;
 
-/// What the rendezvous thread is to do.
+/// Command for the rendezvous thread.
 pub(crate) enum Command {
     /// Announce an arena.
     Arena(NewArena),
@@ -35,13 +35,13 @@ pub(crate) enum Command {
     Retire { index: u32 },
     /// Send a note.
     Note { peer: Peer, bytes: Vec<u8> },
-    /// Cut a peer off that lets its queue grow.
+    /// Disconnect a peer whose queue grows.
     CutOff { peer: Peer },
-    /// Tell the owner that nothing here looks at its region any more.
+    /// Tell the owner that no handle of this process refers to its region any more.
     Released { connection: u32, serial: u64 },
-    /// Hand the words of the local group to all peers, and say when that is done.
+    /// Hand the words of the local group to all peers, and report on `done` when that has happened.
     Group { memory: Arc<GroupMemory>, done: Sender<()> },
-    /// Read from the peers again.
+    /// Resume reading from the peers.
     Resume,
     /// Say goodbye and end.
     Leave,
@@ -49,13 +49,12 @@ pub(crate) enum Command {
     Abandon,
 }
 
-/// What waits to be sent to one peer, in bytes; counted from the node's call until the kernel has
-/// it.
+/// Bytes waiting to be sent to one peer, counted from the node's call until the kernel has them.
 #[derive(Default)]
 pub(crate) struct Outbox(AtomicUsize);
 
 impl Outbox {
-    /// Counts a message in; returns what waits with it.
+    /// Counts a message in; returns the total that waits, including this message.
     pub(crate) fn add(&self, bytes: usize) -> usize {
         self.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
     }
@@ -65,7 +64,7 @@ impl Outbox {
         self.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// What waits.
+    /// Number of bytes waiting.
     pub(crate) fn bytes(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -77,14 +76,14 @@ struct Signal {
     bell: OwnedFd,
 }
 
-/// The node's end; any thread may have one.
+/// The node's end of the queue; any thread may have a clone.
 #[derive(Clone)]
 pub(crate) struct CommandSender {
     queue: Sender<Command>,
     signal: Arc<Signal>,
 }
 
-/// The thread's end.
+/// The rendezvous thread's end of the queue.
 pub(crate) struct CommandReceiver {
     queue: Receiver<Command>,
     signal: Arc<Signal>,
@@ -100,13 +99,13 @@ pub(crate) fn channel() -> Result<(CommandSender, CommandReceiver), Errno> {
 }
 
 impl CommandSender {
-    /// Queues a command. Whether the thread is still there to see it.
+    /// Queues a command. Returns false if the thread has ended.
     pub(crate) fn send(&self, command: Command) -> bool {
         if self.queue.send(command).is_err() {
             return false;
         }
-        // One ring serves all commands until the thread looks. The thread takes the flag down
-        // before it looks, so a command that found the flag up is found by that look.
+        // One signal serves all commands until the thread looks. The thread clears the flag before
+        // it looks, so a command that found the flag set is found by that look.
         if !self.signal.raised.swap(true, Ordering::AcqRel) {
             signal(&self.signal.bell);
         }
@@ -120,7 +119,7 @@ impl CommandReceiver {
         &self.signal.bell
     }
 
-    /// Called when the bell is readable, before the commands are taken.
+    /// Clears the signal. Called when the bell is readable, before the commands are taken.
     pub(crate) fn hush(&self) {
         hush(&self.signal.bell);
         self.signal.raised.swap(false, Ordering::AcqRel);

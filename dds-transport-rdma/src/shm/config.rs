@@ -1,4 +1,4 @@
-//! What a node has to be told before it can meet others. Everything has a default but the domain.
+//! Settings with which a node joins. Every setting but the domain has a default.
 
 use std::env;
 use std::ffi::{OsString, c_ulong};
@@ -12,65 +12,68 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use super::error::JoinError;
 use super::wire;
 
-/// The longest domain name.
+/// Maximum length of a domain name.
 pub(crate) const DOMAIN_LIMIT: usize = 64;
-/// Where the kernel says whether shared memory may have huge pages.
+/// File in which the kernel says whether shared memory may have huge pages.
 pub(crate) const SHARED_HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
-/// The usual size of an arena. It is address space; memory is taken as regions are opened.
+/// Default size of an arena. Only address space is reserved; memory is allocated as regions
+/// are opened.
 const ARENA_BYTES: usize = 64 << 20;
-/// The least arena: a page for the header and some for regions.
+/// Minimum size of an arena: a page for the header and some for regions.
 const LEAST_ARENA_BYTES: usize = 64 << 10;
 
-/// How a node joins. Start from [`ShmConfig::new`] and change what has to differ.
+/// Configuration of a joining node. Start from [`ShmConfig::new`] and change individual settings.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ShmConfig {
-    /// Where nodes meet. By default `/tmp/squall-<uid>`, or `/tmp/squall-g<gid>` with a group.
+    /// Folder in which nodes meet. Default: `/tmp/squall-<uid>`, or `/tmp/squall-g<gid>` with
+    /// a group.
     pub runtime_dir: Option<PathBuf>,
-    /// Which nodes meet: the name of a domain or table. Letters, digits, `-`, `_` and `.`.
+    /// Name of the domain or table whose nodes meet. Letters, digits, `-`, `_` and `.`.
     pub domain: String,
-    /// The UNIX group, by name or number, whose members may join. By default the user only.
+    /// UNIX group, by name or number, whose members may join. Default: only the user may join.
     pub group: Option<String>,
-    /// This node's id. Random by default; an id is never used twice.
+    /// Id of this node. Random by default; never use an id twice.
     pub node: NodeId,
-    /// The size of an arena; a larger region gets a larger one of its own.
+    /// Size of an arena in bytes; a larger region gets a larger arena of its own.
     pub arena_bytes: usize,
-    /// The most memory that this node's regions may take, in bytes.
+    /// Maximum memory that this node's regions may take, in bytes.
     pub memory_limit: Option<u64>,
-    /// Whether memory that regions take is locked, and mapped in at once, so that no access to it waits for a page. Peers' memory
-    /// is mapped in as well, as soon as it is announced.
+    /// Whether the memory of regions is locked and populated at once, so that no access to it waits
+    /// for a page. Peers' memory is populated as well, as soon as it is announced.
     pub lock_memory: bool,
-    /// Whether memory that regions take is to lie in huge pages, as far as the kernel finds some.
+    /// Whether the memory of regions uses huge pages where the kernel has some.
     pub huge_pages: bool,
-    /// How long [`join`](super::ShmLink::join) waits for the peers that it finds.
+    /// Longest time that [`join`](super::ShmLink::join) waits for the peers that it finds.
     pub answer_limit: Duration,
-    /// How long to wait for the domain's lock.
+    /// Longest wait for the domain's lock.
     pub lock_limit: Duration,
-    /// How long a connection that ended without a goodbye waits for the kernel to say that the
-    /// peer is dead. After it the peer counts as lost without certainty.
+    /// Time that a connection which ended without a goodbye waits for the kernel to report the
+    /// peer's death. After this time the peer counts as lost without certainty.
     pub evidence_limit: Duration,
-    /// How long a stranger that connected may take to say who it is.
+    /// Time within which a newly connected, unknown node must identify itself.
     pub hello_limit: Duration,
-    /// How long a peer may leave a full queue unread before it is cut off.
+    /// Time for which a peer may leave a full queue unread before it is disconnected.
     pub silence_limit: Duration,
     /// Whether to issue a barrier before each sleep where the system can, so that peers need no
-    /// fence for this node's sake; for tests of what happens where it cannot.
+    /// fence for this node. For tests of systems that cannot.
     #[doc(hidden)]
     pub sleep_behind_barriers: bool,
-    /// Whether to agree to the barriers of others where the system can, and leave out the fences
-    /// that they stand for; for tests of what happens where it cannot.
+    /// Whether to register for the barriers of other processes where the system can, and omit the
+    /// fences that they replace. For tests of systems that cannot.
     #[doc(hidden)]
     pub agree_to_barriers: bool,
-    /// The protocol versions to speak, for tests of their negotiation.
+    /// Protocol versions to speak, for tests of their negotiation.
     #[doc(hidden)]
     pub versions: Vec<u16>,
     memory_limit_text: Option<String>,
 }
 
 impl ShmConfig {
-    /// The defaults for `domain`, with what `SQUALL_RUNTIME_DIR`, `SQUALL_GROUP` and
-    /// `SQUALL_MEMORY_LIMIT` say, unless the program has rights that its caller has not (setuid, setgid, file
-    /// capabilities): then the environment is the caller's and says nothing. A value that cannot be understood is reported by the join.
+    /// Returns the defaults for `domain`, with the values of `SQUALL_RUNTIME_DIR`, `SQUALL_GROUP`
+    /// and `SQUALL_MEMORY_LIMIT`. If the program has rights that its caller lacks (setuid, setgid,
+    /// file capabilities), the environment belongs to the caller and is ignored. The join reports a
+    /// value that cannot be parsed.
     pub fn new(domain: impl Into<String>) -> ShmConfig {
         let setting = |name| environment(name)?.into_string().ok();
         ShmConfig {
@@ -94,7 +97,7 @@ impl ShmConfig {
         }
     }
 
-    /// Checks what can be checked before anything is touched.
+    /// Checks everything that can be checked before anything is touched.
     pub(crate) fn check(mut self) -> Result<Checked, JoinError> {
         check_domain(&self.domain)?;
         if let (None, Some(text)) = (self.memory_limit, &self.memory_limit_text) {
@@ -125,7 +128,7 @@ impl ShmConfig {
     }
 }
 
-/// A configuration whose every part has been checked and resolved.
+/// Configuration with every setting checked and resolved.
 pub(crate) struct Checked {
     pub(crate) config: ShmConfig,
     pub(crate) runtime_dir: PathBuf,
@@ -133,18 +136,20 @@ pub(crate) struct Checked {
     pub(crate) gid: Option<u32>,
 }
 
-/// Value of an environment variable, if it is not empty and the program has no rights that its caller has not (setuid, setgid,
-/// file capabilities). In a program that has, the environment is the caller's and says nothing.
+/// Returns the value of an environment variable, unless it is empty. Returns `None` if the program
+/// has rights that its caller lacks (setuid, setgid, file capabilities), because the environment
+/// then belongs to the caller.
 pub fn environment(name: &str) -> Option<OsString> {
     setting(is_privileged(), name)
 }
 
-/// Value of an environment variable, unless the program is privileged or the value is empty.
+/// Returns the value of an environment variable, unless the program is privileged or the value
+/// is empty.
 fn setting(is_privileged: bool, name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !is_privileged && !value.is_empty())
 }
 
-/// Whether this program has rights that its caller has not, as the kernel saw it when it began.
+/// Whether this program has rights that its caller lacks, as the kernel determined at its start.
 fn is_privileged() -> bool {
     const AT_SECURE: c_ulong = 23;
     unsafe extern "C" {
@@ -158,7 +163,7 @@ fn random_node() -> NodeId {
     let mut bytes = [0; 16];
     let mut filled = 0;
     while filled < bytes.len() {
-        // Without flags the kernel's generator fails only when a signal comes first.
+        // Without flags the kernel's generator fails only when a signal arrives first.
         filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty()).unwrap_or(0);
     }
     NodeId(u128::from_ne_bytes(bytes))
@@ -190,7 +195,7 @@ fn check_huge_pages() -> Result<(), JoinError> {
     }
 }
 
-/// A group's number, from the number itself or from the host's list of groups.
+/// Returns a group's number, from the number itself or from the host's list of groups.
 fn find_group(group: &str) -> Result<u32, JoinError> {
     if let Ok(gid) = group.parse() {
         return Ok(gid);
@@ -203,7 +208,7 @@ fn find_group(group: &str) -> Result<u32, JoinError> {
     groups.lines().find_map(gid_of).ok_or_else(|| JoinError::NoSuchGroup(group.to_owned()))
 }
 
-/// `512M` and the like.
+/// Parses a size such as `512M`.
 fn parse_bytes(text: &str) -> Option<u64> {
     let text = text.trim();
     let (digits, shift) = match text.as_bytes().last()? {

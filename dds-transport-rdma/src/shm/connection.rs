@@ -1,13 +1,14 @@
 //! One connection to another node's rendezvous thread.
 //!
-//! Owns: the socket, the queue of what is to be sent over it, and how far the acquaintance has
-//! come. Never does: decide what a message means; that is the rendezvous's business. Holds no descriptor of the other
-//! process while the connection is there: its end shows the end of the process, and one is opened then.
+//! Owns: the socket, its send queue, and the phase of the connection. Never does: decide what a
+//! message means; the rendezvous does. Holds no descriptor of the other process while the
+//! connection is up: the end of the connection shows the end of the process, and a descriptor is
+//! opened then.
 //!
 //! ```text
-//!   Greeting --hello, accept, first arena--> Up --goodbye or cut--> Departed --all let go--> gone
-//!      |                                      |                                               ^
-//!      +--refused, or no hello in time        +--ended without a goodbye--> Ended --evidence--+
+//!   Greeting --hello, accept, first arena--> Up --goodbye or cut--> Departed --released--> gone
+//!      |                                      |                                             ^
+//!      +--refused, or no hello in time        +--ended without a goodbye--> Ended --evidence+
 //! ```
 
 use std::collections::VecDeque;
@@ -27,27 +28,27 @@ use super::process::{self, Life, Process};
 use super::socket::{self, Credentials};
 use super::wire::{self, Message};
 
-/// How long to wait when the system has no room for a packet although the peer has.
+/// Pause when the system has no room for a packet although the peer has.
 const NO_ROOM_PAUSE: Duration = Duration::from_millis(50);
-/// How long to wait before the next look at a process that could not be looked at.
+/// Pause before the next check of a process that could not be checked.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
-/// How far the acquaintance has come.
+/// Phase of a connection.
 pub(crate) enum Phase {
-    /// The nodes tell each other who they are. A stranger has only until the deadline.
+    /// The nodes identify themselves. An unknown node has only until the deadline.
     Greeting { deadline: Option<Instant>, step: Step },
     /// The other node is a peer.
     Up { peer: Peer },
     /// The connection ended without a goodbye. At the deadline the peer counts as lost.
     Ended { peer: Peer, deadline: Instant },
-    /// The node was told that the peer is down. The other end may still look at our memory; it
-    /// closes its sending half when it does so no more.
+    /// The node was told that the peer is down. The other end may still read our memory; it closes
+    /// its sending half when it has released the memory.
     Departed,
-    /// There is nothing more to do.
+    /// No work is left for this connection.
     Over,
 }
 
-/// What has to come next in a greeting.
+/// Message that the greeting expects next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     Hello,
@@ -55,7 +56,7 @@ pub(crate) enum Step {
     Arena,
 }
 
-/// What happens in epoll.
+/// Origin of an epoll event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     Listener,
@@ -66,7 +67,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// As epoll carries it.
+    /// Encodes the source for epoll.
     pub(crate) fn data(self) -> EventData {
         EventData::new_u64(match self {
             Source::Listener => 0,
@@ -77,7 +78,7 @@ impl Source {
         })
     }
 
-    /// As it was given to epoll.
+    /// Decodes the source from epoll's data.
     pub(crate) fn from_data(data: u64) -> Source {
         let key = (data >> 2) as u32;
         match data & 3 {
@@ -101,36 +102,36 @@ impl Packet {
     }
 }
 
-/// One connection.
+/// Connection to one other node.
 pub(crate) struct Connection {
     pub(crate) key: u32,
     pub(crate) phase: Phase,
     pub(crate) credentials: Credentials,
-    /// Whom this node connected to; `None` if the other connected.
+    /// Node that this node connected to; `None` if the other node connected.
     pub(crate) called: Option<NodeId>,
-    /// Whether the join waits for it.
+    /// Whether the join waits for this connection.
     pub(crate) awaited: bool,
     pub(crate) node: Option<NodeId>,
     pub(crate) bell: Option<Bell>,
     pub(crate) imports: Imports,
     pub(crate) lease: Option<Arc<Lease>>,
     pub(crate) outbox: Arc<Outbox>,
-    /// The process at the other end.
+    /// Process at the other end.
     pub(crate) process: Process,
-    /// Tells the death of a process that has ended the connection.
+    /// Descriptor that becomes readable when a process that has ended the connection dies.
     death: Option<OwnedFd>,
-    /// When the process is to be looked at again, because it could not be looked at.
+    /// Time of the next check of a process that could not be checked.
     look_at: Option<Instant>,
     socket: Arc<OwnedFd>,
     queue: VecDeque<Packet>,
-    /// When something was last sent, or the queue began.
+    /// Time of the last send, or of the first packet in the queue.
     progress: Instant,
     paused_until: Option<Instant>,
     watched: Option<EventFlags>,
 }
 
 impl Connection {
-    /// A connection that has just been made, and the process at its other end.
+    /// Creates the state of a new connection to `process`.
     pub(crate) fn new(
         key: u32,
         socket: Arc<OwnedFd>,
@@ -161,7 +162,7 @@ impl Connection {
         }
     }
 
-    /// The peer that is down only after this connection says so.
+    /// Returns the peer that is up until this connection reports it down.
     pub(crate) fn peer(&self) -> Option<Peer> {
         match self.phase {
             Phase::Up { peer } | Phase::Ended { peer, .. } => Some(peer),
@@ -169,7 +170,7 @@ impl Connection {
         }
     }
 
-    /// Queues a message and the descriptor that goes with it.
+    /// Queues a message and the descriptor that accompanies it.
     pub(crate) fn push(&mut self, announcement: Announcement) {
         let (message, descriptor) = announcement;
         self.push_packet(wire::encode(&message), descriptor);
@@ -180,7 +181,7 @@ impl Connection {
         self.push_packet(wire::encode(message), None);
     }
 
-    /// Queues a hello, which is encoded already.
+    /// Queues an encoded hello.
     pub(crate) fn push_hello(&mut self, hello: Vec<u8>) {
         self.push_packet(hello, None);
     }
@@ -204,17 +205,17 @@ impl Connection {
         self.queue.push_back(packet);
     }
 
-    /// Forgets what was to be sent.
+    /// Drops all queued packets.
     pub(crate) fn clear_queue(&mut self) {
         self.queue.clear();
     }
 
-    /// Whether all has been sent.
+    /// Whether everything has been sent.
     pub(crate) fn is_flushed(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Sends what the socket takes.
+    /// Sends as many packets as the socket accepts.
     pub(crate) fn flush(&mut self) {
         if self.paused_until.is_some_and(|until| Instant::now() < until) {
             return;
@@ -234,7 +235,8 @@ impl Connection {
                     self.paused_until = Some(Instant::now() + NO_ROOM_PAUSE);
                     break;
                 }
-                // The other end is gone; what it had sent is still to be read, and its end too.
+                // The other end is gone; packets that it had sent, and its end, are still to
+                // be read.
                 Err(_) => self.queue.clear(),
             }
         }
@@ -243,7 +245,7 @@ impl Connection {
         }
     }
 
-    /// Whether a descriptor comes with the next packet, by its kind.
+    /// Whether a descriptor accompanies the next packet, by its kind.
     pub(crate) fn brings_descriptor(&self) -> bool {
         socket::peek(&self.socket).is_some_and(wire::brings_descriptor)
     }
@@ -253,7 +255,7 @@ impl Connection {
         socket::receive(&self.socket, buffer)
     }
 
-    /// Looks at the process at the other end.
+    /// Checks the process at the other end.
     pub(crate) fn look(&self) -> Life {
         match &self.death {
             Some(death) if socket::is_dead(death) => Life::Dead,
@@ -261,12 +263,12 @@ impl Connection {
         }
     }
 
-    /// Whether the process at the other end is dead, for certain.
+    /// Whether the process at the other end is certainly dead.
     pub(crate) fn is_dead(&self) -> bool {
         matches!(self.look(), Life::Dead)
     }
 
-    /// Waits for the death of a process that was just looked at and is not dead.
+    /// Waits for the death of a process that was just checked and is not dead.
     pub(crate) fn await_death(&mut self, life: Life, epoll: &OwnedFd) {
         let watched = match life {
             Life::Dead => return,
@@ -286,12 +288,12 @@ impl Connection {
         }
     }
 
-    /// Whether a process that could not be looked at is to be looked at again.
+    /// Whether a process that could not be checked is due for the next check.
     pub(crate) fn is_look_due(&self, now: Instant) -> bool {
         self.look_at.is_some_and(|at| at <= now)
     }
 
-    /// Takes leave of a peer that the node has been told is down. What is queued is still sent.
+    /// Departs from a peer that the node has been told is down. Queued packets are still sent.
     pub(crate) fn depart(&mut self, epoll: &OwnedFd) {
         self.stop_awaiting_death(epoll);
         self.phase = Phase::Departed;
@@ -299,24 +301,24 @@ impl Connection {
         self.flush();
     }
 
-    /// The next step of the greeting.
+    /// Advances the greeting to its next step.
     pub(crate) fn next_step(&mut self, next: Step) {
         if let Phase::Greeting { step, .. } = &mut self.phase {
             *step = next;
         }
     }
 
-    /// There is nothing more to do with this connection.
+    /// Marks the connection as over.
     pub(crate) fn finish(&mut self) {
         self.phase = Phase::Over;
     }
 
-    /// Whether there is nothing more to do.
+    /// Whether the connection is over.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over)
     }
 
-    /// Whether what comes is to be read.
+    /// Whether incoming packets are read.
     pub(crate) fn is_listening(&self) -> bool {
         matches!(self.phase, Phase::Greeting { .. } | Phase::Up { .. })
     }
@@ -326,7 +328,8 @@ impl Connection {
         let _ = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both);
     }
 
-    /// Watches for what the phase needs. While `deaf`, peers' messages stay in the socket.
+    /// Registers for the epoll events that the phase needs. While `deaf`, peers' messages stay in
+    /// the socket.
     pub(crate) fn watch(&mut self, epoll: &OwnedFd, deaf: bool) {
         let mut wanted = match self.phase {
             Phase::Up { .. } if deaf => Some(EventFlags::empty()),
@@ -356,7 +359,7 @@ impl Connection {
         }
     }
 
-    /// Stops watching: replicas in hand may keep the socket open.
+    /// Stops watching; necessary because replicas in use may keep the socket open.
     pub(crate) fn unwatch(&mut self, epoll: &OwnedFd) {
         if self.watched.take().is_some() {
             let _ = epoll::delete(epoll, &*self.socket);
@@ -372,7 +375,7 @@ impl Connection {
         }
     }
 
-    /// When the connection needs attention although nothing happens.
+    /// Returns the time at which the connection needs attention even without an event.
     pub(crate) fn deadline(&self, silence_limit: Duration) -> Option<Instant> {
         let phase = match self.phase {
             Phase::Greeting { deadline, .. } => deadline,
@@ -383,7 +386,8 @@ impl Connection {
         [phase, self.paused_until, silence, self.look_at].into_iter().flatten().min()
     }
 
-    /// When a peer that does not read is cut off; `None` while its queue is not full.
+    /// Returns the time at which a peer that does not read is disconnected; `None` while its queue
+    /// is not full.
     pub(crate) fn silence_deadline(&self, silence_limit: Duration) -> Option<Instant> {
         let full = !self.queue.is_empty() && self.outbox.bytes() > QUEUE_LIMIT;
         (full && matches!(self.phase, Phase::Up { .. })).then(|| self.progress + silence_limit)

@@ -1,31 +1,33 @@
 //! The folder where the nodes of a domain meet.
 //!
-//! Owns: the folders, the lock and the sockets' names. Never does: say anything over a socket; it
-//! only looks whether somebody listens.
+//! Owns: the folders, the lock and the names of the sockets. Never does: send anything over a
+//! socket; it only checks whether a process listens.
 //!
 //! ```text
 //!   /tmp/squall-<uid>/          0700, or 3770 and the group's
-//!     .made-by-squall           the folder was made by a node, not by a user
+//!     .made-by-squall           the folder was created by a node, not by a user
 //!     <domain>/                 the same
-//!       lock                    held while a node joins or leaves; says which `group` was made
+//!       lock                    held while a node joins or leaves; says which `group` was created
 //!       <node id, hex>.sock     a node listens here
 //!       <node id, hex>.bell     and is woken here
-//!       group                   where the words are by which the host decides, once somebody has asked
+//!       group                   locates the words by which the host decides, once a node has asked
 //!       *.new                   one of these that is not finished
 //! ```
-//! * **By descriptor.** A member of the UNIX group may write in the folders, so it may exchange what has a name
-//!   in them between any two steps of another. Each folder is opened once, without following a link, and all
-//!   that is done in it goes through that descriptor. Mode and group are set on what was opened and is this
-//!   user's own. The folders are sticky: what is another user's cannot be renamed or removed.
-//! * **Whole or not there.** The lock gets its name when its maker holds it. Whoever finds it missing while nodes
-//!   live knows that somebody has removed it.
-//! * **Not cleaned away.** Each node holds a shared lock on both folders, which `systemd-tmpfiles` respects,
-//!   and [touches](Folder::refresh) the files, so that nothing is old. What was removed nevertheless is an error of
-//!   whoever comes next, see [`Marks`].
+//! * **Access by descriptor.** A member of the UNIX group may write in the folders, so it may
+//!   replace any named entry between any two steps of another process. Each folder is opened once,
+//!   without following a link, and every operation in it goes through that descriptor. Mode and
+//!   group are set only on an opened folder that belongs to this user. The folders are sticky:
+//!   entries of another user cannot be renamed or removed.
+//! * **The lock is complete or absent.** The lock gets its name when its creator already holds it.
+//!   A node that finds the lock missing while other nodes live knows that it was removed.
+//! * **Protected from cleaners.** Each node holds a shared lock on both folders, which
+//!   `systemd-tmpfiles` respects, and [touches](Folder::refresh) the files, so that none is old. If
+//!   files are removed nevertheless, the next node that joins fails with an error, see [`Marks`].
 //!
-//! The last node to leave removes the folder of the domain, and the folder above if a node made that one and no other
-//! domain is in it, as far as they are its own. A folder that a user made stays. A lock file that was removed and made anew
-//! meanwhile is another file: whoever gets a lock looks whether its file is still the one in the folder.
+//! The last node to leave removes the domain's folder. It also removes the folder above if a node
+//! created that one and no other domain is in it. Folders of another user stay, and so does a
+//! folder that a user created. A lock file that was removed and created again is another file: a
+//! node that gets a lock checks that its file is still the one in the folder.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -50,22 +52,23 @@ use super::socket::{self, Credentials};
 mod making;
 mod sockets;
 
-/// How long a folder may look unfinished, for it may just be made by another process.
+/// Time for which a folder may look unfinished, because another process may be creating it.
 const UNFINISHED_LIMIT: Duration = Duration::from_millis(300);
-/// Between two looks at what another process holds.
+/// Interval between checks of what another process holds.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 const LOCK: &str = "lock";
-/// File that marks a runtime folder that a node made: the last node to leave removes such a folder.
+/// File that marks a runtime folder created by a node: the last node to leave removes such
+/// a folder.
 const MADE: &str = ".made-by-squall";
 const GROUP: &str = "group";
-/// Suffix of the name of a file that is not finished.
+/// Suffix of the name of an unfinished file.
 const DRAFT: &str = ".new";
 /// Advice for a folder whose files are missing.
 const END_ALL: &str = "end all processes of this domain and start them again, and have cleaners of \
                        temporary files leave this folder alone or set SQUALL_RUNTIME_DIR to another one";
 
-/// Where the nodes of one domain meet.
+/// Folder in which the nodes of one domain meet.
 #[derive(Clone)]
 pub(crate) struct Folder {
     runtime_dir: PathBuf,
@@ -75,11 +78,11 @@ pub(crate) struct Folder {
     uid: u32,
     gid: Option<u32>,
     lock_limit: Duration,
-    /// Both folders since this node entered, each with a shared lock.
+    /// Both folders, each with a shared lock, once this node has entered.
     opened: Arc<Mutex<Option<Arc<Opened>>>>,
 }
 
-/// The folders, whatever is at their paths by now.
+/// Descriptors of the folders, independent of what is at their paths now.
 struct Opened {
     runtime: OwnedFd,
     domain: OwnedFd,
@@ -89,18 +92,18 @@ struct Opened {
 pub(crate) struct Lock {
     file: OwnedFd,
     folders: Arc<Opened>,
-    /// There was none before.
+    /// True if this lock file did not exist before.
     made: bool,
 }
 
-/// A socket in the folder.
+/// Socket of a node in the folder.
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
     pub(crate) node: NodeId,
 }
 
 impl Folder {
-    /// The folder of a configuration; nothing is touched yet.
+    /// Creates the folder object of a configuration; touches nothing yet.
     pub(crate) fn new(checked: &Checked) -> Result<Folder, JoinError> {
         let folder = Folder {
             domain_dir: checked.runtime_dir.join(&checked.config.domain),
@@ -119,7 +122,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where a node listens.
+    /// Path at which a node listens.
     pub(crate) fn socket_path(&self, node: NodeId) -> PathBuf {
         self.domain_dir.join(socket_name(node))
     }
@@ -128,22 +131,22 @@ impl Folder {
         self.domain_dir.join(LOCK)
     }
 
-    /// The group file: which memory has the words of the local group.
+    /// Path of the group file, which says which memory has the words of the local group.
     pub(crate) fn group_path(&self) -> PathBuf {
         self.domain_dir.join(GROUP)
     }
 
-    /// The same folder, for whoever does not want to wait that long for its lock.
+    /// Returns the same folder with a shorter limit for waiting for its lock.
     pub(crate) fn with_lock_limit(&self, limit: Duration) -> Folder {
         Folder { lock_limit: self.lock_limit.min(limit), ..self.clone() }
     }
 
-    /// The mode of what all who may join can write.
+    /// Mode of the files that all permitted users can write.
     pub(crate) fn file_mode(&self) -> Mode {
         Mode::from_raw_mode(if self.gid.is_some() { 0o660 } else { 0o600 })
     }
 
-    /// Whether a file in the folder may be believed to be made by a node; if not, why.
+    /// Whether a file in the folder may be trusted as created by a node; an error says why not.
     pub(crate) fn check_owner(&self, uid: u32, gid: u32) -> Result<(), String> {
         match self.gid {
             None if uid != self.uid => {
@@ -167,7 +170,7 @@ impl Folder {
         opened.clone().ok_or(Errno::NOENT)
     }
 
-    /// Takes the lock for a node that is in the folder already.
+    /// Takes the lock for a node that is already in the folder.
     pub(crate) fn stay(&self) -> Result<Lock, JoinError> {
         let folders = self.opened().map_err(|errno| self.not_locked(errno))?;
         let lock = self.lock(&folders, Instant::now() + self.lock_limit, false)?;
@@ -178,7 +181,7 @@ impl Folder {
         })
     }
 
-    /// Makes the folders if need be, checks them, and takes the lock.
+    /// Creates the folders if necessary, checks them, and takes the lock.
     pub(crate) fn enter(&self) -> Result<Lock, JoinError> {
         let deadline = Instant::now() + self.lock_limit;
         loop {
@@ -216,7 +219,7 @@ impl Folder {
         JoinError::Folder { path: self.domain_dir.clone(), fault, remedy: END_ALL.to_owned() }
     }
 
-    /// Takes the lock, or `None` if there is none, or it was removed meanwhile.
+    /// Takes the lock. Returns `None` if there is none, or if it was removed meanwhile.
     fn lock(
         &self,
         folders: &Arc<Opened>,
@@ -225,13 +228,13 @@ impl Folder {
     ) -> Result<Option<Lock>, JoinError> {
         let failed = |errno| self.not_locked(errno);
         let domain = folders.domain.as_fd();
-        // Whatever it is that has this name: opening it does not block.
+        // NONBLOCK: opening the file never blocks, whatever kind of file it is.
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let (file, made) = match openat(domain, LOCK, flags, Mode::empty()) {
             Ok(file) => (file, false),
             Err(Errno::NOENT) if may_make => match self.make_lock(domain) {
                 Ok(file) => (file, true),
-                // Another one was quicker, or the folder is gone.
+                // Another process was quicker, or the folder is gone.
                 Err(Errno::EXIST | Errno::NOENT) => return Ok(None),
                 Err(errno) => return Err(failed(errno)),
             },
@@ -273,7 +276,7 @@ impl Folder {
         }
     }
 
-    /// Makes the lock's file, held from the moment at which it has its name.
+    /// Creates the lock file, held from the moment at which it gets its name.
     fn make_lock(&self, domain: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
         let draft = self.draft(LOCK);
         let file = self.make_file(domain, &draft)?;
@@ -287,21 +290,20 @@ impl Folder {
         format!("{name}.{}{DRAFT}", self.node)
     }
 
-    /// Makes a file that all who may join can write, whatever the umask is.
+    /// Creates a file that all permitted users can write, whatever the umask.
     fn make_file(&self, domain: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // Left by this very node if it failed half way.
+        // Left by this node if it failed half way.
         let _ = unlinkat(domain, name, AtFlags::empty());
         let file = openat(domain, name, flags, Mode::RUSR | Mode::WUSR)?;
         fchmod(&file, self.file_mode())?;
         Ok(file)
     }
 
-    /// Whether nodes live whose files are missing: then nobody may join, for there would be two groups of one
-    /// domain.
+    /// Fails if nodes live whose files are missing: joining would create two groups in one domain.
     pub(crate) fn check_whole(&self, lock: &Lock) -> Result<(), JoinError> {
-        // A process that ends may have lost its socket and not its mark yet.
+        // An ending process may have lost its socket but not yet its mark.
         let deadline = Instant::now() + UNFINISHED_LIMIT;
         let living = loop {
             let living = self.living_without_files(lock);
@@ -314,7 +316,8 @@ impl Folder {
             std::thread::sleep(LOOK_AGAIN);
         };
         if lock.made {
-            // Else the next one that comes would find it and take all for whole.
+            // Otherwise the next node that joins would find the lock and take the folder
+            // for complete.
             let _ = unlinkat(&lock.folders.domain, LOCK, AtFlags::empty());
         }
         let mut pids: Vec<String> = living.iter().map(|(_, pid)| pid.to_string()).collect();
@@ -326,7 +329,7 @@ impl Folder {
         )))
     }
 
-    /// Nodes that live although their files are not here, and their processes.
+    /// Returns the live nodes whose files are not in the folder, and their processes.
     fn living_without_files(&self, lock: &Lock) -> Vec<(NodeId, i32)> {
         let mut living = self.marks.living(|credentials| self.admits(credentials));
         let missing = |node: NodeId| {
@@ -337,13 +340,13 @@ impl Folder {
         living
     }
 
-    /// The mark that this node lives; `None` if the system allows none.
+    /// Sets the mark that this node lives; `None` if the system allows none.
     pub(crate) fn set_mark(&self) -> Option<OwnedFd> {
         let mark = self.marks.set(self.node);
         mark.inspect_err(|errno| tracing::warn!(%errno, "this node has no mark that it lives")).ok()
     }
 
-    /// The sockets of all nodes but `own`.
+    /// Returns the sockets of all nodes but `own`.
     pub(crate) fn others(&self, own: NodeId, lock: &Lock) -> Result<Vec<Place>, JoinError> {
         let failed = |errno| {
             JoinError::system(format!("reading the folder {}", self.domain_dir.display()), errno)
@@ -368,7 +371,7 @@ impl Folder {
         }
     }
 
-    /// Makes that file, whole before it has its name.
+    /// Creates the group file, complete before it gets its name.
     pub(crate) fn make_group(
         &self,
         lock: &Lock,
@@ -382,7 +385,8 @@ impl Folder {
         Ok(file)
     }
 
-    /// Touches what this node needs, so that it is not taken for old. Says so if its socket is gone.
+    /// Touches the files that this node needs, so that no cleaner takes them for old. Logs an error
+    /// if the node's socket is gone.
     pub(crate) fn refresh(&self) {
         let Ok(folders) = self.opened() else { return };
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
@@ -398,13 +402,13 @@ impl Folder {
         let _ = utimensat(&folders.runtime, ".", &now, AtFlags::SYMLINK_NOFOLLOW);
     }
 
-    /// Removes what a dead node left behind. Ids are never reused, so nobody else listens there.
+    /// Removes the sockets of a dead node. Ids are never reused, so no other node listens there.
     pub(crate) fn remove_socket(&self, node: NodeId) {
         let Ok(folders) = self.opened() else { return };
         for name in [bell_name(node), socket_name(node)] {
             match unlinkat(&folders.domain, &name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
-                // Another user's, which only that user may remove.
+                // The entry belongs to another user, and only that user may remove it.
                 Err(errno @ (Errno::PERM | Errno::ACCESS)) if self.gid.is_some() => {
                     tracing::debug!(name, %errno, "socket not removed");
                 }
@@ -413,8 +417,8 @@ impl Folder {
         }
     }
 
-    /// Removes the node's sockets, and the folders if nobody else is in them. A node that is
-    /// `alone` looks whether what is left there is left by the dead.
+    /// Removes the node's sockets, and the folders if no other node is in them. A node that is
+    /// `alone` also removes the sockets of dead nodes.
     pub(crate) fn leave(&self, node: NodeId, alone: bool) {
         let Ok(folders) = self.opened() else { return };
         let lock = self.lock(&folders, Instant::now() + self.lock_limit, false);
@@ -426,13 +430,13 @@ impl Folder {
                 }
                 self.remove_if_empty(&lock);
             }
-            // Whoever removed the lock's file removes the folder too.
+            // The process that removed the lock file removes the folder too.
             Ok(None) => self.remove_folders(&folders),
             Err(error) => tracing::warn!(%error, "the folder of the domain stays"),
         }
     }
 
-    /// Removes the sockets at which nobody listens.
+    /// Removes the sockets that have no listener.
     fn sweep(&self, own: NodeId, lock: &Lock) {
         for place in self.others(own, lock).unwrap_or_default() {
             if self.connect(place.node).err() == Some(Errno::CONNREFUSED) {
@@ -441,11 +445,11 @@ impl Folder {
         }
     }
 
-    /// Removes the folders if there is nothing in them but what nodes share that are all gone.
+    /// Removes the folders if they contain only files that nodes share.
     pub(crate) fn remove_if_empty(&self, lock: &Lock) {
         let domain = &lock.folders.domain;
         let Ok(names) = names_in(domain) else { return };
-        // The bell of a node has no use without the socket.
+        // The bell of a node has no use without its socket.
         let is_orphan = |name: &[u8]| {
             let node = name.strip_suffix(b".bell");
             node.is_some_and(|node| !names.contains(&[node, b".sock"].concat()))
@@ -458,8 +462,9 @@ impl Folder {
         if names.iter().any(|name| !is_shared(name)) {
             return;
         }
-        // The lock last. A node that opened the file before it goes notices that it has another one's lock; one
-        // that makes a new file keeps the folder from being removed.
+        // Remove the lock last. A node that opened the file before its removal notices that the
+        // file is no longer the one in the folder; a node that creates a new file keeps the folder
+        // from being removed.
         for name in names.iter().filter(|name| **name != LOCK.as_bytes()) {
             let _ = unlinkat(domain, OsStr::from_bytes(name), AtFlags::empty());
         }
@@ -467,7 +472,8 @@ impl Folder {
         self.remove_folders(&lock.folders);
     }
 
-    /// Notes that a node made the runtime folder. Without the note the folder stays for good, which harms nobody.
+    /// Records that a node created the runtime folder. Without this record the folder stays for
+    /// good, which does no harm.
     fn mark_as_made(&self, runtime: &OwnedFd) {
         let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         if let Err(errno) = openat(runtime, MADE, flags, Mode::RUSR) {
@@ -475,7 +481,7 @@ impl Folder {
         }
     }
 
-    /// Removes the runtime folder if nothing is in it but the note that a node made it.
+    /// Removes the runtime folder if it contains only the record that a node created it.
     fn remove_runtime_dir(&self, runtime: &OwnedFd) {
         while let Ok(names) = names_in(runtime) {
             let is_done = names.as_slice() != [MADE.as_bytes()]
@@ -484,12 +490,13 @@ impl Folder {
             if is_done {
                 return;
             }
-            // A node of another domain has come since the folder was read, and may have left again.
+            // A node of another domain has arrived since the folder was read, and may have
+            // left again.
             self.mark_as_made(runtime);
         }
     }
 
-    /// Removes the folders unless something is in them, or they are another user's.
+    /// Removes the folders unless they have content or belong to another user.
     fn remove_folders(&self, folders: &Opened) {
         let name = self.domain_dir.file_name().unwrap_or_default();
         if unlinkat(&folders.runtime, name, AtFlags::REMOVEDIR).is_ok() {
@@ -499,7 +506,7 @@ impl Folder {
 }
 
 impl Lock {
-    /// Device and inode of the group file, as the maker of that file noted them.
+    /// Returns device and inode of the group file, as recorded by the node that created the file.
     pub(crate) fn group(&self) -> Result<Option<(u64, u64)>, Errno> {
         let mut bytes = [0; 16];
         if rustix::io::pread(&self.file, &mut bytes, 0)? < bytes.len() {
@@ -509,14 +516,15 @@ impl Lock {
         Ok(Some((number as u64, (number >> 64) as u64)))
     }
 
-    /// Writes down which file it is.
+    /// Records which file is the group file.
     pub(crate) fn set_group(&self, (device, inode): (u64, u64)) -> Result<(), Errno> {
         let number = u128::from(inode) << 64 | u128::from(device);
         rustix::io::pwrite(&self.file, &number.to_le_bytes(), 0).map(drop)
     }
 }
 
-/// Shares a folder with the other nodes and with nobody who wants it for itself, as cleaners do.
+/// Takes a shared lock on a folder, which other nodes can share and which excludes cleaners that
+/// want the folder exclusively.
 fn share(folder: &OwnedFd, path: &Path) {
     let deadline = Instant::now() + UNFINISHED_LIMIT;
     while let Err(errno) = flock(folder, FlockOperation::NonBlockingLockShared) {
@@ -532,7 +540,7 @@ fn same_file(now: Result<Stat, Errno>, then: &Stat) -> bool {
     now.is_ok_and(|now| (now.st_dev, now.st_ino) == (then.st_dev, then.st_ino))
 }
 
-/// Names of the entries of a folder.
+/// Returns the names of the entries of a folder.
 fn names_in(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {
@@ -556,7 +564,7 @@ fn bell_name(node: NodeId) -> String {
     format!("{node}.bell")
 }
 
-/// The node that listens at a path, if it is such a path.
+/// Returns the node that listens at a path, if the path has the form of a node's socket.
 fn node_of(path: &Path) -> Option<NodeId> {
     let digits = path.file_name()?.to_str()?.strip_suffix(".sock")?;
     let hex = digits.len() == 32 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));

@@ -1,20 +1,21 @@
-//! How a node sleeps and how it is woken.
+//! Sleep and wake-up of a node.
 //!
-//! Owns: the word that says whether the node sleeps, and the two things that end a sleep: an eventfd
-//! that only this process has, and a datagram socket that peers send to. Never does: decide when to
-//! sleep. The order of the steps is [`derecho_core::park`]'s.
+//! Owns: the word that says whether the node sleeps, and the two things that end a sleep: an
+//! eventfd that only this process has, and a datagram socket that peers send to. Never does: decide
+//! when to sleep. The order of the steps is defined in [`derecho_core::park`].
 //!
 //! ```text
 //!   threads of this process -- write --> eventfd, private --.
 //!                                                           +--> poll of the sleeper
 //!   a peer's own socket -- send, MSG_DONTWAIT --> <node>.bell --'
 //! ```
-//! * **Nothing is shared with a peer.** Each ringer has a socket of its own, connected to the bell. A
-//!   descriptor that two processes hold has one set of status flags, so the peer could make an eventfd
-//!   blocking and full, and hold every thread that rings it. `MSG_DONTWAIT` belongs to the call and not
-//!   to the descriptor. A full queue is as good as a ring, because the sleeper has not looked yet.
-//! * **Nothing of a peer's comes in.** Where the kernel can (Linux 6.16), the bell refuses descriptors that
-//!   are attached to a datagram, for closing one may block.
+//! * **Nothing is shared with a peer.** Each ringing node has a socket of its own, connected to the
+//!   bell. A descriptor that two processes hold has one set of status flags: with a shared eventfd,
+//!   a peer could make it blocking and full, and hold every thread that rings it. `MSG_DONTWAIT`
+//!   belongs to the call and not to the descriptor. A full queue is equivalent to a ring, because
+//!   the sleeper has not looked yet.
+//! * **Nothing of a peer's comes in.** Where the kernel can (Linux 6.16), the bell refuses
+//!   descriptors that are attached to a datagram, because closing a descriptor may block.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -30,39 +31,41 @@ use rustix::net::{RecvFlags, SendFlags};
 use super::barrier::{self, Barriers};
 use super::socket;
 
-/// Words of a node's header, at the beginning of its first arena.
+/// Number of words of a node's header, at the beginning of its first arena.
 ///
 /// ```text
 ///   word 0  HEADER_MAGIC   1, 2  node id (low, high)   3  barriers   8  parked
 /// ```
 pub(crate) const HEADER_WORDS: usize = 8 * LINE_WORDS;
-/// The first word of a header.
+/// First word of a header.
 pub(crate) const HEADER_MAGIC: u64 = u64::from_le_bytes(*b"SQUALL\x00\x01");
-/// Where the node id is.
+/// Position of the node id.
 pub(crate) const HEADER_NODE: usize = 1;
-/// Where the node says what it does about [`Barriers`]. Written once, before anybody sees it.
+/// Position of the node's [`Barriers`]. Written once, before any other thread sees the word.
 pub(crate) const HEADER_BARRIERS: usize = 3;
-/// Where `parked` is: on a line of its own, for all peers look at it after every write.
+/// Position of `parked`: on a line of its own, because all peers read it after every write.
 pub(crate) const HEADER_PARKED: usize = LINE_WORDS;
 
-/// How long a sleeper sleeps at most once a barrier that it had promised has failed: what it is
-/// not rung for it finds by itself.
+/// Longest sleep, in nanoseconds, after a promised barrier has failed. The sleeper then finds by
+/// itself the news for which it is not rung.
 const DOUBTFUL_SLEEP: u64 = 1_000_000;
 
-/// Datagrams taken from a bell at one waking. A peer that sends more wakes the node again.
+/// Maximum number of datagrams taken from a bell at one wake-up. If a peer sends more, the node
+/// wakes again.
 const RINGS_LIMIT: usize = 64;
 
-/// A way to wake a node.
+/// Means of waking a node.
 pub(crate) enum Bell {
-    /// The eventfd of this very node; no other process has it.
+    /// Eventfd of this node; no other process has it.
     Own(OwnedFd),
-    /// A socket of this node, connected to the peer's.
+    /// Socket of this node, connected to the peer's bell.
     Peer(OwnedFd),
 }
 
 impl Bell {
-    /// Rings. A bell that has been rung and not heard yet needs no second ring, so an overflow is as
-    /// good; and a bell that is broken hurts only its owner. Never blocks.
+    /// Rings the bell; never blocks. Errors are ignored: a bell that is already rung and not
+    /// yet heard needs no second ring, so an overflow does no harm, and a broken bell hurts
+    /// only its owner.
     pub(crate) fn ring(&self) {
         match self {
             Bell::Own(eventfd) => signal(eventfd),
@@ -74,19 +77,19 @@ impl Bell {
     }
 }
 
-/// What wakes this node.
+/// Doorbell of this node.
 pub(crate) struct Doorbell {
     own: Arc<Bell>,
-    /// Peers send to it, once it is bound.
+    /// Socket that peers send to, once it is bound.
     socket: OwnedFd,
     header: OwnRegion,
     barriers: Barriers,
-    /// A barrier has failed, although it was possible when the node joined.
+    /// True once a barrier has failed that was possible when the node joined.
     doubtful: AtomicBool,
 }
 
 impl Doorbell {
-    /// The doorbell of the node whose header this is.
+    /// Creates the doorbell of the node with this header.
     pub(crate) fn new(header: OwnRegion, barriers: Barriers) -> Result<Doorbell, Errno> {
         let own = Bell::Own(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let socket = socket::bell()?;
@@ -94,17 +97,17 @@ impl Doorbell {
         Ok(Doorbell { own: Arc::new(own), socket, header, barriers, doubtful })
     }
 
-    /// The bell for the threads of this process.
+    /// Returns the bell for the threads of this process.
     pub(crate) fn bell(&self) -> &Arc<Bell> {
         &self.own
     }
 
-    /// The socket for the peers, to be bound in the folder.
+    /// Returns the socket for the peers, which the caller binds in the folder.
     pub(crate) fn socket(&self) -> &OwnedFd {
         &self.socket
     }
 
-    /// Makes both silent.
+    /// Clears the eventfd and the socket.
     fn hush(&self) {
         if let Bell::Own(eventfd) = &*self.own {
             hush(eventfd);
@@ -134,8 +137,8 @@ impl Doorbell {
         }
     }
 
-    /// The barrier that was promised, which peers rely on. A sandbox that the process has entered
-    /// since it joined may refuse it.
+    /// Issues the promised barrier, which peers rely on. A sandbox that the process has entered
+    /// since it joined may refuse the barrier.
     fn issue_barrier(&self) {
         if let Err(errno) = barrier::issue()
             && !self.doubtful.swap(true, Ordering::Relaxed)
@@ -150,7 +153,7 @@ pub(crate) fn signal(eventfd: &OwnedFd) {
     let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
 }
 
-/// Makes it unreadable again.
+/// Makes the eventfd unreadable again.
 pub(crate) fn hush(eventfd: &OwnedFd) {
     let mut count = [0; 8];
     let _ = rustix::io::read(eventfd, &mut count);
@@ -158,8 +161,8 @@ pub(crate) fn hush(eventfd: &OwnedFd) {
 
 /// Lets the thread that drives the node sleep until there is news.
 ///
-/// Peers see in shared memory that the node sleeps and send to its bell. The link's own thread rings when
-/// it has an event, and so does any thread of this process with [`Parker::wake`].
+/// Peers see in shared memory that the node sleeps and send to its bell. The link's own thread
+/// rings when it has an event, and so does any thread of this process that calls [`Parker::wake`].
 pub struct ShmParker(Arc<Doorbell>);
 
 impl ShmParker {
@@ -216,7 +219,7 @@ mod tests {
         doorbell.doubtful.store(true, Ordering::Relaxed);
         let parker = ShmParker::new(doorbell);
         parker.arm(Interest::News);
-        // Would last for ever.
+        // Without `doubtful`, this call would never return.
         parker.sleep(None);
         parker.disarm();
     }

@@ -1,4 +1,4 @@
-//! Why a node could not join, in words for whoever started it.
+//! Reasons why a node could not join, worded for the user who started it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,89 +9,89 @@ use rustix::io::Errno;
 
 use super::config::SHARED_HUGE_PAGES;
 
-/// Why [`ShmLink::join`](super::ShmLink::join) failed.
+/// Error of [`ShmLink::join`](super::ShmLink::join).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum JoinError {
     /// The domain's name cannot be the name of a folder.
     BadDomain {
-        /// The name as it was given.
+        /// Name as given.
         domain: String,
-        /// What is wrong with it.
+        /// Fault of the name.
         why: &'static str,
     },
     /// A setting cannot be understood.
     BadSetting {
-        /// Which one.
+        /// Name of the setting.
         name: &'static str,
-        /// Its value.
+        /// Value of the setting.
         value: String,
-        /// What it should look like.
+        /// Form that is expected.
         expected: &'static str,
     },
     /// The configured UNIX group does not exist on this host.
     NoSuchGroup(String),
-    /// A folder is not what it has to be, so nothing in it can be trusted.
+    /// A folder does not have the required properties, so nothing in it can be trusted.
     Folder {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Fault of the folder.
         fault: String,
-        /// What to do about it.
+        /// Advice to the user.
         remedy: String,
     },
     /// The socket's path is longer than the system allows.
     PathTooLong {
-        /// The path.
+        /// Path of the socket.
         path: PathBuf,
-        /// The most bytes that a socket's path may have.
+        /// Maximum length of a socket's path, in bytes.
         limit: usize,
     },
     /// Another process held the domain's lock for too long.
     LockBusy {
-        /// The lock file.
+        /// Path of the lock file.
         path: PathBuf,
-        /// How long this node waited.
+        /// Time that this node waited.
         waited: Duration,
     },
-    /// A live node has this id already.
+    /// A live node already has this id.
     NodeExists(NodeId),
     /// A peer speaks no version of the protocol that this node speaks.
     Version {
-        /// The versions spoken here.
+        /// Versions that this node speaks.
         ours: Vec<u16>,
-        /// The versions spoken there.
+        /// Versions that the peer speaks.
         theirs: Vec<u16>,
-        /// The peer's process.
+        /// Process number of the peer.
         pid: i32,
     },
     /// A peer refused this node, or was refused by it.
     Refused {
-        /// The peer's process.
+        /// Process number of the peer.
         pid: i32,
-        /// Why.
+        /// Reason of the refusal.
         reason: String,
     },
-    /// Others live in this domain, and none of them answers.
+    /// Other nodes live in this domain, and none of them answers.
     Unanswered {
-        /// Their processes, as far as they are known.
+        /// Process numbers of these nodes, as far as they are known.
         pids: Vec<i32>,
     },
-    /// There is not enough memory for even the link itself.
+    /// The memory does not suffice even for the link itself.
     Memory(String),
-    /// The kernel gives no huge pages to shared memory; what it says of that.
+    /// The kernel gives no huge pages to shared memory; holds the kernel's setting.
     NoHugePages(String),
-    /// The system refused something that should work.
+    /// The system refused an operation that should work.
     System {
-        /// What was being done.
+        /// Operation that failed.
         doing: String,
-        /// What the system answered.
+        /// Error that the system returned.
         errno: Errno,
     },
 }
 
 impl JoinError {
-    /// A refusal of the system while `doing` something.
+    /// Creates the error of a failed system operation.
     pub(crate) fn system(doing: impl Into<String>, errno: Errno) -> JoinError {
         JoinError::System { doing: doing.into(), errno }
     }

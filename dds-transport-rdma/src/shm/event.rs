@@ -1,8 +1,8 @@
-//! The way of an event from the rendezvous thread to the node.
+//! Queue of events from the rendezvous thread to the node.
 //!
-//! Owns: the queue, how full it is, and the wake-up that follows an event. A node that does not
-//! poll is not flooded: from [`BACKLOG_LIMIT`] on the thread stops reading from the peers, their
-//! queues fill, and those that go on sending nevertheless find this node too slow for them.
+//! Owns: the queue, its fill level, and the wake-up that follows an event. A node that does not
+//! poll is not flooded: from [`BACKLOG_LIMIT`] on, the thread stops reading from the peers. The
+//! peers' queues then fill, and peers that go on sending treat this node as too slow.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use super::command::Outbox;
 use super::doorbell::{Bell, Doorbell};
 use super::process::Process;
 
-/// Unpolled events, in bytes, at which the thread stops reading.
+/// Bytes of unpolled events at which the thread stops reading.
 const BACKLOG_LIMIT: usize = 4 << 20;
-/// What an event counts beside the bytes that it carries.
+/// Bytes counted for an event in addition to its payload.
 const EVENT_BYTES: usize = 128;
 
-/// What has happened, with what the link needs to know beyond what the node is told.
+/// Event, with details that the link needs and the node is not told.
 pub(crate) enum Event {
     PeerUp {
         peer: Peer,
         node: NodeId,
         header: Replica,
-        /// What the header lies at the beginning of.
+        /// Memory that begins with the header.
         memory: OwnedFd,
         bell: Bell,
         outbox: Arc<Outbox>,
@@ -66,28 +66,28 @@ impl Event {
     }
 }
 
-/// How much lies in the queue.
+/// Fill level of the queue.
 struct Backlog {
     events: AtomicUsize,
     bytes: AtomicUsize,
-    /// The thread has stopped reading and wants to be told when there is room again.
+    /// The thread has stopped reading and waits for notice of free room.
     waiting: AtomicBool,
 }
 
-/// The thread's end.
+/// The rendezvous thread's end of the queue.
 pub(crate) struct EventSender {
     queue: Sender<Event>,
     backlog: Arc<Backlog>,
     doorbell: Arc<Doorbell>,
 }
 
-/// The node's end.
+/// The node's end of the queue.
 pub(crate) struct EventReceiver {
     queue: Receiver<Event>,
     backlog: Arc<Backlog>,
 }
 
-/// A queue whose events wake `doorbell`.
+/// Creates a queue whose events wake `doorbell`.
 pub(crate) fn channel(doorbell: Arc<Doorbell>) -> (EventSender, EventReceiver) {
     let (sender, receiver) = unbounded();
     let backlog = Arc::new(Backlog {
@@ -100,26 +100,26 @@ pub(crate) fn channel(doorbell: Arc<Doorbell>) -> (EventSender, EventReceiver) {
 }
 
 impl EventSender {
-    /// Tells the node, and wakes it if it sleeps.
+    /// Queues an event for the node, and wakes the node if it sleeps.
     pub(crate) fn send(&self, event: Event) {
         self.backlog.bytes.fetch_add(event.cost(), Ordering::Relaxed);
-        // A node that is leaving does not want to hear it any more.
+        // A node that is leaving does not receive the event.
         if self.queue.send(event).is_ok() {
-            // After the event is in the queue: who sees the count finds the event.
+            // After the event is in the queue: a thread that sees the count finds the event.
             self.backlog.events.fetch_add(1, Ordering::Release);
             self.doorbell.wake();
         }
     }
 
-    /// Whether there is so much unpolled that nothing more should be read from the peers. If so,
-    /// the node will send a resume when it has caught up.
+    /// Whether the thread should stop reading from the peers because too much is unpolled. If so,
+    /// the node sends a resume command once it has caught up.
     pub(crate) fn is_full(&self) -> bool {
         if self.backlog.bytes.load(Ordering::Relaxed) < BACKLOG_LIMIT {
             return false;
         }
         self.backlog.waiting.store(true, Ordering::SeqCst);
-        // Looked at again after `waiting` shows: either this sees the room that the node has just
-        // made, or the node sees that it is waited for.
+        // Look again after `waiting` is visible: either this load sees the room that the node has
+        // just made, or the node sees that the thread waits.
         let full = self.backlog.bytes.load(Ordering::SeqCst) >= BACKLOG_LIMIT / 2;
         if !full {
             self.backlog.waiting.store(false, Ordering::SeqCst);
@@ -129,7 +129,7 @@ impl EventSender {
 }
 
 impl EventReceiver {
-    /// How many events can be taken now. One load, for this is asked every turn.
+    /// Number of events that can be taken now. One load, because every turn calls it.
     #[inline]
     pub(crate) fn ready(&self) -> usize {
         self.backlog.events.load(Ordering::Acquire)
@@ -143,7 +143,7 @@ impl EventReceiver {
         Some(event)
     }
 
-    /// Whether the thread waits for room that there is now.
+    /// Whether the thread waits for room and there is room now.
     pub(crate) fn should_resume(&self) -> bool {
         self.backlog.bytes.load(Ordering::SeqCst) < BACKLOG_LIMIT / 2
             && self.backlog.waiting.swap(false, Ordering::SeqCst)

@@ -1,7 +1,7 @@
-//! What this node shows to its peers: its arenas and open regions, and who may be looking.
+//! State that this node shows to its peers: arenas, open regions, and the peers that may read them.
 //!
-//! Owns: the record of what every peer has to be told, also one that comes later, and of which
-//! peers have not let go of a region. Never does: touch the memory.
+//! Owns: the record of what every current and later peer must be told, and of which peers have not
+//! released a region. Never does: touch the memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -14,12 +14,12 @@ use super::arbiter::GroupMemory;
 use super::arena::{NewArena, Space};
 use super::wire::Message;
 
-/// Space of a closed region is carved again when both of these have come.
+/// Release notice of a closed region. Its space is allocated again once both notices have arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Freed {
     /// No handle on the region is left in this process.
     ByOwner { serial: u64 },
-    /// The region is closed and no peer looks at it any more.
+    /// The region is closed and no peer refers to it any more.
     ByPeers { serial: u64 },
 }
 
@@ -29,59 +29,60 @@ struct Export {
     space: Space,
     words: usize,
     open: bool,
-    /// Connections that were told of it and have not let go.
+    /// Connections that were told of the region and have not released it.
     holders: BTreeSet<u32>,
 }
 
-/// A message and the descriptor that goes with it.
+/// A message and the descriptor that accompanies it.
 pub(crate) type Announcement = (Message<'static>, Option<Arc<OwnedFd>>);
 
-/// Everything that this node shows.
+/// Everything that this node shows to its peers.
 pub(crate) struct Exports {
     arenas: BTreeMap<u32, NewArena>,
     regions: BTreeMap<u64, Export>,
-    /// The words of the local group, once this node uses them.
+    /// Words of the local group, once this node uses them.
     group: Option<Arc<GroupMemory>>,
     freed: Sender<Freed>,
 }
 
 impl Exports {
-    /// Nothing yet; what becomes free is told to `freed`.
+    /// Creates an empty record that reports freed regions to `freed`.
     pub(crate) fn new(freed: Sender<Freed>) -> Exports {
         Exports { arenas: BTreeMap::new(), regions: BTreeMap::new(), group: None, freed }
     }
 
-    /// An arena to be announced.
+    /// Records an arena; returns its announcement.
     pub(crate) fn add_arena(&mut self, arena: NewArena) -> Announcement {
         let announcement = announce_arena(&arena);
         self.arenas.insert(arena.index, arena);
         announcement
     }
 
-    /// The first arena, which every peer gets before anything else.
+    /// Returns the announcement of the first arena, which every peer receives before anything else.
     pub(crate) fn header_arena(&self) -> Announcement {
         announce_arena(self.arenas.get(&0).expect("a link is made with its first arena"))
     }
 
-    /// An arena that is gone.
+    /// Removes an arena; returns its announcement.
     pub(crate) fn retire(&mut self, index: u32) -> Announcement {
         self.arenas.remove(&index);
         (Message::Retire { index }, None)
     }
 
-    /// The words of the local group, which this node uses from now on.
+    /// Records the words of the local group, which this node uses from now on; returns
+    /// their announcement.
     pub(crate) fn set_group(&mut self, memory: Arc<GroupMemory>) -> Announcement {
         let announcement = announce_group(&memory);
         self.group = Some(memory);
         announcement
     }
 
-    /// The words of the local group, if this node uses them.
+    /// Returns the announcement of the words of the local group, if this node uses them.
     pub(crate) fn group(&self) -> Option<Announcement> {
         self.group.as_deref().map(announce_group)
     }
 
-    /// A region to be announced to `holders`.
+    /// Records a region and its holders; returns its announcement.
     pub(crate) fn open(
         &mut self,
         serial: u64,
@@ -96,7 +97,7 @@ impl Exports {
         announcement
     }
 
-    /// A region that is closed.
+    /// Marks a region as closed; returns its announcement.
     pub(crate) fn close(&mut self, serial: u64) -> Announcement {
         if let Some(export) = self.regions.get_mut(&serial) {
             export.open = false;
@@ -105,10 +106,11 @@ impl Exports {
         (Message::Close { serial }, None)
     }
 
-    /// All that a new peer has to be told, after the header's arena; it holds all of it then.
+    /// Returns everything that a new peer must be told after the header's arena. The peer becomes a
+    /// holder of every open region.
     pub(crate) fn catch_up(&mut self, connection: u32) -> Vec<Announcement> {
         let arenas = self.arenas.values().filter(|arena| arena.index != 0).map(announce_arena);
-        // It may have come into use since the greeting.
+        // This node may have started to use the group words since the greeting.
         let group = self.group();
         let mut announcements: Vec<Announcement> = group.into_iter().chain(arenas).collect();
         for (serial, export) in self.regions.iter_mut().filter(|(_, export)| export.open) {
@@ -118,13 +120,13 @@ impl Exports {
         announcements
     }
 
-    /// The name of an open region that `connection` was told of.
+    /// Returns the name of an open region that `connection` was told of.
     pub(crate) fn region(&self, serial: u64, connection: u32) -> Option<RegionId> {
         let export = self.regions.get(&serial)?;
         (export.open && export.holders.contains(&connection)).then_some(export.region)
     }
 
-    /// A peer has let go of a region.
+    /// Records that a peer has released a region.
     pub(crate) fn released(&mut self, serial: u64, connection: u32) {
         if let Some(export) = self.regions.get_mut(&serial) {
             export.holders.remove(&connection);
@@ -132,7 +134,7 @@ impl Exports {
         }
     }
 
-    /// A peer has let go of everything.
+    /// Records that a peer has released everything.
     pub(crate) fn released_all(&mut self, connection: u32) {
         let held: Vec<u64> = self
             .regions
@@ -148,7 +150,7 @@ impl Exports {
     fn free_if_done(&mut self, serial: u64) {
         if self.regions.get(&serial).is_some_and(|it| !it.open && it.holders.is_empty()) {
             self.regions.remove(&serial);
-            // The node may be gone; then nothing is carved any more.
+            // If the node has gone, no space is allocated any more.
             let _ = self.freed.send(Freed::ByPeers { serial });
         }
     }

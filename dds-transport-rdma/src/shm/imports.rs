@@ -1,7 +1,7 @@
-//! What one peer shows to this node: its arenas, mapped read-only, and the regions in them.
+//! State that one peer shows to this node: its arenas, mapped read-only, and the regions in them.
 //!
-//! Owns: every check of what a peer announces. Never does: believe a number before it is checked,
-//! or map memory that the peer could cut under the reader.
+//! Owns: every check of what a peer announces. Never does: use a number before it is checked, or
+//! map memory that the peer could truncate under the reader.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,24 +21,24 @@ use super::command::{Command, CommandSender};
 use super::doorbell::{HEADER_MAGIC, HEADER_NODE, HEADER_WORDS};
 use super::mapping::Mapping;
 
-/// The most regions that a peer may have open. At this its announcements are refused.
+/// Maximum number of open regions of a peer. Beyond it the peer's announcements are refused.
 pub(crate) const REGIONS_LIMIT: usize = 1 << 16;
 
-/// The file system of anonymous memory of the usual page size, as `fstatfs` names it.
+/// File system of anonymous memory of the usual page size, as `fstatfs` names it.
 const TMPFS: FsWord = 0x0102_1994;
 
-/// Shows the peer that somebody here still looks at its memory. When the last holder lets go, the
-/// sending half of the connection is closed, also long after the link itself.
+/// Shows the peer that this process still reads its memory. When the last holder drops it, the
+/// sending half of the connection is closed, possibly long after the link itself.
 pub(crate) struct Lease(pub(crate) Arc<OwnedFd>);
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // An end that is gone needs no telling.
+        // If the other end is gone, it needs no notice.
         let _ = rustix::net::shutdown(&*self.0, Shutdown::Write);
     }
 }
 
-/// What keeps a replica where it is. Tells the owner when the last handle on it is gone.
+/// Keeps a replica's memory mapped. Tells the owner when the last handle on the replica is gone.
 struct Held {
     mapping: Arc<Mapping>,
     /// Offset of the region in the mapping.
@@ -51,7 +51,7 @@ struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // When the link is gone, the lease tells.
+        // If the link is gone, the lease tells the owner.
         self.commands.send(Command::Released { connection: self.connection, serial: self.serial });
     }
 }
@@ -59,8 +59,8 @@ impl Drop for Held {
 impl Backing for Held {
     fn privatize(&self, bytes: Range<usize>) {
         if let Err(errno) = self.mapping.privatize(self.offset + bytes.start, bytes.len()) {
-            // As where any other allocation fails. Whoever has references into these pages relies on bytes that stay, and
-            // a page that could not be replaced may be gone.
+            // As where any other allocation fails. Holders of references into these pages rely on
+            // bytes that stay, and a page that could not be replaced may be gone.
             tracing::error!(
                 %errno,
                 "{} bytes of a peer's memory, in which samples lie that are in hand, could not be copied: this process ends",
@@ -71,12 +71,12 @@ impl Backing for Held {
     }
 }
 
-/// Why what a peer announced is not used.
+/// Reason why a peer's announcement is not used.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Fault(String);
 
 impl Fault {
-    /// A fault, in words.
+    /// Creates a fault with this text.
     pub(crate) fn new(text: impl Into<String>) -> Fault {
         Fault(text.into())
     }
@@ -92,7 +92,7 @@ fn fault<T>(text: impl Into<String>) -> Result<T, Fault> {
     Err(Fault(text.into()))
 }
 
-/// A region as it is announced.
+/// Announcement of a region.
 pub(crate) struct Announced {
     pub(crate) serial: u64,
     pub(crate) region: RegionId,
@@ -101,26 +101,27 @@ pub(crate) struct Announced {
     pub(crate) words: u64,
 }
 
-/// All that one peer shows.
+/// Everything that one peer shows.
 pub(crate) struct Imports {
     owner: u32,
     connection: u32,
     commands: CommandSender,
     arenas: BTreeMap<u32, (u64, Arc<Mapping>)>,
-    /// The memory of the arenas, where regions are mapped in.
+    /// Memory of the arenas, kept if regions are populated.
     memories: BTreeMap<u32, OwnedFd>,
-    /// The memory of the first arena, until the peer is up.
+    /// Memory of the first arena, until the peer is up.
     header_memory: Option<OwnedFd>,
     next_arena: u32,
     regions: BTreeMap<u64, RegionId>,
     names: BTreeSet<RegionId>,
     next_serial: u64,
-    /// Regions are mapped in when they are shown.
+    /// Whether regions are populated when they are announced.
     populates: bool,
 }
 
 impl Imports {
-    /// Nothing yet of the peer, a process of user `owner`, at the other end of `connection`.
+    /// Creates the empty state of a peer, a process of user `owner`, at the other end
+    /// of `connection`.
     pub(crate) fn new(
         owner: u32,
         connection: u32,
@@ -175,7 +176,7 @@ impl Imports {
         Ok(())
     }
 
-    /// Forgets an arena; replicas in hand keep it mapped.
+    /// Removes an arena; replicas in use keep it mapped.
     pub(crate) fn retire(&mut self, index: u32) -> Result<(), Fault> {
         self.memories.remove(&index);
         match self.arenas.remove(&index) {
@@ -184,7 +185,7 @@ impl Imports {
         }
     }
 
-    /// The peer's header, and the memory that it is the beginning of. Asked for once.
+    /// Returns the peer's header, and the memory that begins with it. Called once.
     pub(crate) fn header(&mut self, node: NodeId) -> Result<(Replica, OwnedFd), Fault> {
         let bytes = HEADER_WORDS * WORD;
         let Some((_, mapping)) = self.arenas.get(&0).filter(|(size, _)| *size >= bytes as u64)
@@ -192,8 +193,8 @@ impl Imports {
             return fault("the first arena is too small for a header");
         };
         let backing: Arc<Mapping> = Arc::clone(mapping);
-        // SAFETY: the range lies in the mapping, which the backing keeps; a sealed memfd cannot
-        // be cut, so all of it stays readable.
+        // SAFETY: the range lies in the mapping, which the backing keeps; a sealed memfd cannot be
+        // truncated, so all of it stays readable.
         let header = unsafe { Replica::from_raw(mapping.at(0, bytes), HEADER_WORDS, backing) };
         let low = header.load(HEADER_NODE);
         let high = header.load(HEADER_NODE + 1);
@@ -206,7 +207,7 @@ impl Imports {
         }
     }
 
-    /// A region, as it can be seen here from now on.
+    /// Adds an announced region; returns its replica.
     pub(crate) fn add_region(
         &mut self,
         announced: &Announced,
@@ -224,7 +225,7 @@ impl Imports {
         };
         if self.populates
             && let Err(error) = self.check_memory_behind(&space).and_then(|()| {
-                // Kernels before 5.14 cannot: the first look at each page takes it in.
+                // Kernels before 5.14 cannot populate: the first access to each page maps it.
                 mapping.populate(space.offset, space.bytes).map_err(|errno| errno.to_string())
             })
         {
@@ -235,11 +236,12 @@ impl Imports {
         self.regions.insert(announced.serial, announced.region);
         self.names.insert(announced.region);
         // SAFETY: the range lies in the mapping and on a line, as was just checked; the backing
-        // keeps the mapping; a sealed memfd cannot be cut, so all of it stays readable.
+        // keeps the mapping; a sealed memfd cannot be truncated, so all of it stays readable.
         Ok(unsafe { Replica::from_raw(base, space.bytes / WORD, Arc::new(held)) })
     }
 
-    /// Whether a region has memory. Mapping in what has none takes it, and that counts as this process's.
+    /// Checks that a region has memory. Populating a region without memory would allocate it, and
+    /// charge it to this process.
     fn check_memory_behind(&self, space: &Space) -> Result<(), String> {
         const BLOCK: u64 = 512;
         let memory = self.memories.get(&space.arena).ok_or("its memory is not at hand")?;
@@ -286,7 +288,7 @@ impl Imports {
         }
     }
 
-    /// A region is closed; returns its name.
+    /// Removes a closed region; returns its name.
     pub(crate) fn close(&mut self, serial: u64) -> Result<RegionId, Fault> {
         match self.regions.remove(&serial) {
             Some(region) => {
@@ -298,8 +300,8 @@ impl Imports {
     }
 }
 
-/// Whether memory can be mapped without fear: it can never become smaller than it is now, and it
-/// is the peer's own.
+/// Checks that memory is safe to map: it can never become smaller than it is now, and it belongs to
+/// the peer.
 fn check_memory(memory: &OwnedFd, bytes: u64, owner: u32) -> Result<(), String> {
     match check_sealed(memory, bytes)? {
         uid if uid == owner => Ok(()),
@@ -307,10 +309,11 @@ fn check_memory(memory: &OwnedFd, bytes: u64, owner: u32) -> Result<(), String> 
     }
 }
 
-/// Checks that memory can never become smaller than it is now; returns the user whom it belongs to.
+/// Checks that memory can never become smaller than it is now; returns the user that owns it.
 pub(crate) fn check_sealed(memory: &OwnedFd, bytes: u64) -> Result<u32, String> {
-    // Asked first. The kernel answers by itself; the status of another file may be up to a file system that the
-    // peer runs, which would let this thread wait. Only memory files have seals.
+    // The seals are checked first, because the kernel itself answers. The status of another file
+    // may depend on a file system that the peer runs, which could block this thread. Only memory
+    // files have seals.
     let seals = fcntl_get_seals(memory).map_err(|_| "it cannot be sealed".to_owned())?;
     let stat = fstat(memory).map_err(|errno| errno.to_string())?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -319,7 +322,7 @@ pub(crate) fn check_sealed(memory: &OwnedFd, bytes: u64) -> Result<u32, String> 
     if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
         return Err("it is not sealed against being cut".to_owned());
     }
-    // A mapping of huge pages may be larger than was asked for, and replace what lies behind it.
+    // A mapping of huge pages may be larger than requested, and replace whatever lies behind it.
     if fstatfs(memory).map_err(|errno| errno.to_string())?.f_type != TMPFS {
         return Err("it is no memory of ordinary pages".to_owned());
     }

@@ -1,7 +1,7 @@
-//! The link itself: what the driver of a node calls.
+//! The link itself: the calls of a node's driver.
 //!
-//! Owns: the node's memory and its view of regions and peers, as of the last poll. Never does:
-//! wait for a peer. [`Link::write`] moves nothing, for a store is seen as it is.
+//! Owns: the node's memory and its view of regions and peers, as of the last poll. Never does: wait
+//! for a peer. [`Link::write`] moves nothing, because a store is visible at once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -31,9 +31,9 @@ use super::process::{Process, Processes};
 
 mod join;
 
-/// A node's link to all other nodes of its domain on this host.
+/// Link of a node to all other nodes of its domain on this host.
 ///
-/// Made by [`ShmLink::join`]; leaves the domain when dropped.
+/// Created by [`ShmLink::join`]; leaves the domain when dropped.
 pub struct ShmLink {
     node: NodeId,
     doorbell: Arc<Doorbell>,
@@ -50,14 +50,14 @@ pub struct ShmLink {
     board: Arc<Board>,
     arbiter: Arc<ShmArbiter>,
     processes: Arc<Processes>,
-    /// Of all threads of this process, where the system has one.
+    /// Barrier over all threads of this process, where the system has one.
     barrier: Option<Arc<dyn Barrier>>,
     peers: Vec<Option<PeerLine>>,
-    /// Peers that are up and issue no barrier before they sleep.
+    /// Number of peers that are up and issue no barrier before they sleep.
     fenced_peers: usize,
     reads: VecDeque<(Peer, ReadId)>,
     next_read: u64,
-    /// What was done, but for the rings, which the board counts.
+    /// Counts of operations, except rings, which the board counts.
     counters: LinkCounters,
     thread: Option<JoinHandle<()>>,
     admits_other_users: bool,
@@ -67,7 +67,7 @@ pub struct ShmLink {
 struct Opened {
     serial: u64,
     words: usize,
-    /// A bit for each peer that can receive it.
+    /// One bit for each peer that can receive the region.
     ready: Vec<u64>,
 }
 
@@ -86,7 +86,7 @@ impl Opened {
     }
 }
 
-/// Space that a region has, until nobody looks at it any more.
+/// Space of a region, until no process uses it any more.
 struct Lent {
     space: Space,
     owner_done: bool,
@@ -97,53 +97,54 @@ struct Lent {
 struct PeerLine {
     header: Replica,
     bell: Arc<Bell>,
-    /// Its place on the board, if it has one.
     node: NodeId,
+    /// The peer's place on the board, if it has one.
     place: Option<u32>,
     barriers: Barriers,
     outbox: Arc<Outbox>,
     process: Process,
-    /// Words of its regions.
+    /// Words of each of the peer's regions.
     regions: BTreeMap<RegionId, usize>,
 }
 
-/// What keeps an own region where it is. Tells when the last handle on it is gone.
+/// Keeps an own region's memory mapped. Reports when the last handle on the region is gone.
 struct Kept {
     _mapping: Arc<Mapping>,
     freed: Sender<Freed>,
     serial: u64,
 }
 
-/// Keeps memory that this process alone writes.
+/// Keeps memory that only this process writes.
 impl Backing for Kept {}
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // Without a link nothing is carved any more.
+        // Without a link no space is allocated any more.
         let _ = self.freed.send(Freed::ByOwner { serial: self.serial });
     }
 }
 
 impl ShmLink {
-    /// What the thread that drives this node sleeps with.
+    /// Returns the parker of the thread that drives this node.
     pub fn parker(&self) -> Arc<dyn Parker> {
         Arc::new(ShmParker::new(Arc::clone(&self.doorbell)))
     }
 
-    /// Whether processes of other users may be peers: the domain is shared by a UNIX group.
+    /// Whether processes of other users may be peers: true if a UNIX group shares the domain.
     pub fn admits_other_users(&self) -> bool {
         self.admits_other_users
     }
 
-    /// How many nodes are members of the host's group now. One that was killed just now may be among them.
+    /// Returns how many nodes are currently members of the host's group. A node killed a moment ago
+    /// may still be counted.
     ///
     /// # Errors
-    /// What the host refused.
+    /// The error with which the host refused.
     pub fn members(&self) -> Result<usize, LinkError> {
         self.arbiter.members()
     }
 
-    /// Ends as if the process had died: no goodbye, and the socket stays.
+    /// Ends the link as if the process had died: no goodbye, and the socket stays.
     #[doc(hidden)]
     pub fn abandon(mut self) {
         self.end(Command::Abandon);
@@ -176,11 +177,11 @@ impl ShmLink {
         line.ok_or(LinkError::PeerGone(peer))
     }
 
-    /// Takes back the space that nobody looks at any more.
+    /// Takes back the space that no process uses any more.
     fn collect(&mut self) {
         while let Ok(freed) = self.freed.try_recv() {
             let (Freed::ByOwner { serial } | Freed::ByPeers { serial }) = freed;
-            // The header's handle is no region.
+            // The header's handle is not a region.
             let Some(lent) = self.spaces.get_mut(&serial) else { continue };
             match freed {
                 Freed::ByOwner { .. } => lent.owner_done = true,
@@ -196,7 +197,7 @@ impl ShmLink {
         }
     }
 
-    /// What the node is told of an event, if anything.
+    /// Applies an event; returns what the node is told of it, if anything.
     fn take_in(&mut self, event: Event) -> Option<LinkEvent> {
         match event {
             Event::PeerUp { peer, node, header, memory, bell, outbox, process } => {
@@ -253,16 +254,16 @@ impl ShmLink {
     }
 }
 
-/// A region over carved space.
+/// Creates a region over allocated space.
 fn own_region(carved: &Carved, words: usize, serial: u64, freed: Sender<Freed>) -> OwnRegion {
     let kept = Kept { _mapping: Arc::clone(&carved.mapping), freed, serial };
-    // SAFETY: the space was carved for this region: it lies on a line of a mapping that the
-    // backing keeps, has memory, is zeroed, and is carved for nobody else while the backing lives.
-    // Its memfd is sealed, so no other process can write it.
+    // SAFETY: the space was allocated for this region: it lies on a line of a mapping that the
+    // backing keeps, has memory, is zeroed, and is allocated to nobody else while the backing
+    // lives. Its memfd is sealed, so no other process can write it.
     unsafe { OwnRegion::from_raw(carved.base, words, Arc::new(kept)) }
 }
 
-/// Whether `range` lies in a region of `words` words.
+/// Checks that `range` lies in a region of `words` words.
 fn check_range(region: RegionId, range: WordRange, words: usize) -> Result<(), LinkError> {
     match range.end() {
         Some(end) if end <= words => Ok(()),

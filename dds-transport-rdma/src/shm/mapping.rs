@@ -1,11 +1,11 @@
-//! Memory that is mapped for as long as somebody holds it.
+//! Memory that stays mapped while a holder exists.
 //!
-//! Owns: ranges of addresses that show a memfd, except for pages that were made private. Never does: leave a hole in such a
-//! range.
+//! Owns: ranges of addresses that show a memfd, except for pages that were made private. Never
+//! does: leave a hole in such a range.
 //!
 //! ```text
 //!   before   [ page ][ page ][ page ][ page ]     shared, as the owner of the memfd writes them
-//!   after    [ page ][ copy ][ copy ][ page ]     private copies in the places of two pages, at the same addresses
+//!   after    [ page ][ copy ][ copy ][ page ]     private copies of two pages, same addresses
 //! ```
 
 use std::os::fd::AsFd;
@@ -18,16 +18,16 @@ use rustix::mm::{
     mprotect, mremap_fixed, munmap,
 };
 
-/// A shared mapping of a whole memfd. Unmapped when dropped.
+/// Shared mapping of a whole memfd. Unmapped when dropped.
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: a mapping is an address range of the process, not of a thread; what lies in it is
-// reached as atomic words.
+// SAFETY: a mapping is an address range of the process, not of a thread; its content is accessed as
+// atomic words.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -41,20 +41,20 @@ impl Mapping {
         Ok(Mapping { base, bytes })
     }
 
-    /// Has the kernel find huge pages for all of it, as far as it can.
+    /// Advises the kernel to use huge pages for the whole mapping where it can.
     pub(crate) fn prefer_huge_pages(&self) -> Result<(), Errno> {
-        // SAFETY: the range was mapped by `new`; what is in it stays as it is.
+        // SAFETY: the range was mapped by `new`; its content is unchanged.
         unsafe { madvise(self.base.as_ptr().cast(), self.bytes, Advice::LinuxHugepage) }
     }
 
-    /// Locks a part that has memory: it is mapped in now, and stays.
+    /// Locks a part that has memory: the part is populated now and stays in memory.
     pub(crate) fn lock(&self, offset: usize, length: usize) -> Result<(), Errno> {
         let part = self.at(offset, length).as_ptr().cast();
-        // SAFETY: `at` has checked the range; what is in it stays as it is.
+        // SAFETY: `at` has checked the range; its content is unchanged.
         unsafe { mlock(part, length) }
     }
 
-    /// Maps in a part that has memory, so that no look at it waits for a page.
+    /// Populates a part that has memory, so that no access to it waits for a page.
     pub(crate) fn populate(&self, offset: usize, length: usize) -> Result<(), Errno> {
         let page = rustix::param::page_size();
         let first = offset / page * page;
@@ -63,8 +63,9 @@ impl Mapping {
         unsafe { madvise(part, offset + length - first, Advice::LinuxPopulateRead) }
     }
 
-    /// Puts private copies into the places of the pages in which a part lies. The bytes in these pages stay as they are now, for
-    /// all threads of this process, whatever the owner of the memory writes later.
+    /// Replaces the pages in which a part lies by private copies. The bytes in these pages keep
+    /// their present values, for all threads of this process, whatever the owner of the memory
+    /// writes later.
     pub(crate) fn privatize(&self, offset: usize, length: usize) -> Result<(), Errno> {
         if length == 0 {
             return Ok(());
@@ -79,30 +80,33 @@ impl Mapping {
         let copy = unsafe { mmap_anonymous(ptr::null_mut(), count, both, flags) }?;
         let words = NonNull::new(copy.cast::<Word>()).ok_or(Errno::NOMEM)?;
         for index in 0..count / WORD {
-            // SAFETY: both ranges have `count` bytes: a mapping has whole pages, and the last page of a memfd can be read beyond
-            // the end of the memfd. Every bit pattern is a word, and words are atomics, so others may write them meanwhile.
+            // SAFETY: both ranges have `count` bytes: a mapping has whole pages, and the last page
+            // of a memfd can be read beyond the end of the memfd. Every bit pattern is a word, and
+            // words are atomics, so other threads may write them meanwhile.
             let (from, to) = unsafe { (shown.add(index).as_ref(), words.add(index).as_ref()) };
-            // Pages of the copy that are never written are zero, and take no memory unless the process locks all of its own.
+            // Pages of the copy that are never written are zero, and take no memory unless the
+            // process locks all of its own.
             if let value @ 1.. = from.peek() {
                 to.put(value);
             }
         }
-        // SAFETY: the copy was mapped above, and nobody else knows of it. The pages that it replaces lie in this mapping. Their
-        // replacement happens in one system call: a thread that reads there at that moment waits in the kernel, or finds the
-        // one or the other, which are equal but for what the owner writes at this moment.
+        // SAFETY: the copy was mapped above, and no other thread knows of it. The pages that it
+        // replaces lie in this mapping. One system call replaces them: a thread that reads there at
+        // that moment waits in the kernel, or finds either the old or the new pages, which are
+        // equal except for what the owner writes at this moment.
         let moved = unsafe {
             mprotect(copy, count, MprotectFlags::READ).and_then(|()| {
                 mremap_fixed(copy, count, count, MremapFlags::MAYMOVE, shown.as_ptr().cast())
             })
         };
         if moved.is_err() {
-            // SAFETY: the copy is where it was, and nobody else knows of it.
+            // SAFETY: the copy is where it was, and no other thread knows of it.
             let _ = unsafe { munmap(copy, count) };
         }
         moved.map(|_| ())
     }
 
-    /// The words from `offset` on, for as long as the mapping is held.
+    /// Returns the words from `offset` on, valid while the mapping is held.
     ///
     /// # Panics
     /// If `offset .. offset + length` is not in the mapping or not on a line: callers check.
@@ -119,7 +123,7 @@ impl Backing for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this range was mapped by `new`, and whoever reaches into it holds the mapping.
+        // SAFETY: this range was mapped by `new`, and every user of the range holds the mapping.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
     }
@@ -132,7 +136,7 @@ mod tests {
     use std::os::fd::OwnedFd;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// A memfd of so many bytes, as its owner has it mapped and as a peer has it mapped.
+    /// Creates a memfd of `bytes` bytes, mapped as its owner has it and as a peer has it.
     fn pair(bytes: usize) -> (OwnedFd, Mapping, Mapping) {
         let memory = memfd_create("squall-test", MemfdFlags::CLOEXEC).unwrap();
         ftruncate(&memory, bytes as u64).unwrap();
@@ -155,7 +159,7 @@ mod tests {
         let (_memory, own, seen) = pair(5 * page);
         fill(&own, 7);
         let before = seen.at(page, LINE);
-        // A range that begins in the second page and ends in the third one.
+        // Range that begins in the second page and ends in the third one.
         seen.privatize(page + LINE, page).unwrap();
         fill(&own, 8);
         for offset in (0..5 * page).step_by(WORD) {

@@ -1,17 +1,19 @@
-//! Marks that nodes live, which no cleaner of files can remove.
+//! Marks of live nodes, which no cleaner of files can remove.
 //!
-//! Owns: one listening socket of each node, whose name is in no folder. Never does: say anything over it, or
-//! believe a mark whose process may not be a peer.
+//! Owns: one listening socket of each node, whose name is in no folder. Never does: send anything
+//! over the socket, or trust a mark whose process may not be a peer.
 //!
-//! A folder under `/tmp` can be emptied while nodes use it. Whoever comes then sees an empty folder and would
-//! found the domain a second time. The kernel's list of sockets still shows the marks of the nodes, and releases
-//! each with its process. A mark is an abstract UNIX socket:
+//! A folder under `/tmp` can be emptied while nodes use it. The next node then sees an empty
+//! folder and would found the domain a second time. The kernel's list of sockets still shows the
+//! marks of the nodes, and the kernel releases each mark with its process. A mark is an abstract
+//! UNIX socket:
 //!
 //! ```text
-//!   @squall-<16 digits: which folder and domain>-<32 digits: node id>
+//!   @squall-<16 digits: folder and domain>-<32 digits: node id>
 //! ```
-//! The folder is named by the folder *above* it, as device and inode, so that two `/tmp` of different mount
-//! namespaces are two. Marks are seen within one network namespace only; across them the folder alone decides.
+//! The key identifies the folder by the folder *above* it, as device and inode, so that the `/tmp`
+//! folders of two mount namespaces differ. Marks are visible within one network namespace only;
+//! across namespaces only the folder decides.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -25,14 +27,14 @@ use rustix::net::Shutdown;
 use super::process::Process;
 use super::socket::{self, Credentials};
 
-/// The marks of one domain in one folder.
+/// Marks of one domain in one folder.
 #[derive(Clone, Copy)]
 pub(crate) struct Marks {
     key: u64,
 }
 
 impl Marks {
-    /// The marks of `domain` in `runtime_dir`; the folder above may not exist.
+    /// Creates the marks of `domain` in `runtime_dir`; the folder above may not exist.
     pub(crate) fn new(runtime_dir: &Path, domain: &str) -> Marks {
         let above = match runtime_dir.parent() {
             Some(above) if !above.as_os_str().is_empty() => above,
@@ -49,21 +51,21 @@ impl Marks {
         format!("squall-{:016x}-", self.key)
     }
 
-    /// The mark of a node of this process; it lasts for as long as the socket is open.
+    /// Sets the mark of a node of this process; it lasts while the socket is open.
     pub(crate) fn set(self, node: NodeId) -> Result<OwnedFd, Errno> {
         let mark = socket::bind_abstract(format!("{}{node}", self.prefix()).as_bytes())?;
         socket::listen(&mark)?;
         Ok(mark)
     }
 
-    /// Takes a mark back, also where a process that was forked holds the socket as well.
+    /// Removes a mark, even if a forked process holds the socket as well.
     pub(crate) fn clear(mark: OwnedFd) {
         let _ = rustix::net::shutdown(&mark, Shutdown::Both);
     }
 
-    /// The nodes that live, and their processes, as far as `may_be_peer` allows it.
+    /// Returns the live nodes that `may_be_peer` allows, and their processes.
     pub(crate) fn living(self, may_be_peer: impl Fn(&Credentials) -> bool) -> Vec<(NodeId, i32)> {
-        // Where the list cannot be read, the folder alone decides.
+        // Where the list cannot be read, only the folder decides.
         let list = fs::read_to_string("/proc/net/unix").unwrap_or_default();
         let mut nodes: Vec<NodeId> = nodes_in(&list, &self.prefix());
         nodes.sort_unstable();
@@ -72,7 +74,7 @@ impl Marks {
             let name = format!("{}{node}", self.prefix());
             let mark = socket::connect_abstract(name.as_bytes()).ok()?;
             let credentials = socket::credentials(&mark).ok()?;
-            // A process that was forked may hold the socket of one that is dead.
+            // A forked process may hold the socket of a dead one.
             Process::at(&mark, credentials.pid).ok()?;
             may_be_peer(&credentials).then_some((*node, credentials.pid))
         };
@@ -80,7 +82,7 @@ impl Marks {
     }
 }
 
-/// The nodes whose marks are in the kernel's list of sockets.
+/// Returns the nodes whose marks are in the kernel's list of sockets.
 fn nodes_in(list: &str, prefix: &str) -> Vec<NodeId> {
     let node = |line: &str| {
         let name = line.split_ascii_whitespace().last()?.strip_prefix('@')?;

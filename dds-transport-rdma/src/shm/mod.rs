@@ -1,7 +1,7 @@
-//! The shared-memory link: nodes of one host see each other's regions as the very same pages.
+//! Shared-memory link: nodes of one host map each other's regions as the same physical pages.
 //!
 //! Owns: the rendezvous in the runtime folder, the memory of own regions, the mappings of the
-//! peers' regions, and the doorbells. Never does: decide what a word means, or believe a peer.
+//! peers' regions, and the doorbells. Never does: interpret a word, or trust a peer.
 //!
 //! ```text
 //!   node A                                         node B
@@ -12,20 +12,21 @@
 //! ```
 //! Every thread of B may ring: its board of bells shows it the headers of all peers.
 //!
-//! * **No names but sockets**, and one file that says where the words are by which the host decides among the nodes of a
-//!   group, once they ask ([`arbiter`](derecho_core::link::Link::arbiter)). Memory is an anonymous `memfd`, sealed against shrinking, growing
-//!   and new writers before anybody else gets it. Nothing of it outlives its last user, and no
-//!   reader can be hit by a file that was cut under it.
-//! * **No configuration.** Nodes meet in a folder: each listens on a socket of its own, and one
-//!   that joins connects to all the others while it holds the folder's lock. The kernel releases
-//!   that lock with its holder; what a dead node left behind is removed by the next that joins.
-//! * **No thread on the data path.** A store is seen as it is; [`Link::write`] only checks and
+//! * **Sockets are the only names in the file system**, plus one file that locates the words by
+//!   which the host decides among the nodes of a group. That file exists once a node asks for the
+//!   [`arbiter`](derecho_core::link::Link::arbiter). Memory is an anonymous `memfd`, sealed against
+//!   shrinking, growing and new writers before another process receives it. No memory outlives its
+//!   last user, and truncation of a file can never hit a reader.
+//! * **No configuration.** Nodes meet in a folder: each listens on a socket of its own, and a
+//!   joining node connects to all the others while it holds the folder's lock. The kernel releases
+//!   that lock when its holder dies; the next joining node removes the files of dead nodes.
+//! * **No thread on the data path.** A store is visible at once; [`Link::write`] only checks and
 //!   counts. One sleeping thread passes descriptors and notes and watches for deaths.
-//! * **Trust.** A peer is a process of the same user, or of the configured UNIX group. Its memory
-//!   is mapped read-only and its announcements are checked against it; a process that speaks
-//!   nonsense is cut off and hurts nobody else. Members of a group can still waste each other's
-//!   time. All of them can write the words
-//!   of the group, and none can cut them.
+//! * **Trust.** A peer is a process of the same user, or of the configured UNIX group. Its
+//!   memory is mapped read-only and its announcements are checked against that memory. A process
+//!   that sends invalid packets is disconnected and harms no other node. Members of a group can
+//!   still waste each other's time. All of them can write the words of the group, and none can
+//!   truncate them.
 //!
 //! [`Link::write`]: derecho_core::link::Link::write
 

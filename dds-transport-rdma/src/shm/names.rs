@@ -1,12 +1,12 @@
-//! Which region names were ever used, as intervals: names are mostly counted up, so that a link
-//! that opens regions all its life remembers a handful of numbers.
+//! Set of all region names ever used, stored as intervals. Names are mostly consecutive, so a link
+//! that opens regions all its life stores only a few numbers.
 
 use std::collections::BTreeMap;
 
-/// A set of numbers that only grows.
+/// Set of numbers that only grows.
 #[derive(Default)]
 pub(crate) struct UsedNames {
-    /// First name of an interval to its last.
+    /// First name of each interval to its last.
     intervals: BTreeMap<u64, u64>,
 }
 

@@ -1,16 +1,16 @@
-//! A row of pages that are readable whatever happens to what is shown in them.
+//! Array of pages that stay readable whatever happens to the memory shown in them.
 //!
-//! Owns: one range of addresses. Each of its pages shows the beginning of somebody's memory, or
-//! zeros. Never does: leave a hole, so a thread may look at any page at any time, without knowing
-//! who is shown there or whether anybody still is.
+//! Owns: one range of addresses. Each of its pages shows the beginning of a node's memory, or
+//! zeros. Never does: leave a hole, so a thread may read any page at any time, without knowing
+//! whose memory is shown there or whether that node is still alive.
 //!
 //! ```text
 //!   base    +1 page  +2 pages
 //!   [ A ]   [ zeros ] [ C ]  ...       show: a file's first page over what was there
 //!                                      hide: zeros over what was there
 //! ```
-//! Both put one mapping in the place of another in one system call. A thread that looks at that
-//! moment waits in the kernel, or sees the one or the other.
+//! Both operations replace one mapping by another in one system call. A thread that reads at that
+//! moment waits in the kernel, or sees either the old or the new mapping.
 
 use std::ffi::c_void;
 use std::os::fd::AsFd;
@@ -20,20 +20,20 @@ use derecho_core::memory::{WORD, Word};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-/// The range. Unmapped when dropped.
+/// The range of pages. Unmapped when dropped.
 pub(crate) struct Pages {
     base: NonNull<u8>,
     count: usize,
     page: usize,
 }
 
-// SAFETY: an address range belongs to the process; what lies in it is read as atomic words.
+// SAFETY: an address range belongs to the process; its content is read as atomic words.
 unsafe impl Send for Pages {}
-// SAFETY: as above; showing and hiding go through the kernel, which orders them.
+// SAFETY: as for `Send`; showing and hiding go through the kernel, which orders them.
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// `count` pages of zeros. They take addresses and no memory.
+    /// Maps `count` pages of zeros. They take addresses and no memory.
     pub(crate) fn new(count: usize) -> Result<Pages, Errno> {
         let page = rustix::param::page_size();
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -44,22 +44,22 @@ impl Pages {
         Ok(Pages { base, count, page })
     }
 
-    /// Word `word` of page `index`, as it is now.
+    /// Returns word `word` of page `index`, as it is now.
     #[inline]
     pub(crate) fn word(&self, index: usize, word: usize) -> &Word {
         assert!(index < self.count && word < self.page / WORD, "the layout is our own");
         // SAFETY: the address lies in the range, on a word; the range has no holes and is mapped
-        // for as long as `self` lives; every bit pattern is a word. What is shown there may be
-        // exchanged meanwhile, which is no more than what its owner might have stored.
+        // while `self` lives; every bit pattern is a word. The memory shown there may be exchanged
+        // meanwhile, which has no more effect than a store by its owner.
         unsafe { self.base.add(index * self.page).cast::<Word>().add(word).as_ref() }
     }
 
-    /// Shows the first page of `memory`, which is a file that has one and cannot be cut.
+    /// Shows the first page of `memory`, a file that has at least one page and cannot be truncated.
     pub(crate) fn show(&self, index: usize, memory: impl AsFd) -> Result<(), Errno> {
-        // Mapped in at once, so that the first look at it is as cheap as the others.
+        // POPULATE, so that the first access is as cheap as the others.
         let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::POPULATE;
-        // SAFETY: exactly one page of our own range is replaced; whoever looks at it reads words,
-        // and finds others there.
+        // SAFETY: exactly one page of our own range is replaced; its readers read words, and find
+        // other words there.
         let shown =
             unsafe { mmap(self.address(index), self.page, ProtFlags::READ, flags, memory, 0) };
         if shown.is_err() {
@@ -68,7 +68,7 @@ impl Pages {
         shown.map(|_| ())
     }
 
-    /// Shows zeros.
+    /// Shows zeros in a page.
     pub(crate) fn hide(&self, index: usize) {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
         // SAFETY: as in `show`.
@@ -79,21 +79,20 @@ impl Pages {
         }
     }
 
-    /// A mapping that fails may have taken away what was there. Puts zeros into the hole, if
-    /// there is one.
+    /// Puts zeros into the hole that a failed mapping may have left, if there is one.
     #[cold]
     fn mend(&self, index: usize) {
         let wanted = self.address(index);
-        // Never over anything: were there a hole, another thread's mapping might be in it now.
+        // NOREPLACE: if there was a hole, another thread's mapping might be in it now.
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
         // SAFETY: nothing that is mapped is replaced.
         match unsafe { mmap_anonymous(wanted, self.page, ProtFlags::READ, flags) } {
             Ok(mapped) if mapped == wanted => {}
-            // What was shown is still shown.
+            // The previous mapping is still there.
             Err(Errno::EXIST) => {}
             other => {
                 // The kernel has no memory for the description of a page, and other threads are
-                // about to read it.
+                // about to read that page.
                 tracing::error!(?other, "a page of the bells is lost and cannot be mapped again");
                 std::process::abort();
             }
@@ -109,8 +108,8 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by `new` and is ours whatever it shows; nobody holds a
-        // reference into it, for all of them borrow from `self`.
+        // SAFETY: the range was mapped by `new` and is ours whatever it shows; no reference into it
+        // exists, because all of them borrow from `self`.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.count * self.page) };
         debug_assert!(unmapped.is_ok(), "a range of ours can be unmapped");
     }

@@ -1,16 +1,18 @@
-//! Processes of peers: whether one is dead, and whether one is stopped.
+//! Processes of peers: detects whether one is dead or stopped.
 //!
-//! Owns: what identifies a process once the kernel may have given its number to another one. Never does: keep a descriptor
-//! of a process; [`look`] opens one, and the caller holds it only while it waits for the death.
+//! Owns: the identity of a process, which stays valid after the kernel reuses its number. Never
+//! does: keep a descriptor of a process; [`look`] opens one, and the caller holds it only while it
+//! waits for the death.
 //!
 //! ```text
-//!   look ── Linux 6.5: the socket gives out a descriptor ──────────────> readable: dead; not readable: alive
-//!        └─ before: the number gives one, of a process that started ────> when the peer did: as above
-//!                                                                    └──> at another time: dead
+//!   look ── Linux 6.5: the socket gives a descriptor ────────────────> readable: dead; else: alive
+//!        └─ before: the number gives one; the process started ──┬─> when the peer did: as above
+//!                                                               └─> at another time: dead
 //! ```
-//! A descriptor that a number gives is never that of an earlier process, so a readable one proves in each case that the peer
-//! is dead. No live process is taken for a dead one. A number that was used again can hide a death only on a kernel that is
-//! older than 6.5 and shows nothing of the process in `/proc` (`hidepid`).
+//! A descriptor obtained by number is never that of an earlier process, so a readable descriptor
+//! proves in each case that the peer is dead. A live process is never taken for a dead one. A
+//! reused number can hide a death only on a kernel older than 6.5 that shows nothing of the process
+//! in `/proc` (`hidepid`).
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -23,22 +25,23 @@ use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, test_kill_process};
 
 use super::socket;
 
-/// Outcome of a look at a process.
+/// Result of a check on a process.
 #[derive(Debug)]
 pub(crate) enum Life {
     /// The process is dead.
     Dead,
     /// The process lives. The descriptor becomes readable when the process dies.
     Alive(OwnedFd),
-    /// Nothing could be seen, for want of a descriptor as a rule.
+    /// Nothing could be determined, usually because no descriptor was free.
     Unknown(Errno),
 }
 
-/// Looks at the process at the other end of a socket.
+/// Checks the process at the other end of a socket.
 pub(crate) fn look(socket: &OwnedFd, process: Process) -> Life {
     let life = match socket::peer_process(socket) {
         Ok(descriptor) => life_of(descriptor),
-        // Linux 6.5 to 6.15, of a process whose parent has waited for its end. Later kernels give out a descriptor.
+        // Linux 6.5 to 6.15, for a process that its parent has already reaped. Later kernels give
+        // a descriptor.
         Err(Errno::INVAL | Errno::SRCH) => Life::Dead,
         // Kernels before 6.5.
         Err(Errno::NOPROTOOPT) => process.look(),
@@ -54,27 +57,28 @@ fn life_of(descriptor: OwnedFd) -> Life {
     if socket::is_dead(&descriptor) { Life::Dead } else { Life::Alive(descriptor) }
 }
 
-/// A process, by its number and the time at which it started.
+/// Process identified by its number and its start time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process {
-    /// Zero if the process has no number in this process's namespace.
+    /// Zero if the process has no number in the namespace of this process.
     pid: i32,
-    /// `None` if `/proc` does not show it.
+    /// Start time; `None` if `/proc` does not show it.
     started: Option<u64>,
 }
 
 impl Process {
-    /// The process at the other end of a socket, whose number is `pid`.
+    /// Returns the process at the other end of a socket, whose number is `pid`.
     ///
     /// # Errors
-    /// `SRCH` if the process is dead, and what kept this process from looking.
+    /// `SRCH` if the process is dead, otherwise the error that prevented the check.
     pub(crate) fn at(end: &OwnedFd, pid: i32) -> Result<Process, Errno> {
         let started = match status(pid) {
             Err(errno @ (Errno::MFILE | Errno::NFILE)) => return Err(errno),
             status => status.ok().map(|status| status.started),
         };
         let process = Process { pid, started };
-        // After the number: if the process lives now, it had its number when that was looked up.
+        // This check follows the number's look-up: if the process is alive now, it had this
+        // number then.
         match look(end, process) {
             Life::Alive(_) => Ok(process),
             Life::Dead => Err(Errno::SRCH),
@@ -82,29 +86,30 @@ impl Process {
         }
     }
 
-    /// Its number, zero if it has none in this process's namespace.
+    /// Process number, zero if the process has none in the namespace of this process.
     pub(crate) fn pid(self) -> i32 {
         self.pid
     }
 
-    /// Whether it is stopped, or traced and at a stop. False if it cannot be known.
+    /// Whether the process is stopped, or traced and at a stop. False if this cannot be determined.
     pub(crate) fn is_halted(self) -> bool {
         status(self.pid).is_ok_and(|status| {
             matches!(status.state, b'T' | b't') && self.started == Some(status.started)
         })
     }
 
-    /// Whether it is neither stopped nor dead, as far as is known.
+    /// Whether the process is neither stopped nor dead, as far as can be determined.
     pub(crate) fn runs(self) -> bool {
         !self.is_halted() && !matches!(self.look(), Life::Dead)
     }
 
-    /// Whether no process has its number any more. Needs no descriptor; a process is dead for a while before its number is free.
+    /// Whether no process has this number any more. Needs no descriptor. The number of a dead
+    /// process becomes free some time after the death.
     fn is_number_free(self) -> bool {
         Pid::from_raw(self.pid).is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
     }
 
-    /// Looks at it by its number.
+    /// Checks the process by its number.
     fn look(self) -> Life {
         let Some(pid) = Pid::from_raw(self.pid) else { return Life::Unknown(Errno::NODATA) };
         match pidfd_open(pid, PidfdFlags::empty()) {
@@ -114,20 +119,20 @@ impl Process {
                 }
                 _ => life_of(descriptor),
             },
-            // Nobody has the number, or a thread of another process has it.
+            // No process has the number, or it belongs to a thread of another process.
             Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => Life::Dead,
             Err(errno) => Life::Unknown(errno),
         }
     }
 }
 
-/// The processes of the peers that are there, for whoever asks without the link at hand.
+/// Processes of the connected peers, for callers that have no access to the link.
 #[derive(Default)]
 pub(crate) struct Processes(Mutex<BTreeMap<NodeId, Process>>);
 
 impl Processes {
     fn known(&self) -> MutexGuard<'_, BTreeMap<NodeId, Process>> {
-        // Nothing in there can be left half done.
+        // No operation under this lock can be left half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,37 +144,38 @@ impl Processes {
         self.known().remove(&node);
     }
 
-    /// Whether a node's process is stopped; false if it cannot be known.
+    /// Whether a node's process is stopped. False if this cannot be determined.
     pub(crate) fn is_halted(&self, node: NodeId) -> bool {
         let process = self.known().get(&node).copied();
         process.is_some_and(Process::is_halted)
     }
 }
 
-/// State and start of a process, from `/proc`.
+/// State and start time of a process, from `/proc`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Status {
-    /// The letter that stands for what the process is doing.
+    /// State letter of the process.
     state: u8,
-    /// When the process started, in ticks since the host did.
+    /// Start time of the process, in clock ticks since the host booted.
     started: u64,
 }
 
 fn status(pid: i32) -> Result<Status, Errno> {
-    // The folder may be that of another namespace, in which other processes have the same numbers.
+    // `/proc` may belong to another namespace, in which other processes have the same numbers.
     let own = readlink("/proc/self", Vec::new())?;
     if own.to_bytes() != getpid().as_raw_nonzero().to_string().as_bytes() {
         return Err(Errno::XDEV);
     }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let file = open(format!("/proc/{pid}/stat"), flags, Mode::empty())?;
-    // Twenty numbers and a name of 64 bytes at most come before the time.
+    // At most twenty numbers and a name of 64 bytes precede the start time.
     let mut bytes = [0; 1024];
     let length = read(&file, &mut bytes)?;
     parse_status(&bytes[..length]).ok_or(Errno::INVAL)
 }
 
-/// `4711 (a name) S ...`: the name may have anything in it, what follows has no bracket. The time is the 22nd field.
+/// Parses `4711 (a name) S ...`. The name may contain any character; the text after it has no
+/// bracket. The start time is the 22nd field.
 fn parse_status(stat: &[u8]) -> Option<Status> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = str::from_utf8(stat.get(name_end + 1..)?).ok()?;
@@ -188,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    /// A process that does nothing until it is killed.
+    /// Spawns a process that sleeps until it is killed.
     fn child() -> Child {
         Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap()
     }
@@ -258,7 +264,7 @@ mod tests {
         kill_process(Pid::from_child(&child), Signal::STOP).unwrap();
         until("the child is stopped", || now.is_halted());
         assert!(!before.is_halted() && !now.runs());
-        // Without its time nothing is said of a stop, and no death is made up.
+        // Without a start time, neither a stop nor a death is reported.
         let unknown = Process { started: None, ..now };
         assert!(!unknown.is_halted() && unknown.runs());
         child.kill().unwrap();

@@ -1,8 +1,9 @@
-//! The rendezvous thread: everything between nodes that is no load and no store.
+//! The rendezvous thread: all communication between nodes except loads and stores.
 //!
-//! Owns: the listening socket, all connections, and what each peer has been told. Sleeps in the
-//! kernel whenever there is nothing to do, but for a look at the peers' processes twice a second. Never does: touch the words
-//! of a region, block on a peer, or let one peer's nonsense reach another.
+//! Owns: the listening socket, all connections, and the record of what each peer has been told.
+//! Sleeps in the kernel while there is nothing to do, except for a check of the peers' processes
+//! twice a second. Never does: touch the words of a region, block on a peer, or let one peer's
+//! nonsense reach another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -34,47 +35,50 @@ use super::wire::{self, Message, PACKET_LIMIT};
 mod greeting;
 mod incoming;
 
-/// The most connections, whatever their phase. Beyond it nobody is accepted until one is gone.
+/// Maximum number of connections, whatever their phase. Beyond it no node is accepted until a
+/// connection is gone.
 const CONNECTIONS_LIMIT: usize = 1024;
-/// The most connections of nodes that have left and keep theirs open.
+/// Maximum number of connections of nodes that have left and keep theirs open.
 const DEPARTED_LIMIT: usize = 128;
-/// The most connections of one user who is not this node's own.
+/// Maximum number of connections of one user other than this node's own.
 const USER_LIMIT: usize = 256;
-/// The most of these that may be in their greeting at once.
+/// Maximum number of such a user's connections that are in their greeting at once.
 const USER_STRANGERS_LIMIT: usize = 16;
-/// Between two touches of the files of this node.
+/// Interval between touches of the files of this node.
 const REFRESH_PAUSE: Duration = Duration::from_secs(600);
-/// The most strangers that may be in their greeting at once. Others wait in the kernel's queue.
+/// Maximum number of unknown nodes in their greeting at once. Others wait in the kernel's queue.
 const STRANGERS_LIMIT: usize = 64;
 /// Packets read from one connection before the others have their turn.
 const READS_LIMIT: usize = 64;
-/// Packets read at most from a connection whose process is dead; more than a socket holds.
+/// Maximum number of packets read from a connection whose process is dead; more than a
+/// socket holds.
 const LAST_READS_LIMIT: usize = 1 << 16;
-/// How long the goodbyes may take.
+/// Longest time for sending the goodbyes.
 const FAREWELL_LIMIT: Duration = Duration::from_millis(500);
-/// Between two looks at the processes of all peers. The end of a connection shows a death at once, unless a forked child of the
-/// dead process holds the socket. Half of the time after which silent members are suspected by default.
+/// Interval between checks of all peers' processes. The end of a connection shows a death at once,
+/// unless a forked child of the dead process holds the socket. Half of the time after which silent
+/// members are suspected by default.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// How long accepting rests after the system refused.
+/// Pause of accepting after the system refused.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long accepting rests after a newcomer was refused for want of descriptors.
+/// Pause of accepting after a new node was refused for lack of descriptors.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(5);
-/// The pauses between attempts to reach a node that has too many waiting.
+/// Shortest and longest pause between attempts to reach a node whose queue is full.
 const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
-/// Events taken from epoll at once.
+/// Maximum number of events taken from epoll at once.
 const EVENTS: usize = 64;
 
-/// What became of a node that the join waits for.
+/// Result for a node that the join waits for.
 pub(crate) enum Answer {
-    /// It is a peer.
+    /// The node is a peer.
     Met(NodeId),
-    /// It is gone.
+    /// The node is gone.
     Gone(NodeId),
-    /// It cannot be a peer, so this node cannot be in the domain.
+    /// The node cannot be a peer, so this node cannot be in the domain.
     Failed(JoinError),
 }
 
-/// A node that is to be connected to later.
+/// A connection attempt to repeat later.
 struct Retry {
     place: Place,
     awaited: bool,
@@ -82,7 +86,7 @@ struct Retry {
     pause: Duration,
 }
 
-/// What the thread is made from.
+/// Parts from which the thread is built.
 pub(crate) struct Parts {
     pub(crate) checked: Checked,
     pub(crate) folder: Folder,
@@ -96,16 +100,16 @@ pub(crate) struct Parts {
     pub(crate) handed_over: Arc<HandedOver>,
 }
 
-/// The state of the thread.
+/// State of the thread.
 pub(crate) struct Rendezvous {
     epoll: OwnedFd,
     checked: Checked,
     folder: Folder,
     listener: OwnedFd,
-    /// Shows others that this node lives.
+    /// Mark that shows other nodes that this node lives.
     mark: Option<OwnedFd>,
     refresh_at: Instant,
-    /// When the processes of the peers are looked at.
+    /// Time of the next check of the peers' processes.
     look_at: Instant,
     listening: bool,
     accept_at: Option<Instant>,
@@ -119,18 +123,18 @@ pub(crate) struct Rendezvous {
     connections: BTreeMap<u32, Connection>,
     spares: Spares,
     next_key: u32,
-    /// The connection of each peer that is up, by the peer's handle.
+    /// Connection of each peer that is up, by the peer's handle.
     peers: Vec<Option<u32>>,
     /// Every node that ever was a peer: ids are not reused.
     known: BTreeSet<NodeId>,
     retries: Vec<Retry>,
-    /// The node has so much unpolled that the peers are not read.
+    /// True while the node has so many unpolled events that the peers are not read.
     deaf: bool,
     buffer: Vec<u8>,
     ending: Option<Ending>,
 }
 
-/// How the thread ends.
+/// Kind of the thread's end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Farewell,
@@ -138,7 +142,7 @@ enum Ending {
 }
 
 impl Rendezvous {
-    /// Ready to run.
+    /// Creates the state of the thread, ready to run.
     pub(crate) fn new(parts: Parts) -> Result<Rendezvous, Errno> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let commands = parts.commands;
@@ -180,7 +184,7 @@ impl Rendezvous {
         Ok(rendezvous)
     }
 
-    /// A node that was found when this one joined, with the connection to it if there is one.
+    /// Adds a node that was found when this one joined, with the connection to it if there is one.
     pub(crate) fn call(&mut self, place: Place, socket: Option<OwnedFd>) {
         match socket {
             Some(socket) => self.add_called(place, socket, true),
@@ -215,7 +219,7 @@ impl Rendezvous {
     fn on_event(&mut self, source: Source, flags: EventFlags) {
         match source {
             Source::Listener => self.accept(),
-            // Whoever looks only whether this node lives says nothing.
+            // A process that only checks whether this node lives sends nothing.
             Source::Mark => {
                 while self.mark.as_ref().is_some_and(|mark| socket::accept(mark).is_ok()) {}
             }
@@ -290,8 +294,8 @@ impl Rendezvous {
         }
     }
 
-    /// Does something with a connection that is taken out of the table meanwhile, so that both
-    /// can be changed. The connection is dropped if it is over afterwards.
+    /// Runs `act` with a connection that is taken out of the table meanwhile, so that both can be
+    /// changed. Drops the connection if it is over afterwards.
     fn with(&mut self, key: u32, act: impl FnOnce(&mut Rendezvous, &mut Connection)) {
         let Some(mut connection) = self.connections.remove(&key) else { return };
         act(self, &mut connection);
@@ -321,7 +325,7 @@ impl Rendezvous {
         }
     }
 
-    /// The last of a connection.
+    /// Releases everything that belongs to a finished connection.
     fn forget(&mut self, mut connection: Connection) {
         connection.unwatch(&self.epoll);
         self.handed_over.remove(connection.key);
@@ -332,7 +336,7 @@ impl Rendezvous {
         self.listen_if_room();
     }
 
-    /// Tells the node that a peer is down. Nothing of that peer follows.
+    /// Tells the node that a peer is down. No event of that peer follows.
     fn peer_down(&mut self, connection: &mut Connection, evidence: Evidence) {
         let Some(peer) = connection.peer() else { return };
         let node = connection.node.expect("a peer has said who it is");
@@ -352,7 +356,7 @@ impl Rendezvous {
         Imports::new(uid, connection.key, self.command_sender.clone(), populates)
     }
 
-    /// Has nothing more to do with a peer, and tells it why when it listens.
+    /// Disconnects a peer, and sends it the reason.
     fn cut_off(&mut self, connection: &mut Connection, why: &str) {
         let pid = connection.credentials.pid;
         tracing::warn!(node = ?connection.node, pid, why, "peer cut off");
@@ -363,7 +367,8 @@ impl Rendezvous {
         connection.depart(&self.epoll);
     }
 
-    /// Looks at the process at the other end of a connection. If no descriptor is free, a spare one is lent.
+    /// Checks the process at the other end of a connection. If no descriptor is free, a spare one
+    /// is lent.
     fn look(&mut self, connection: &Connection) -> Life {
         match connection.look() {
             Life::Unknown(Errno::MFILE | Errno::NFILE) => self.with_spare(|_| connection.look()),
@@ -371,7 +376,7 @@ impl Rendezvous {
         }
     }
 
-    /// Lends a spare descriptor for as long as something is done.
+    /// Lends a spare descriptor while `act` runs.
     fn with_spare<T>(&mut self, act: impl FnOnce(&mut Rendezvous) -> T) -> T {
         self.spares.lend_one();
         let done = act(self);
@@ -379,7 +384,7 @@ impl Rendezvous {
         done
     }
 
-    /// How sure it is that a peer is gone to whom this node has just stopped talking.
+    /// Determines how certain the death is of a peer to which this node has just stopped talking.
     fn evidence(&mut self, connection: &Connection) -> Evidence {
         match self.look(connection) {
             Life::Dead => Evidence::Certain,
@@ -398,8 +403,9 @@ impl Rendezvous {
         }
     }
 
-    /// Looks at the processes of all connections that have not ended. No spare descriptor is lent: one that is lent again and again
-    /// is lost to an application that waits for a free one.
+    /// Checks the processes of all connections that have not ended. Lends no spare
+    /// descriptor: a spare that is lent again and again is lost to an application that waits
+    /// for a free descriptor.
     fn look_at_all(&mut self) {
         let dead = |it: &&Connection| it.is_listening() && it.is_dead();
         let dead: Vec<u32> = self.connections.values().filter(dead).map(|it| it.key).collect();
@@ -408,12 +414,13 @@ impl Rendezvous {
         }
     }
 
-    /// When the processes of all peers are looked at, if there are any.
+    /// Returns the time of the next check of the peers' processes, if there are any.
     fn look_deadline(&self) -> Option<Instant> {
         self.connections.values().any(Connection::is_listening).then_some(self.look_at)
     }
 
-    /// The process at the other end is dead: what it had sent is read, then it is down.
+    /// Handles the death of the process at the other end: reads what it had sent, then reports
+    /// it down.
     fn on_death(&mut self, key: u32) {
         self.read(key, LAST_READS_LIMIT);
         self.with(key, |this, connection| {
@@ -493,15 +500,17 @@ impl Rendezvous {
         let others = [self.accept_at, self.look_deadline(), Some(self.refresh_at)];
         let next = connections.chain(retries).chain(others.into_iter().flatten()).min()?;
         let left = next.saturating_duration_since(Instant::now());
-        // The kernel's clock ticks in milliseconds here, so a rest of one is not slept away.
+        // The timeout has a resolution of milliseconds, so round up to sleep through a fraction
+        // of one.
         let left = left + Duration::from_millis(1);
         Timespec::try_from(left).ok()
     }
 
-    /// Says goodbye, leaves the folder, and gives the goodbyes time to be taken.
+    /// Says goodbye, leaves the folder, and gives the goodbyes time to be sent.
     fn end(mut self) {
         self.handed_over.clear();
-        // Before the socket goes: a mark without a socket is that of a node whose files were removed.
+        // Before the socket is removed: a mark without a socket means a node whose files
+        // were removed.
         if let Some(mark) = self.mark.take() {
             Marks::clear(mark);
         }
@@ -509,7 +518,7 @@ impl Rendezvous {
             self.connections.values().for_each(Connection::break_off);
             return;
         }
-        // No newcomer takes them any more, and each look at a peer needs one.
+        // No new node uses the spares any more, and each check of a peer needs one.
         self.spares = Spares::default();
         let deadline = Instant::now() + FAREWELL_LIMIT;
         for connection in self.connections.values_mut() {
@@ -518,7 +527,7 @@ impl Rendezvous {
                 connection.flush();
             }
         }
-        // Of a peer that was just killed the thread may not have heard yet.
+        // The thread may not have heard yet of a peer that was just killed.
         let lives = |it: &Connection| it.peer().is_some() && !it.is_dead();
         let alone = !self.connections.values().any(lives);
         self.folder.leave(self.checked.config.node, alone);

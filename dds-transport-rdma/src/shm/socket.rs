@@ -1,6 +1,6 @@
-//! Packets with descriptors over UNIX sockets, and who is at the other end.
+//! Packets with descriptors over UNIX sockets, and the credentials of the other end.
 //!
-//! Owns: the calls. Never does: block; every socket here is non-blocking.
+//! Owns: the system calls. Never does: block; every socket here is non-blocking.
 
 use std::ffi::{c_int, c_void};
 use std::io::{IoSlice, IoSliceMut};
@@ -14,9 +14,9 @@ use rustix::net::{
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 
-/// The most bytes of a socket's path, without the byte that ends it.
+/// Maximum length of a socket's path in bytes, without the terminating zero.
 pub(crate) const PATH_LIMIT: usize = 107;
-/// Connections that the kernel keeps until they are accepted.
+/// Maximum number of connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 1024;
 
 fn new_socket(kind: SocketType) -> Result<OwnedFd, Errno> {
@@ -24,12 +24,12 @@ fn new_socket(kind: SocketType) -> Result<OwnedFd, Errno> {
     rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)
 }
 
-/// A socket that is to listen, not bound yet.
+/// Creates a listening socket, not bound yet.
 pub(crate) fn listener() -> Result<OwnedFd, Errno> {
     new_socket(SocketType::SEQPACKET)
 }
 
-/// A socket that peers are to ring at, not bound yet.
+/// Creates a socket at which peers ring, not bound yet.
 pub(crate) fn bell() -> Result<OwnedFd, Errno> {
     let bell = new_socket(SocketType::DGRAM)?;
     // Kernels before 6.16 do not know the option.
@@ -42,45 +42,47 @@ pub(crate) fn bind(socket: &OwnedFd, path: &Path) -> Result<(), Errno> {
     rustix::net::bind(socket, &SocketAddrUnix::new(path)?)
 }
 
-/// A socket bound to a name that is in no folder, not listening yet.
+/// Creates a socket bound to an abstract name, which is in no folder. The socket does not
+/// listen yet.
 pub(crate) fn bind_abstract(name: &[u8]) -> Result<OwnedFd, Errno> {
     let socket = listener()?;
     rustix::net::bind(&socket, &SocketAddrUnix::new_abstract_name(name)?)?;
     Ok(socket)
 }
 
-/// Connects to whoever listens at a name that is in no folder.
+/// Connects to the process that listens at an abstract name.
 pub(crate) fn connect_abstract(name: &[u8]) -> Result<OwnedFd, Errno> {
     let socket = listener()?;
     rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(name)?)?;
     Ok(socket)
 }
 
-/// A socket that sends to the bell at `path`.
+/// Creates a socket that sends to the bell at `path`.
 pub(crate) fn connect_bell(path: &Path) -> Result<OwnedFd, Errno> {
     let socket = new_socket(SocketType::DGRAM)?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket)
 }
 
-/// Lets others connect.
+/// Starts to accept connections.
 pub(crate) fn listen(socket: &OwnedFd) -> Result<(), Errno> {
     rustix::net::listen(socket, BACKLOG)
 }
 
-/// Connects to whoever listens at `path`. `CONNREFUSED`: nobody does; `AGAIN`: too many wait.
+/// Connects to the process that listens at `path`. `CONNREFUSED`: none does; `AGAIN`: its queue
+/// is full.
 pub(crate) fn connect(path: &Path) -> Result<OwnedFd, Errno> {
     let socket = listener()?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket)
 }
 
-/// Takes a waiting connection.
+/// Accepts a waiting connection.
 pub(crate) fn accept(listener: &OwnedFd) -> Result<OwnedFd, Errno> {
     rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
 }
 
-/// Sends one packet, whole or not at all.
+/// Sends one packet, completely or not at all.
 pub(crate) fn send(
     socket: &OwnedFd,
     packet: &[u8],
@@ -97,7 +99,7 @@ pub(crate) fn send(
     rustix::net::sendmsg(socket, &[IoSlice::new(packet)], &mut control, flags).map(drop)
 }
 
-/// The first byte of the next packet, if there is one. The packet stays.
+/// Returns the first byte of the next packet, if there is one. The packet stays queued.
 pub(crate) fn peek(socket: &OwnedFd) -> Option<u8> {
     let mut first = [0];
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
@@ -105,13 +107,13 @@ pub(crate) fn peek(socket: &OwnedFd) -> Option<u8> {
     (length > 0).then_some(first[0])
 }
 
-/// What came in one packet.
+/// Content of one received packet.
 pub(crate) struct Received {
-    /// Bytes of it in the buffer. None: the other end has sent its last.
+    /// Bytes of the packet in the buffer. Zero: the other end has sent its last packet.
     pub(crate) length: usize,
-    /// The descriptor that came with it.
+    /// Descriptor that accompanied the packet.
     pub(crate) descriptor: Option<OwnedFd>,
-    /// It was longer than the buffer, or had more descriptors than any message has.
+    /// True if the packet was longer than the buffer, or had more descriptors than any message has.
     pub(crate) too_much: bool,
 }
 
@@ -120,8 +122,8 @@ pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Received, E
     let mut reset = false;
     loop {
         match receive_once(socket, buffer) {
-            // An end that was closed with packets unread reports that once, before the packets
-            // that it had sent itself.
+            // An end that was closed with unread packets reports that once, before the packets that
+            // it had sent itself.
             Err(Errno::CONNRESET) if !reset => reset = true,
             Err(Errno::CONNRESET) => {
                 return Ok(Received { length: 0, descriptor: None, too_much: false });
@@ -150,25 +152,25 @@ fn receive_once(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Received, Errno> 
     Ok(Received { length: message.bytes, descriptor, too_much })
 }
 
-/// Who is at the other end, as the kernel saw it when the connection was made.
+/// Identity of the other end, as the kernel recorded it when the connection was made.
 #[derive(Clone, Debug)]
 pub(crate) struct Credentials {
-    /// The process, zero if it has no number in this process's namespace.
+    /// Process number, zero if the process has none in the namespace of this process.
     pub(crate) pid: i32,
-    /// Its effective user.
+    /// Effective user of the process.
     pub(crate) uid: u32,
-    /// Its effective group and all the others that it is a member of.
+    /// Effective group of the process and all its other groups.
     pub(crate) gids: Vec<u32>,
 }
 
-// The numbers of the generic socket interface, which all architectures that we build for share.
+// Numbers of the generic socket interface, shared by all architectures that we build for.
 const SOL_SOCKET: c_int = 1;
 const SO_PEERCRED: c_int = 17;
 const SO_PEERGROUPS: c_int = 59;
 const SO_PEERPIDFD: c_int = 77;
-/// Whether descriptors may come with what is sent to a socket.
+/// Option: whether descriptors may accompany what is sent to a socket.
 const SO_PASSRIGHTS: c_int = 83;
-/// The most groups that a process can be a member of.
+/// Maximum number of groups of a process.
 const GROUPS_LIMIT: usize = 65536;
 
 unsafe extern "C" {
@@ -188,10 +190,10 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Sets a socket option that is a number.
+/// Sets a numeric socket option.
 fn set_socket_option(socket: &OwnedFd, name: c_int, value: c_int) -> Result<(), Errno> {
     let length = size_of_val(&value) as u32;
-    // SAFETY: `value` is readable for `length` bytes, and the socket is open for as long as it is borrowed.
+    // SAFETY: `value` is readable for `length` bytes, and the socket is open while it is borrowed.
     let result = unsafe {
         setsockopt(socket.as_raw_fd(), SOL_SOCKET, name, (&raw const value).cast(), length)
     };
@@ -202,18 +204,18 @@ fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
 }
 
-/// Reads a socket option into `value`; returns how many bytes it has.
+/// Reads a socket option into `value`; returns its length in bytes.
 fn socket_option(socket: &OwnedFd, name: c_int, value: &mut [u32]) -> Result<usize, Errno> {
     let mut length = u32::try_from(size_of_val(value)).map_err(|_| Errno::INVAL)?;
-    // SAFETY: `value` is writable for `length` bytes, any bits are a valid `u32`, and the socket
-    // is open for as long as it is borrowed.
+    // SAFETY: `value` is writable for `length` bytes, any bits are a valid `u32`, and the socket is
+    // open while it is borrowed.
     let result = unsafe {
         getsockopt(socket.as_raw_fd(), SOL_SOCKET, name, value.as_mut_ptr().cast(), &raw mut length)
     };
     if result == 0 { Ok(length as usize) } else { Err(last_error()) }
 }
 
-/// Who is at the other end.
+/// Returns the credentials of the other end.
 pub(crate) fn credentials(socket: &OwnedFd) -> Result<Credentials, Errno> {
     let mut cred = [0; 3];
     if socket_option(socket, SO_PEERCRED, &mut cred)? != size_of_val(&cred) {
@@ -229,15 +231,15 @@ pub(crate) fn credentials(socket: &OwnedFd) -> Result<Credentials, Errno> {
                 groups.resize(GROUPS_LIMIT, 0);
                 continue;
             }
-            // Without the list the effective group alone counts.
+            // Without the list, only the effective group counts.
             Err(_) => {}
         }
         return Ok(Credentials { pid: pid.cast_signed(), uid, gids });
     }
 }
 
-/// A descriptor of the process at the other end, which tells when that process is dead. `NOPROTOOPT`: the kernel is older
-/// than 6.5.
+/// Returns a descriptor of the process at the other end, which becomes readable when that process
+/// is dead. `NOPROTOOPT`: the kernel is older than 6.5.
 pub(crate) fn peer_process(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
     let mut value = [0];
     socket_option(socket, SO_PEERPIDFD, &mut value)?;
@@ -245,7 +247,7 @@ pub(crate) fn peer_process(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(value[0].cast_signed() as RawFd) })
 }
 
-/// Whether the process that `pidfd` stands for is dead.
+/// Whether the process that `pidfd` refers to is dead.
 pub(crate) fn is_dead(pidfd: &OwnedFd) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut set = [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)];

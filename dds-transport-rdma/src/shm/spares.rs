@@ -1,13 +1,15 @@
-//! Descriptors that the link keeps for its peers, so that a process that has opened all it may loses none of them.
+//! Descriptors reserved for the link's peers, so that a process that has reached its limit of open
+//! files loses no peer.
 //!
-//! Owns: the spare descriptors. Never does: keep the application from opening files; whoever opens one at the moment at
-//! which a spare is lent may get it.
+//! Owns: the spare descriptors. Never does: keep the application from opening files; a thread that
+//! opens a file while a spare is lent may get that descriptor.
 //!
 //! ```text
-//!   a newcomer calls ── all spares are there ──> one is lent for its socket, one for a look at its process, one for its doorbell
-//!                    └─ some are missing ──────> it is refused, with the reason
-//!   a peer sends ───── one is lent for what comes with the packet
-//!   a peer ends ────── one is lent for a look at its process, and until that process is dead
+//!   a new node calls ── all spares there ──> one is lent for its socket, one for the check of its
+//!                    │                       process, one for its doorbell
+//!                    └─ some missing ──────> it is refused, with the reason
+//!   a peer sends ────── one is lent for the descriptor that accompanies the packet
+//!   a peer ends ─────── one is lent to check its process, and until that process is dead
 //! ```
 
 use std::os::fd::OwnedFd;
@@ -15,18 +17,18 @@ use std::os::fd::OwnedFd;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
 
-/// Descriptors of a newcomer that calls: its socket.
+/// Descriptors of a new node that calls: its socket.
 const OF_CALLER: usize = 1;
-/// Descriptors that stay when that is lent: for the newcomer's doorbell, for memory that comes with a packet, for a look at a
-/// process, and to refuse the next newcomer with.
+/// Descriptors that stay when that one is lent: for the new node's doorbell, for memory that
+/// accompanies a packet, for the check of a process, and for refusing the next new node.
 const KEPT: usize = 4;
 
-/// The spare descriptors of a link.
+/// Spare descriptors of a link.
 #[derive(Default)]
 pub(crate) struct Spares(Vec<OwnedFd>);
 
 impl Spares {
-    /// Makes up for those that were lent, with copies of this descriptor. Whether all are there.
+    /// Replaces lent descriptors with copies of `of`. Returns whether all spares are there.
     pub(crate) fn make_up(&mut self, of: &OwnedFd) -> bool {
         while self.0.len() < OF_CALLER + KEPT {
             match fcntl_dupfd_cloexec(of, 0) {
@@ -37,17 +39,17 @@ impl Spares {
         true
     }
 
-    /// Lends that of a newcomer that calls.
+    /// Lends the descriptor of a new node that calls.
     pub(crate) fn lend_to_newcomer(&mut self) {
         self.0.truncate(KEPT);
     }
 
-    /// Lends one for as long as something is done, if there is one.
+    /// Lends one descriptor, if there is one, until the next [`make_up`](Spares::make_up).
     pub(crate) fn lend_one(&mut self) {
         self.0.pop();
     }
 
-    /// Why a newcomer is refused, for it and for this process.
+    /// Text of the refusal of a new node, for that node and for this process.
     pub(crate) fn shortage() -> String {
         let limit = getrlimit(Resource::Nofile).current;
         let limit = limit.map_or("any number".to_owned(), |limit| limit.to_string());

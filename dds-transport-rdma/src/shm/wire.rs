@@ -1,7 +1,7 @@
-//! The messages between two nodes' rendezvous threads, byte for byte.
+//! Messages between the rendezvous threads of two nodes, byte for byte.
 //!
 //! Owns: encoding and decoding. Never does: allocate by a length that a peer named, or decide what
-//! follows from a message. Public for tests and fuzzers only; this is no stable interface.
+//! follows from a message. Public for tests and fuzzers only; no stable interface.
 //!
 //! One message is one packet of a `SOCK_SEQPACKET` socket. Numbers are little endian.
 //!
@@ -21,9 +21,9 @@
 //!   Retire   12  index:u32
 //!   Group    13                                                               + memfd
 //! ```
-//! The doorbell is no descriptor that is handed over: it is a socket in the folder, `<node id>.bell`.
-//! What stands before the bar in `Hello` and `Refuse` never changes, so that any two releases can
-//! tell each other which versions they speak.
+//! The doorbell is not passed as a descriptor: it is a socket in the folder, `<node id>.bell`. The
+//! fields before the bar in `Hello` and `Refuse` never change, so that any two releases can tell
+//! each other which versions they speak.
 
 use std::fmt;
 
@@ -31,38 +31,38 @@ use derecho_core::link::NOTE_LIMIT;
 
 /// The protocol versions that this release speaks.
 pub const VERSIONS: &[u16] = &[3];
-/// The most versions that a hello may list.
+/// Maximum number of versions in a hello.
 pub const VERSIONS_LIMIT: usize = 16;
-/// The longest packet: a note and its kind.
+/// Bytes of the longest packet: a note and its kind.
 pub const PACKET_LIMIT: usize = NOTE_LIMIT + 1;
-/// The longest text of a refusal or a cut.
+/// Bytes of the longest text of a refusal or a cut.
 const TEXT_LIMIT: usize = 512;
-/// The first bytes of everything that a stranger may say.
+/// First bytes of every message that an unknown process may send.
 const MAGIC: [u8; 8] = *b"SQUALLSH";
 
-/// Kinds of the packets that bring a descriptor.
+/// Kinds of the packets that carry a descriptor.
 const ARENA: u8 = 4;
 const GROUP: u8 = 13;
 
-/// The machine's byte order, as it shows in memory.
+/// Byte order of the machine, as it appears in memory.
 const ORDER: u32 = 0x0102_0304;
 
-/// Why a node is refused.
+/// Reason why a node is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// No protocol version in common.
     Version,
-    /// Another byte order, word or page size.
+    /// Different byte order, word size or page size.
     Platform,
-    /// Another domain.
+    /// Different domain.
     Domain,
-    /// Another user, and not of the group.
+    /// Different user, and not a member of the group.
     NotAllowed,
-    /// A node of this id is or was a peer.
+    /// A node with this id is or was a peer.
     NodeKnown,
-    /// There are as many peers as there can be.
+    /// The maximum number of peers is reached.
     Full,
-    /// Something that this release does not know.
+    /// A reason that this release does not know.
     Other,
 }
 
@@ -85,10 +85,10 @@ impl Reason {
     }
 }
 
-/// What kind of machine a node runs on, as far as shared words depend on it.
+/// Properties of a node's machine on which shared words depend.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Platform {
-    /// The byte order, read as this machine reads it.
+    /// Byte order, read as this machine reads it.
     pub order: u32,
     /// Bytes of a pointer.
     pub word: u8,
@@ -97,7 +97,7 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// This machine.
+    /// Returns the platform of this machine.
     pub fn here() -> Platform {
         Platform {
             order: ORDER,
@@ -110,74 +110,75 @@ impl Platform {
 /// A message, borrowing from its packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message<'a> {
-    /// Who a node is; the first message in each direction.
+    /// Identity of a node; the first message in each direction.
     Hello {
-        /// The protocol versions that it speaks.
+        /// Protocol versions that the node speaks.
         versions: Vec<u16>,
-        /// What follows the versions, undecoded: its form depends on the version.
+        /// Undecoded bytes after the versions: their form depends on the version.
         rest: &'a [u8],
     },
     /// The other node cannot be a peer.
     Refuse {
-        /// The protocol versions that the refusing node speaks.
+        /// Protocol versions that the refusing node speaks.
         versions: Vec<u16>,
-        /// Why.
+        /// Reason of the refusal.
         reason: Reason,
-        /// Why, in words.
+        /// Reason in words.
         text: &'a str,
     },
-    /// The other node is welcome.
+    /// The other node is accepted.
     Accept {
-        /// The version spoken from here on.
+        /// Version spoken from here on.
         version: u16,
     },
-    /// Memory in which regions will lie.
+    /// Memory that will contain regions.
     Arena {
-        /// The owner's number for it.
+        /// Number that the owner gives the arena.
         index: u32,
-        /// Its size.
+        /// Size of the arena in bytes.
         bytes: u64,
     },
     /// A region is open.
     Region {
-        /// The owner's count of regions opened; names this one in all that follows.
+        /// Number of the region in the owner's order of opening; identifies the region in
+        /// later messages.
         serial: u64,
-        /// Its name.
+        /// Name of the region.
         region: u64,
-        /// The arena that it lies in.
+        /// Arena that contains the region.
         arena: u32,
-        /// Where it begins there, in bytes.
+        /// Offset of the region in its arena, in bytes.
         offset: u64,
-        /// Its length in words.
+        /// Length of the region in words.
         words: u64,
     },
-    /// The region can be seen.
+    /// The sender can see the region.
     Ready {
-        /// Which.
+        /// Serial of the region.
         serial: u64,
     },
     /// A region is closed.
     Close {
-        /// Which.
+        /// Serial of the region.
         serial: u64,
     },
-    /// Nothing looks at the region any more.
+    /// No handle of the sender refers to the region any more.
     Released {
-        /// Which.
+        /// Serial of the region.
         serial: u64,
     },
     /// A control message of the node.
     Note(&'a [u8]),
     /// The sender leaves and writes no more.
     Goodbye,
-    /// The sender has cut the receiver off.
+    /// The sender has disconnected the receiver.
     Cut {
-        /// Why, in words.
+        /// Reason in words.
         text: &'a str,
     },
-    /// An arena is gone; nothing lies in it.
+    /// An arena is gone; it contains no region.
     Retire {
-        /// Which.
+        /// Number of the arena.
         index: u32,
     },
     /// Memory with the words of the local group, which the sender uses.
@@ -187,22 +188,22 @@ pub enum Message<'a> {
 /// The part of a hello that depends on the version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Greeting<'a> {
-    /// The machine.
+    /// Platform of the node.
     pub platform: Platform,
-    /// What the node can do beyond the version; nothing yet.
+    /// Capabilities of the node beyond the version; none are defined.
     pub features: u64,
-    /// Who it is.
+    /// Id of the node.
     pub node: u128,
-    /// The domain that it wants to join.
+    /// Domain that the node wants to join.
     pub domain: &'a str,
 }
 
-/// Whether a descriptor comes with packets of this kind.
+/// Whether a descriptor accompanies packets of this kind.
 pub(crate) fn brings_descriptor(kind: u8) -> bool {
     matches!(kind, ARENA | GROUP)
 }
 
-/// A packet that is no message.
+/// Error for a packet that is not a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nonsense(&'static str);
 
@@ -308,7 +309,7 @@ pub fn decode(packet: &[u8]) -> Result<Message<'_>, Nonsense> {
     Ok(message)
 }
 
-/// Reads the rest of a hello whose versions have one in common with ours.
+/// Reads the rest of a hello that has a version in common with this release.
 pub fn decode_greeting(rest: &[u8]) -> Result<Greeting<'_>, Nonsense> {
     let mut reader = Reader(rest);
     let order = u32::from_ne_bytes(reader.array()?);
@@ -321,7 +322,7 @@ pub fn decode_greeting(rest: &[u8]) -> Result<Greeting<'_>, Nonsense> {
     Ok(Greeting { platform, features, node, domain })
 }
 
-/// Writes a greeting, to be the rest of a hello.
+/// Writes a greeting as the rest of a hello.
 pub fn encode_greeting(greeting: &Greeting<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     out.extend(greeting.platform.order.to_ne_bytes());

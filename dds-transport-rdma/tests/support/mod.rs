@@ -1,4 +1,4 @@
-//! What the tests share: nodes in a folder of their own, and child processes that are nodes.
+//! Support shared by the tests: nodes in a folder of their own, and child processes that are nodes.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
@@ -18,10 +18,10 @@ use derecho_core::link::{Evidence, Link, LinkEvent};
 use derecho_core::memory::Replica;
 use tempfile::TempDir;
 
-/// Longer than anything here takes.
+/// Longer than anything in these tests takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A folder in which nodes meet. Fails the test if anything is left in it at the end.
+/// Folder in which nodes meet. Fails the test if anything is left in it at the end.
 pub(crate) struct Meeting {
     pub(crate) folder: TempDir,
     pub(crate) domain: &'static str,
@@ -53,8 +53,8 @@ impl Meeting {
         entries.flatten().filter(|entry| entry.path().extension() == Some("sock".as_ref())).count()
     }
 
-    /// Fails the test if somebody listens in the folder of a UNIX group. What its users have left there only
-    /// they may remove.
+    /// Fails the test if a process listens in the folder of a UNIX group. Only the users of the
+    /// group can remove the files that they left there.
     pub(crate) fn assert_nobody_listens(&self) {
         for entry in std::fs::read_dir(self.domain_dir()).into_iter().flatten().flatten() {
             if entry.path().extension() == Some("sock".as_ref()) {
@@ -78,7 +78,7 @@ pub(crate) fn config(runtime_dir: &Path) -> ShmConfig {
     config
 }
 
-/// A link and what it has told.
+/// A link and the events that it has reported.
 pub(crate) struct Node {
     pub(crate) link: ShmLink,
     pub(crate) up: Vec<NodeId>,
@@ -119,7 +119,7 @@ impl Node {
         });
     }
 
-    /// Polls until something holds.
+    /// Polls until `holds` returns true.
     pub(crate) fn until(&mut self, what: &str, holds: impl Fn(&Node) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -138,7 +138,7 @@ impl Node {
     }
 }
 
-/// Waits until something holds.
+/// Waits until `holds` returns true.
 pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
@@ -147,7 +147,7 @@ pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// A process that is a node: this test program again, in a role.
+/// Process that is a node: this test program started in a role.
 pub(crate) struct Actor {
     process: Child,
     input: ChildStdin,
@@ -157,19 +157,20 @@ pub(crate) struct Actor {
 const ROLE: &str = "SQUALL_TEST_ROLE";
 const FOLDER: &str = "SQUALL_TEST_FOLDER";
 
-/// The role of this process and the runtime folder, if it is an actor.
+/// Returns the role of this process and the runtime folder, if it is an actor.
 pub(crate) fn role() -> Option<(String, PathBuf)> {
     Some((std::env::var(ROLE).ok()?, PathBuf::from(std::env::var_os(FOLDER)?)))
 }
 
-/// What an actor says to its director. Not through `println`, which a test harness may capture.
+/// Sends a line from an actor to its director. Not through `println`, which a test harness
+/// may capture.
 pub(crate) fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "@{text}").unwrap();
     out.flush().unwrap();
 }
 
-/// Lines that the director says, read by a thread of their own.
+/// Receives the director's lines, which a thread of their own reads.
 pub(crate) fn orders() -> Receiver<String> {
     let (lines, told) = channel();
     std::thread::spawn(move || {
@@ -182,7 +183,7 @@ pub(crate) fn orders() -> Receiver<String> {
     told
 }
 
-/// Descriptors that this process has open, with the one that looks.
+/// Returns the number of open descriptors of this process, including the one that reads the list.
 pub(crate) fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
@@ -193,7 +194,7 @@ impl Actor {
         Actor::start_with(role, runtime_dir, |_| {})
     }
 
-    /// The same, with something changed before.
+    /// As `start`, with a change of the command.
     pub(crate) fn start_with(
         role: &str,
         runtime_dir: &Path,
@@ -213,14 +214,14 @@ impl Actor {
         Actor { process, input, output }
     }
 
-    /// Starts it as another user.
+    /// Starts the actor as another user.
     pub(crate) fn start_as(role: &str, runtime_dir: &Path, uid: u32, gid: u32) -> Actor {
         Actor::start_with(role, runtime_dir, |command| {
             command.uid(uid).gid(gid);
         })
     }
 
-    /// What the actor says next.
+    /// Returns the next line of the actor.
     pub(crate) fn hear(&mut self) -> String {
         loop {
             let mut line = String::new();
@@ -247,7 +248,7 @@ impl Actor {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Stops it, every thread of it.
+    /// Stops every thread of the process.
     pub(crate) fn stop(&self) {
         self.signal(rustix::process::Signal::STOP);
         let stopped = |task: std::fs::DirEntry| {
@@ -260,13 +261,13 @@ impl Actor {
         });
     }
 
-    /// Kills it and waits for its end.
+    /// Kills the process and waits for its end.
     pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Waits for an orderly end.
+    /// Waits for an orderly end of the process.
     pub(crate) fn finish(mut self) {
         let status = self.process.wait().unwrap();
         assert!(status.success(), "{status}");
@@ -284,7 +285,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The test program and the folder have to be reachable by other users.
+/// Opens the test program and the folder to other users. Returns whether that is possible.
 pub(crate) fn let_others_in(meeting: &Meeting) -> bool {
     let open = |path: &Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();

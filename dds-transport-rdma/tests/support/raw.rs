@@ -1,4 +1,4 @@
-//! A program that speaks to a node's socket without the link, well or badly.
+//! Program that speaks to a node's socket without the link, correctly or not.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -16,13 +16,13 @@ use rustix::net::{
 use super::{Meeting, Node, PATIENCE};
 
 pub(crate) const ARENA: u64 = 64 << 10;
-/// Where a header says whether its node sleeps, in bytes.
+/// Offset in bytes of the header's word that says whether the node sleeps.
 pub(crate) const HEADER_PARKED: u64 = 64;
-/// The header's words: magic, node id low and high.
+/// First word of the header, which continues with the node id, low and high.
 const HEADER_MAGIC: u64 = u64::from_le_bytes(*b"SQUALL\x00\x01");
 pub(crate) const NODE: u128 = 0x1234_5678;
 
-/// A program that speaks to a node's socket, well or badly.
+/// Program that speaks to a node's socket, correctly or not.
 pub(crate) struct Raw {
     pub(crate) socket: OwnedFd,
     pub(crate) bell: OwnedFd,
@@ -35,7 +35,7 @@ impl Raw {
         Raw::connect_as(meeting, node, NODE)
     }
 
-    /// The same, under an id of its own.
+    /// As `connect`, under an id of its own.
     pub(crate) fn connect_as(meeting: &Meeting, node: &Node, id: u128) -> Raw {
         let flags = SocketFlags::CLOEXEC;
         let socket =
@@ -46,13 +46,13 @@ impl Raw {
         let bell_path = meeting.domain_dir().join(format!("{id:032x}.bell"));
         let bell =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None).unwrap();
-        // Programs of one id that come one after the other have one bell.
+        // Programs that use one id after each other share one bell.
         let _ = std::fs::remove_file(&bell_path);
         rustix::net::bind(&bell, &SocketAddrUnix::new(&bell_path).unwrap()).unwrap();
         Raw { socket, bell, bell_path, node: id }
     }
 
-    /// Makes the doorbell one that blocks whoever uses it, as far as its owner can.
+    /// Makes the doorbell block its users, as far as its owner can.
     pub(crate) fn block_bell(&self) {
         let sender = rustix::net::socket_with(
             AddressFamily::UNIX,
@@ -93,7 +93,7 @@ impl Raw {
         self.send_bytes(&wire::encode(message), descriptor);
     }
 
-    /// The next packet, or `None` at the end.
+    /// Returns the next packet, or `None` at the end.
     pub(crate) fn receive(&self) -> Option<(Vec<u8>, Option<OwnedFd>)> {
         let mut buffer = vec![0; 20_000];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -127,7 +127,7 @@ impl Raw {
         self.send(&Message::Hello { versions: versions.to_vec(), rest: &rest }, None);
     }
 
-    /// Becomes a peer with this memory as the first arena; returns the node's.
+    /// Becomes a peer with this memory as the first arena; returns the node's first arena.
     pub(crate) fn introduce(&self, memory: &OwnedFd, bytes: u64) -> OwnedFd {
         self.hello(wire::VERSIONS, |_| {});
         self.send(&Message::Accept { version: wire::VERSIONS[0] }, None);
@@ -140,7 +140,7 @@ impl Raw {
         }
     }
 
-    /// Reads until the node says why it has nothing more to do with this program.
+    /// Reads until the node gives the reason for which it disconnects this program.
     pub(crate) fn verdict(&self) -> String {
         let mut last = String::new();
         while let Some((packet, _)) = self.receive() {
@@ -156,24 +156,24 @@ impl Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // The node may have removed it already.
+        // The node may have removed the socket already.
         let _ = std::fs::remove_file(&self.bell_path);
     }
 }
 
-/// Connects to whoever listens at `path`.
+/// Connects to the process that listens at `path`.
 pub(crate) fn try_connect(path: &std::path::Path) -> rustix::io::Result<()> {
     let flags = SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
-/// Memory as an honest peer would have it, but for the seals.
+/// Creates memory as a correct peer would have it, except for the seals.
 pub(crate) fn memory(bytes: u64, seals: SealFlags) -> OwnedFd {
     memory_of(NODE, bytes, seals)
 }
 
-/// The same, with the header of another node.
+/// As `memory`, with the header of another node.
 pub(crate) fn memory_of(node: u128, bytes: u64, seals: SealFlags) -> OwnedFd {
     let memory = memfd_create("hostile", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
     ftruncate(&memory, bytes).unwrap();

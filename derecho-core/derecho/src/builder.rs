@@ -1,6 +1,6 @@
-//! How a process comes into a group.
+//! Joining of a process to a group.
 //!
-//! Owns: what is declared before. Never does: anything on its own.
+//! Owns: the declarations made before the join. Never does: anything on its own.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -22,25 +22,26 @@ use crate::error::{GroupError, Result};
 use crate::group::{Checkpoint, Group, ObjectEvent, ViewChange};
 use crate::replicated::{AnyObject, Boxed, Raw, RawUpcall, Replicated, Typed};
 
-/// Makes the objects of a type's shards.
+/// Creates the objects of a type's shards.
 pub(crate) type Factory = Arc<dyn Fn() -> Boxed + Send + Sync>;
 pub(crate) type ViewUpcall = Box<dyn FnMut(&ViewChange) + Send>;
 pub(crate) type ObjectUpcall = Box<dyn FnMut(&ObjectEvent) + Send>;
-/// Makes a link, and what a thread that waits for it sleeps on: once, and again for each rejoin.
+/// Creates a link, with the parker of the thread that waits for it: called once, and again for
+/// each rejoin.
 pub(crate) type Connect<L> =
     Box<dyn FnMut() -> std::result::Result<(L, Arc<dyn Parker>), String> + Send>;
 
-/// So many messages of a sender may be under way in a shard.
+/// Maximum number of messages of a sender under way in a shard.
 const MESSAGES: usize = 512;
 
-/// When objects are put into logs as a whole.
+/// Default interval between checkpoints of objects in logs.
 const CHECKPOINTS: Checkpointing = Checkpointing { updates: 100_000, bytes: 64 << 20 };
 
 fn typed<T: Replicated>() -> Factory {
     Arc::new(|| Box::new(Typed(T::default())) as Box<dyn AnyObject>)
 }
 
-/// What a process declares before it joins. All members declare the same subgroup types.
+/// Declarations of a process before it joins. All members declare the same subgroup types.
 pub struct GroupBuilder {
     pub(crate) name: String,
     folder: Option<PathBuf>,
@@ -56,14 +57,14 @@ pub struct GroupBuilder {
     pub(crate) patience: Patience,
     memory: (usize, usize),
     pub(crate) pace: Pace,
-    /// Where logs are kept.
+    /// Folder of the logs.
     pub(crate) logs: Option<PathBuf>,
     pub(crate) log_settings: Settings,
     pub(crate) checkpointing: Option<Checkpointing>,
 }
 
 impl GroupBuilder {
-    /// A group of the processes of this host, by its name. Whoever comes first founds it.
+    /// Declares a group of processes of this host, by its name. The first process founds it.
     pub fn new(name: impl Into<String>) -> GroupBuilder {
         GroupBuilder {
             name: name.into(),
@@ -86,21 +87,21 @@ impl GroupBuilder {
         }
     }
 
-    /// The folder in which the processes meet; by default that of the user.
+    /// Sets the folder in which the processes meet; by default that of the user.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// What this member says of itself: layouts see it. At most 8 KiB.
+    /// Sets the attributes of this member, which layouts see. At most 8 KiB.
     #[must_use]
     pub fn attributes(mut self, attributes: impl Into<Vec<u8>>) -> Self {
         self.attributes = attributes.into();
         self
     }
 
-    /// A type of subgroups whose shards replicate an object each, in atomic multicast.
+    /// Declares a type of subgroups whose shards replicate one object each, in atomic multicast.
     #[must_use]
     pub fn replicated<T: Replicated>(
         self,
@@ -110,8 +111,9 @@ impl GroupBuilder {
         self.declare((name.into(), Level::Atomic, false), Arc::new(layout), typed::<T>())
     }
 
-    /// A type of subgroups whose shards replicate an object each, and whose members keep logs of it: it is there again when
-    /// all have been gone. [`GroupBuilder::logs`] says where.
+    /// Declares a type of subgroups whose shards replicate one object each, and whose members
+    /// log it. The object is restored after all members have gone. [`GroupBuilder::logs`] sets
+    /// the location.
     #[must_use]
     pub fn logged<T: Replicated>(
         self,
@@ -121,41 +123,43 @@ impl GroupBuilder {
         self.declare((name.into(), Level::Atomic, true), Arc::new(layout), typed::<T>())
     }
 
-    /// The folder under which the processes of this host keep logs, each in a folder of its own; it must be there. All members
-    /// of a group with a logged type keep logs.
+    /// Sets the folder under which the processes of this host keep logs, each in a folder of its
+    /// own. The folder must exist. All members of a group with a logged type keep logs.
     #[must_use]
     pub fn logs(mut self, folder: impl Into<PathBuf>) -> Self {
         self.logs = Some(folder.into());
         self
     }
 
-    /// What waits in memory for the disk of the logs takes so many bytes at most (64 MiB by default), all shards together. More
-    /// waits in the memory of those who sent it.
+    /// Sets the maximum bytes that wait in memory for the disk of the logs (64 MiB by default),
+    /// over all shards. Further messages wait in the memory of their senders.
     #[must_use]
     pub fn log_queue(mut self, bytes: usize) -> Self {
         self.log_settings.queue_bytes = bytes;
         self
     }
 
-    /// After so many updates of an object, or so many bytes of them, it is put into its log as a whole, in place of what led to
-    /// it: whoever starts again reads that and what came after it. Versions before it cannot be read any more. As declared
-    /// by default: 100 000 updates, 64 MiB.
+    /// Sets the number of updates, and their bytes, after which an object is written to its log
+    /// as a checkpoint, in place of the earlier updates. A restart reads the checkpoint and the
+    /// later updates. Versions before the checkpoint can no longer be read. Default: 100 000
+    /// updates, 64 MiB.
     #[must_use]
     pub fn checkpoint_every(mut self, updates: u64, bytes: u64) -> Self {
         self.checkpointing = Some(Checkpointing { updates, bytes });
         self
     }
 
-    /// Objects are never put into logs as a whole: all their versions can be read, and whoever starts again applies all
-    /// that ever was.
+    /// Disables checkpoints: all versions of objects can be read, and a restart applies all updates
+    /// ever made.
     #[must_use]
     pub fn keep_all_versions(mut self) -> Self {
         self.checkpointing = None;
         self
     }
 
-    /// A type of subgroups without an object or an order among senders: each sender's messages come in its
-    /// order, as soon as they are there. The upcall gets those of all shards of which this process is a member.
+    /// Declares a type of subgroups without an object or an order among senders: each sender's
+    /// messages are delivered in its order, as soon as they arrive. The upcall receives the
+    /// messages of all shards of which this process is a member.
     #[must_use]
     pub fn raw(
         self,
@@ -180,29 +184,31 @@ impl GroupBuilder {
         self
     }
 
-    /// Called for every view, in their order, without any lock.
+    /// Sets the upcall for views. It is called for every view, in order, without any lock.
     #[must_use]
     pub fn on_view(mut self, upcall: impl FnMut(&ViewChange) + Send + 'static) -> Self {
         self.on_view = Some(Box::new(upcall));
         self
     }
 
-    /// Called when this process gets or loses an object, in the order of that, without any lock.
+    /// Sets the upcall for objects. It is called when this process gets or loses an object, in
+    /// order, without any lock.
     #[must_use]
     pub fn on_object(mut self, upcall: impl FnMut(&ObjectEvent) + Send + 'static) -> Self {
         self.on_object = Some(Box::new(upcall));
         self
     }
 
-    /// Whether a process that has fallen out comes in again by itself, as a new member.
+    /// Sets whether an excluded process rejoins automatically, as a new member.
     #[must_use]
     pub fn rejoin(mut self, rejoins: bool) -> Self {
         self.rejoins = rejoins;
         self
     }
 
-    /// If nobody has the object of a shard (of a type declared before), it may begin from this checkpoint: the
-    /// newest one that its first members have is taken. Not of a logged type, which begins from its logs.
+    /// Provides a checkpoint from which a shard (of a type declared before) may begin if no member
+    /// has its object. The newest checkpoint among the shard's first members is used. Not for a
+    /// logged type, which begins from its logs.
     #[must_use]
     pub fn checkpoint(mut self, subgroup: &str, shard: usize, checkpoint: Checkpoint) -> Self {
         let index = self.types.iter().position(|it| it.name == subgroup);
@@ -210,22 +216,22 @@ impl GroupBuilder {
         self
     }
 
-    /// A group over a network, founded by these nodes, with their votes. For links that name nodes before they
-    /// meet; see [`GroupBuilder::join_over`].
+    /// Makes the group networked, founded by these nodes, with their votes. For links that name
+    /// nodes before they meet; see [`GroupBuilder::join_over`].
     #[must_use]
     pub fn founders(mut self, founders: impl IntoIterator<Item = (NodeId, u16)>) -> Self {
         self.entrance = Entrance::Network(founders.into_iter().collect());
         self
     }
 
-    /// What this member's vote counts in a group with founders.
+    /// Sets the number of votes of this member in a group with founders.
     #[must_use]
     pub fn weight(mut self, weight: u16) -> Self {
         self.weight = weight;
         self
     }
 
-    /// How long a member for whom others wait may be silent.
+    /// Sets the longest silence of a member for which others wait.
     #[must_use]
     pub fn member_timeout(mut self, limit: Duration) -> Self {
         let nanos = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
@@ -233,7 +239,8 @@ impl GroupBuilder {
         self
     }
 
-    /// How many bytes this process may have under way in each shard, and the longest message.
+    /// Sets the maximum bytes that this process may have under way in each shard, and the
+    /// longest message.
     #[must_use]
     pub fn memory(mut self, bytes: usize, longest: usize) -> Self {
         self.memory = (bytes, longest);
@@ -249,7 +256,7 @@ impl GroupBuilder {
         })
     }
 
-    /// Comes into the group over shared memory. Returns when this process is a member.
+    /// Joins the group over shared memory. Returns when this process is a member.
     pub fn join(self, limit: Duration) -> Result<Group<ShmLink>> {
         let (name, folder) = (self.name.clone(), self.folder.clone());
         let connect = move || {
@@ -264,8 +271,8 @@ impl GroupBuilder {
         self.join_over(connect, limit)
     }
 
-    /// Comes into the group over any link. `connect` makes one, with what a thread that waits for it sleeps on; it
-    /// is called once, and for each rejoin.
+    /// Joins the group over any link. `connect` creates a link, with the parker of the thread that
+    /// waits for it; it is called once, and again for each rejoin.
     pub fn join_over<L: Link + Send + 'static>(
         self,
         connect: impl FnMut() -> std::result::Result<(L, Arc<dyn Parker>), String> + Send + 'static,

@@ -1,4 +1,4 @@
-//! What can go wrong, in words for whoever called: what happened, to what, and what to do.
+//! Errors, worded for the caller: what happened, to what, and what to do.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,75 +6,76 @@ use std::time::Duration;
 use derecho_core::ids::NodeId;
 use derecho_core::membership::Fate;
 
-/// Why a call did not do what it was to do.
+/// Reason why a call failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum GroupError {
-    /// This process could not come into the group.
+    /// This process could not join the group.
     Join(String),
-    /// This process is no member any more: it is isolated, and delivers nothing.
+    /// This process is no longer a member: it is isolated, and delivers nothing.
     Isolated(Fate),
-    /// The other members have declared other subgroups, or the same ones with other layouts.
+    /// The other members have declared other subgroups, or the same subgroups with other layouts.
     OtherDeclarations,
-    /// There is no subgroup type of this name, or its objects are of another type.
+    /// No subgroup type has this name, or its objects are of another type.
     NoSuchSubgroup(String),
     /// The layout finds too few members: no shard of this type exists.
     Inadequate {
-        /// The subgroup type.
+        /// Name of the subgroup type.
         subgroup: String,
-        /// What is missing.
+        /// Members that are missing.
         missing: String,
     },
-    /// This process is no member of the shard.
+    /// This process is not a member of the shard.
     NoSeat {
-        /// The subgroup type.
+        /// Name of the subgroup type.
         subgroup: String,
-        /// The shard.
+        /// Index of the shard.
         shard: usize,
     },
     /// This process is a member of the shard, and does not have its object yet.
     NoObject {
-        /// The subgroup type.
+        /// Name of the subgroup type.
         subgroup: String,
-        /// The shard.
+        /// Index of the shard.
         shard: usize,
     },
-    /// Nobody has the object of a logged shard, and it does not begin before certain logs are back.
+    /// No member has the object of a logged shard, and the shard does not begin before certain logs
+    /// are back.
     AwaitsLogs {
-        /// The subgroup type.
+        /// Name of the subgroup type.
         subgroup: String,
-        /// The shard.
+        /// Index of the shard.
         shard: usize,
-        /// Which ones, by the identities of their folders; none: a member that keeps one.
+        /// Identities of the folders of these logs; empty: any member that keeps a log.
         logs: Vec<String>,
     },
-    /// The log has no such version any more, or not one so old.
+    /// The log no longer has this version, or has never had one so old.
     Gone {
-        /// The version from which on it has them.
+        /// First version that the log has.
         from: u64,
     },
-    /// Something is wrong with the logs of this process.
+    /// The logs of this process have a fault.
     Log(String),
-    /// It takes part in the shard without sending, or without reading.
+    /// This process takes part in the shard without sending, or without reading.
     NotInThisPlace(&'static str),
-    /// The message is longer than any that a shard takes.
+    /// The message is longer than the longest that a shard accepts.
     TooLong {
-        /// Its length in bytes.
+        /// Length of the message in bytes.
         length: usize,
-        /// The longest.
+        /// Maximum length in bytes.
         longest: usize,
     },
-    /// It is no member of the view.
+    /// The node is not a member of the view.
     NoMember(NodeId),
-    /// The time was up.
+    /// The time limit has passed.
     TimedOut(Duration),
-    /// A call that waits was made in an upcall, which would wait for itself.
+    /// An upcall made a call that waits, which would wait for itself.
     InUpcall,
-    /// The link refused something.
+    /// The link refused an operation.
     Link(String),
 }
 
-/// The result of a call.
+/// Result of a call.
 pub type Result<T> = std::result::Result<T, GroupError>;
 
 impl fmt::Display for GroupError {

@@ -1,4 +1,4 @@
-//! A process's part in a group, as its threads use it.
+//! A process's membership of a group, as its threads use it.
 //!
 //! Owns: the handle. Never does: drive; see `life`.
 
@@ -19,12 +19,12 @@ use crate::life::{Shared, lock};
 use crate::replicated::Replicated;
 use crate::shard::Shard;
 
-/// The numbered membership of a group; a member's rank is its place.
+/// Numbered membership of a group; a member's rank is its index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct View {
-    /// Views of a group are numbered one after the other.
+    /// Number of the view. Views of a group are numbered consecutively.
     pub number: u64,
-    /// Its members, in the order of ranks.
+    /// Members in the order of their ranks.
     pub members: Vec<NodeId>,
 }
 
@@ -34,72 +34,73 @@ impl View {
         View { number: view.number, members }
     }
 
-    /// A member's rank.
+    /// Returns a member's rank.
     pub fn rank_of(&self, node: NodeId) -> Option<usize> {
         self.members.iter().position(|member| *member == node)
     }
 }
 
-/// A view, and what is new in it.
+/// A view, and the changes since the previous one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ViewChange {
     /// The view.
     pub view: View,
-    /// Who came with it.
+    /// Members that joined with this view.
     pub joined: Vec<NodeId>,
-    /// Who is gone with it.
+    /// Members that left or failed with this view.
     pub departed: Vec<NodeId>,
 }
 
-/// An object as bytes, and where in the order of its shard it was taken.
+/// An object as bytes, and its position in the order of its shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Checkpoint {
-    /// Where: later ones are greater.
+    /// Position of the checkpoint: later ones are greater.
     pub position: Position,
-    /// The object.
+    /// Bytes of the object.
     pub bytes: Vec<u8>,
 }
 
-/// What happens to the objects of this process.
+/// Event concerning the objects of this process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ObjectEvent {
     /// This process has an object from now on.
     Started {
-        /// The subgroup type.
+        /// Name of the subgroup type.
         subgroup: String,
-        /// The shard.
+        /// Index of the shard.
         shard: usize,
-        /// How it came to it; nobody had it if it begins anew.
+        /// Origin of the object's state.
         start: Start,
     },
-    /// A member has told an object that this process cannot read: their programs differ.
+    /// A member sent an object that this process cannot decode: their programs differ.
     Unreadable {
-        /// The subgroup type.
+        /// Name of the subgroup type.
         subgroup: String,
-        /// The shard.
+        /// Index of the shard.
         shard: usize,
-        /// Who told it.
+        /// Member that sent the object.
         from: NodeId,
     },
-    /// This process has no seat in the shard any more.
+    /// This process no longer has a seat in the shard.
     Left {
-        /// The subgroup type.
+        /// Name of the subgroup type.
         subgroup: String,
-        /// The shard.
+        /// Index of the shard.
         shard: usize,
     },
-    /// This process has fallen out of the group.
+    /// This process is no longer a member of the group, for this reason.
     Isolated(Fate),
-    /// It has come in again, as this member.
+    /// This process has rejoined, as this member.
     Rejoined(NodeId),
 }
 
-/// A process's part in a group. Clones, shards and replies are handles on the same one; when the last one is dropped, the process leaves
-/// without a word, and counts as failed at once.
+/// A process's membership of a group. Clones, shards and replies are handles on the same
+/// membership. When the last handle is dropped, the process leaves without a goodbye, and counts as
+/// failed at once.
 pub struct Group<L: Link + Send + 'static = ShmLink> {
     pub(crate) shared: Arc<Shared<L>>,
-    /// Ends the upcalls' thread when the last handle goes.
+    /// Ends the upcall thread when the last handle is dropped.
     _held: Arc<Held<L>>,
 }
 
@@ -129,19 +130,19 @@ impl<L: Link + Send + 'static> Group<L> {
         Ok(group)
     }
 
-    /// Which member this process is: another one after each rejoin.
+    /// Returns the node id of this member, which changes with each rejoin.
     pub fn me(&self) -> NodeId {
         self.shared.life().me
     }
 
-    /// The newest view of which the upcalls have been told.
+    /// Returns the newest view that the upcalls have been told of.
     pub fn view(&self) -> Result<View> {
         let state = self.shared.state();
         state.standing()?;
         state.view.clone().ok_or(GroupError::TimedOut(Duration::ZERO))
     }
 
-    /// Waits for a view that is as it should be.
+    /// Waits for a view that satisfies `is_it`.
     pub fn wait_view(&self, limit: Duration, mut is_it: impl FnMut(&View) -> bool) -> Result<View> {
         self.shared.wait(limit, |state| {
             state.standing()?;
@@ -149,12 +150,12 @@ impl<L: Link + Send + 'static> Group<L> {
         })
     }
 
-    /// Members and what they say of themselves, in the order in which they came.
+    /// Returns the members and their attributes, in the order of joining.
     pub fn members(&self) -> Vec<Attendee> {
         self.shared.life().engine.act(|house, _, _| house.agenda().members().to_vec())
     }
 
-    /// Changes what this member says of itself; layouts follow.
+    /// Changes the attributes of this member; layouts follow.
     pub fn set_attributes(&self, attributes: &[u8]) -> Result<()> {
         self.shared.state().standing()?;
         let attributes = attributes.to_vec();
@@ -162,13 +163,14 @@ impl<L: Link + Send + 'static> Group<L> {
         Ok(())
     }
 
-    /// Who is wanted in the shards of a type now. [`GroupError::Inadequate`]: too few are there.
+    /// Returns the present layout of the shards of a type. [`GroupError::Inadequate`]: too
+    /// few members.
     pub fn layout(&self, subgroup: &str) -> Result<Vec<ShardPlan>> {
         let index = self.shared.index_of(subgroup)?;
         self.shared.plan(index)
     }
 
-    /// Waits until there are members enough for all shards of a type.
+    /// Waits until there are enough members for all shards of a type.
     pub fn wait_layout(&self, subgroup: &str, limit: Duration) -> Result<Vec<ShardPlan>> {
         let index = self.shared.index_of(subgroup)?;
         self.shared.wait_outside(limit, || match self.shared.plan(index) {
@@ -178,17 +180,18 @@ impl<L: Link + Send + 'static> Group<L> {
         })
     }
 
-    /// A shard of a type that was declared with this object.
+    /// Returns a shard of a type that was declared with this object.
     pub fn shard<T: Replicated>(&self, subgroup: &str, shard: usize) -> Result<Shard<T, L>> {
         Shard::new(self.clone(), subgroup, shard)
     }
 
-    /// A raw subgroup: messages without an order among senders, and without an object.
+    /// Returns a shard of a raw subgroup: messages without an order among senders, and without
+    /// an object.
     pub fn raw(&self, subgroup: &str, shard: usize) -> Result<Shard<(), L>> {
         Shard::new_raw(self.clone(), subgroup, shard)
     }
 
-    /// How everything stands, for whoever looks for what is wrong.
+    /// Describes the state of the group, for diagnosis.
     pub fn describe(&self) -> String {
         let life = self.shared.life();
         let (mut text, shards) = life.engine.act(|house, _, _| {
@@ -203,12 +206,13 @@ impl<L: Link + Send + 'static> Group<L> {
         text
     }
 
-    /// Why this process is no member any more, if it is none.
+    /// Returns the reason why this process is no longer a member; `None` if it is one.
     pub fn isolated(&self) -> Option<Fate> {
         self.shared.state().fate
     }
 
-    /// Leaves: the others go on without this member in a next view, and have all that it has sent.
+    /// Leaves the group: the others continue without this member in a next view, and have received
+    /// everything that it sent.
     pub fn leave(&self, limit: Duration) -> Result<()> {
         self.shared.state().leaving = true;
         self.shared.life().engine.act(|house, _, _| house.leave());

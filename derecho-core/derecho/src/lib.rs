@@ -1,7 +1,7 @@
-//! Groups of processes that replicate objects, as the Derecho library does: views, shards, ordered updates,
-//! queries with one answer a member, state transfer to whoever comes, checkpoints.
+//! Groups of processes that replicate objects, as the Derecho library does: views, shards, ordered
+//! updates, queries answered by every member, state transfer to joining members, checkpoints.
 //!
-//! # A counter, replicated
+//! # A replicated counter
 //!
 //! ```
 //! use std::time::Duration;
@@ -44,10 +44,10 @@
 //! # }
 //! ```
 //!
-//! # An object that outlives all of them
+//! # An object that outlives all members
 //!
-//! A type that is declared with [`logged`](GroupBuilder::logged) is kept in logs by all of its members: when all have been gone, it
-//! goes on from there.
+//! All members of a type declared with [`logged`](GroupBuilder::logged) keep it in logs. After all
+//! members have gone, the object continues from the logs.
 //!
 //! ```
 //! # use std::time::Duration;
@@ -89,19 +89,23 @@
 //! # }
 //! ```
 //!
-//! # What to know
+//! # Rules
 //!
-//! * **Layouts.** All members declare the same subgroup types in the same order, each with a layout (an
-//!   [`Arrangement`]): who is in which shard. It is asked again whenever a member comes, goes, or changes what it
-//!   says of itself. [`Everyone`], [`Fixed`] and [`Sharded`] are ready; [`Custom`] is a function. A type for which the
-//!   layout finds too few members does not exist, and calls say so ([`GroupError::Inadequate`]).
-//! * **Order.** Updates and queries of a shard are applied in one order by all of its members. Whoever comes is told the
-//!   object by one who has it, and goes on from exactly there. If that one dies, another one tells. While nobody
-//!   of a new shard has the object yet, who had it before stays.
-//! * **Upcalls** come from one thread of the library, one after the other. While it is in one, nothing more is
-//!   delivered: memory of the senders fills up, and they wait. Calls that wait must not be made there.
-//! * **Falling out.** Whoever is silent too long is excluded. Every call says so then ([`GroupError::Isolated`]); with
-//!   [`rejoin`](GroupBuilder::rejoin) the process comes in again as a new member, and gets its objects anew.
+//! * **Layouts.** All members declare the same subgroup types in the same order, each with a layout
+//!   (an [`Arrangement`]) that assigns members to shards. The layout is evaluated again whenever a
+//!   member joins, leaves, fails, or changes its attributes. [`Everyone`], [`Fixed`] and
+//!   [`Sharded`] are predefined; [`Custom`] is a function. If the layout finds too few members, the
+//!   type does not exist, and calls return [`GroupError::Inadequate`].
+//! * **Order.** All members of a shard apply its updates and queries in one order. A joining member
+//!   receives the object from a member that has it, and continues from exactly that point. If the
+//!   sending member fails, another one sends the object. Until a member of a new shard has the
+//!   object, the previous owner of the object stays.
+//! * **Upcalls** come from one thread of the library, one after the other. During an upcall nothing
+//!   more is delivered: the senders' memory fills up, and they wait. An upcall must not make calls
+//!   that wait.
+//! * **Exclusion.** A member that is silent for too long is excluded. Every call then returns
+//!   [`GroupError::Isolated`]. With [`rejoin`](GroupBuilder::rejoin) the process rejoins as a new
+//!   member, and receives its objects again.
 //!
 //! Rules and invariants: `docs/PROTOCOL.md`; a tour: `docs/GROUPS.md`.
 

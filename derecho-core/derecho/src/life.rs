@@ -1,8 +1,8 @@
-//! One life of a process in a group, from its join until it falls out: an engine, a desk, and the thread
-//! of the upcalls.
+//! One membership of a process in a group, from its join until it falls out: an engine, a desk, and
+//! the upcall thread.
 //!
-//! Owns: what passes between the machine and the desk, and who is woken by it. Never does: hold the engine's
-//! lock while an object works, or any lock while an upcall does.
+//! Owns: the exchange between the machine and the desk, and the resulting wake-ups. Never does:
+//! hold the engine's lock while an object works, or any lock during an upcall.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,14 +35,15 @@ use crate::error::{GroupError, Result};
 use crate::group::{ObjectEvent, View, ViewChange};
 use crate::replicated::{AnyObject, Boxed};
 
-/// So many items go to the desk under one lock, so that readers of objects get in between.
+/// Maximum number of items given to the desk under one lock, so that readers of objects get
+/// their turn.
 const BATCH: usize = 64;
-/// How often a thread that waits for something outside of the desk looks again.
+/// Interval at which a thread that waits for a condition outside of the desk checks again.
 const LOOK: Duration = Duration::from_millis(1);
-/// How long a process that cannot come in again waits before it tries once more.
+/// Pause between attempts of a process to rejoin.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// What all handles share, over all lives.
+/// State that all handles share, over all memberships.
 pub(crate) struct Shared<L: Link + Send + 'static> {
     life: RwLock<Arc<Life<L>>>,
     state: Mutex<State>,
@@ -55,7 +56,7 @@ pub(crate) struct Shared<L: Link + Send + 'static> {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What waits look at; changed by the thread of the upcalls.
+/// State that waits check; changed by the upcall thread.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) view: Option<View>,
@@ -65,7 +66,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Whether this process is a member.
+    /// Fails if this process is not a member.
     pub(crate) fn standing(&self) -> Result<()> {
         match self.fate {
             _ if self.refused => Err(GroupError::OtherDeclarations),
@@ -75,22 +76,23 @@ impl State {
     }
 }
 
-/// One life.
+/// One membership.
 pub(crate) struct Life<L: Link + Send + 'static> {
     pub(crate) me: NodeId,
     pub(crate) engine: Engine<House, L>,
     pub(crate) desk: Mutex<Desk<Boxed>>,
-    /// What this process sends from, by shard; apart from the desk, so that upcalls may send.
+    /// Sender memories of this process, by shard; apart from the desk, so that upcalls may send.
     pub(crate) sending: Mutex<BTreeMap<u64, SenderMemory>>,
     news: Arc<AtomicBool>,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic in an upcall is the application's; what is guarded here is whole between two items.
+    // A panic in an upcall is the application's fault; the guarded state is consistent between
+    // two items.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is needed for one more life.
+/// Everything needed to begin another membership.
 struct Cradle<L> {
     connect: Connect<L>,
     builder: GroupBuilder,
@@ -153,7 +155,7 @@ impl<L: Link + Send + 'static> Cradle<L> {
 }
 
 impl<L> Cradle<L> {
-    /// Where this process keeps its logs, through all its lives.
+    /// Opens the folder in which this process keeps its logs, through all its memberships.
     fn open_archive(&mut self, fresh: LogId) -> Result<()> {
         let logged = self.types.iter().any(|it| it.logged);
         if !logged || self.archive.is_some() {
@@ -179,7 +181,8 @@ impl<L> Cradle<L> {
     }
 }
 
-/// The logs of shards in an archive; whatever becomes of one wakes the thread of the upcalls.
+/// Returns the opener of the shards' logs in an archive; any change of a log's state wakes the
+/// upcall thread.
 fn open_logs(
     (archive, gate): (&Arc<Archive>, &Arc<Gate>),
     types: &Arc<[Declaration]>,
@@ -235,7 +238,7 @@ impl<L: Link + Send + 'static> Shared<L> {
         lock(&self.state)
     }
 
-    /// The type of this name.
+    /// Returns the index of the type with this name.
     pub(crate) fn index_of(&self, subgroup: &str) -> Result<usize> {
         let index = self.types.iter().position(|it| it.name == subgroup);
         index.ok_or_else(|| GroupError::NoSuchSubgroup(subgroup.into()))
@@ -250,7 +253,7 @@ impl<L: Link + Send + 'static> Shared<L> {
         })
     }
 
-    /// Whether this is the thread of the upcalls, which must wait for nothing that it does itself.
+    /// Fails on the upcall thread, which must not wait for its own work.
     pub(crate) fn refuse_in_upcall(&self) -> Result<()> {
         match *lock(&self.upcaller) == Some(std::thread::current().id()) {
             true => Err(GroupError::InUpcall),
@@ -258,7 +261,7 @@ impl<L: Link + Send + 'static> Shared<L> {
         }
     }
 
-    /// Waits until `ready` has something.
+    /// Waits until `ready` returns a value.
     pub(crate) fn wait<T>(
         &self,
         limit: Duration,
@@ -280,7 +283,7 @@ impl<L: Link + Send + 'static> Shared<L> {
         }
     }
 
-    /// The same for something that is asked without the state's lock.
+    /// Waits until `ready` returns a value, without holding the state's lock.
     pub(crate) fn wait_outside<T>(
         &self,
         limit: Duration,
@@ -305,7 +308,7 @@ impl<L: Link + Send + 'static> Shared<L> {
         self.changed.notify_all();
     }
 
-    /// The last handle is gone.
+    /// Closes the group when the last handle is dropped.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.life().engine.stop();
@@ -319,7 +322,7 @@ impl<L: Link + Send + 'static> Shared<L> {
     }
 }
 
-/// The thread of the upcalls.
+/// The upcall thread.
 struct Upcalls<L: Link + Send + 'static> {
     shared: Arc<Shared<L>>,
     on_view: Option<ViewUpcall>,
@@ -350,7 +353,7 @@ impl<L: Link + Send + 'static> Upcalls<L> {
         }
     }
 
-    /// A next life, as soon as there can be one; `None`: nobody wants it any more.
+    /// Begins the next membership, as soon as possible; `None` if the group was closed.
     fn begin_again(&self, cradle: &mut Cradle<L>) -> Option<Life<L>> {
         while !self.shared.closing.load(Ordering::Acquire) {
             match cradle.begin() {
@@ -362,7 +365,7 @@ impl<L: Link + Send + 'static> Upcalls<L> {
         None
     }
 
-    /// Until this process is out, or nobody wants to be in any more.
+    /// Runs until this process is out, or the group was closed.
     fn live(&mut self, life: &Arc<Life<L>>) {
         loop {
             let deadline = lock(&life.desk).wants_tending(clock::now());
@@ -382,7 +385,7 @@ impl<L: Link + Send + 'static> Upcalls<L> {
             }
             let mut out = false;
             let mut items = items.into_iter().peekable();
-            // Without items too: logs may have news.
+            // Even without items: logs may have news.
             loop {
                 let batch: Vec<Item> = items.by_ref().take(BATCH).collect();
                 out |= self.pass(life, batch);
@@ -396,7 +399,8 @@ impl<L: Link + Send + 'static> Upcalls<L> {
         }
     }
 
-    /// Some items go to the desk; then errands, waiters, and upcalls. Returns whether this process is out.
+    /// Gives some items to the desk, then serves errands, waiters, and upcalls. Returns whether
+    /// this process is out.
     fn pass(&mut self, life: &Arc<Life<L>>, batch: Vec<Item>) -> bool {
         let mut desk = lock(&life.desk);
         for item in batch {
@@ -478,7 +482,7 @@ impl<L: Link + Send + 'static> Upcalls<L> {
     }
 }
 
-/// Objects are found by their type.
+/// Casts an object to its type.
 pub(crate) fn as_object<T: 'static>(object: &Boxed) -> Option<&T> {
     let any: &dyn AnyObject = &**object;
     any.as_any().downcast_ref()

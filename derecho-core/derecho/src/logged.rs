@@ -1,6 +1,8 @@
-//! What a shard of a logged type offers beyond others: versions, what of them is durable, and what the object was.
+//! Additional operations of a logged shard: versions, their durability, and earlier states of
+//! the object.
 //!
-//! Owns: the reading of this process's log, from its files. Never does: hold the shard up, or ask the log's thread.
+//! Owns: the reading of this process's log, from its files. Never does: block the shard, or ask the
+//! log thread.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -19,37 +21,40 @@ use crate::life::lock;
 use crate::replicated::{Replicated, Typed};
 use crate::shard::Shard;
 
-/// How this process's log of a shard is.
+/// Condition of this process's log of a shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogCondition {
-    /// It takes what is applied.
+    /// The log records every update that is applied.
     Open,
-    /// Its disk is full: it waits for room, and so do those who send in the shard.
+    /// The disk is full: the log waits for room, and so do the senders of the shard.
     Full,
-    /// The log is harmed, in this way, and may have updates that no other log has: the shard does not begin without it.
+    /// The log is harmed, for this reason, and may have updates that no other log has: the shard
+    /// does not begin without it.
     Harmed(String),
-    /// It has failed, for this reason, and takes nothing more; the shard goes on without it.
+    /// The log has failed, for this reason, and records nothing more; the shard continues
+    /// without it.
     Failed(String),
 }
 
-/// How a logged shard stands, as far as this process knows.
+/// Status of a logged shard, as far as this process knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogStatus {
-    /// How many updates led to the object here, over all that it has been through; none if this process has not got it.
+    /// Number of updates that led to the object in this process, over all memberships; `None` if
+    /// this process does not have the object.
     pub version: Option<u64>,
-    /// The last version that is durable in the logs of all members that have the object.
+    /// Last version that is durable in the logs of all members that have the object.
     pub durable: u64,
-    /// The last version that is durable in this process's log.
+    /// Last version that is durable in this process's log.
     pub own_durable: u64,
-    /// How many logs lack nothing.
+    /// Number of logs that lack nothing.
     pub logs: usize,
-    /// How this process's log is, if it keeps one.
+    /// Condition of this process's log, if it keeps one.
     pub log: Option<LogCondition>,
-    /// For which logs a beginning waits.
+    /// Logs for which the shard's beginning waits.
     pub waits_for: Vec<String>,
 }
 
-/// What was read from a log.
+/// End of a reading of the log.
 enum Until {
     Version(u64),
     Time(u64),
@@ -75,7 +80,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         }))
     }
 
-    /// How a logged shard stands.
+    /// Returns the status of a logged shard.
     pub fn log_status(&self) -> Result<LogStatus> {
         let found = self.found()?;
         let condition = found.own.map(|(_, condition)| match condition {
@@ -99,7 +104,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         })
     }
 
-    /// Why a logged shard has not begun.
+    /// Returns the reason why a logged shard has not begun.
     pub(crate) fn awaits_logs(&self) -> Option<GroupError> {
         let found = self.found().ok()?;
         let logs = match found.awaited? {
@@ -111,7 +116,8 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         Some(GroupError::AwaitsLogs { subgroup: self.name(), shard, logs })
     }
 
-    /// Which version of the object this process has: how many updates led to it, over all that it has been through.
+    /// Returns the version of the object in this process: the number of updates that led to it,
+    /// over all memberships.
     pub fn version(&self) -> Result<u64> {
         self.read(|_| ())?;
         let edition = self.found()?.edition;
@@ -120,15 +126,16 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         version.ok_or(GroupError::NoObject { subgroup: self.name(), shard })
     }
 
-    /// Waits until a version is durable in the logs of all members that have the object: no crash can take it any more, nor
-    /// what led to it.
+    /// Waits until a version is durable in the logs of all members that have the object: no crash
+    /// can lose it or any earlier version any more.
     pub fn wait_durable(&self, version: u64, limit: Duration) -> Result<()> {
         let (group, ..) = self.parts();
         group.shared.wait_outside(limit, || Ok((self.found()?.durable >= version).then_some(())))
     }
 
-    /// Waits until all that this process has sent in this shard so far is applied here, and durable in the logs of all
-    /// members that have the object. Answers the version to which the last of it has led.
+    /// Waits until everything that this process has sent in this shard is applied here, and
+    /// durable in the logs of all members that have the object. Returns the version after the last
+    /// of these updates.
     pub fn sync(&self, limit: Duration) -> Result<u64> {
         let (group, ..) = self.parts();
         let deadline = Instant::now() + limit;
@@ -137,7 +144,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         let sent = self.memory(&life)?.committed();
         let version = group.shared.wait_outside(limit, || {
             group.shared.state().standing()?;
-            // In another stay what was sent in this one was lost, or is counted no more.
+            // After a rejoin, updates of the previous membership are lost, or no longer counted.
             let memory = self.memory(&life)?;
             let (applied, version) = lock(&life.desk).own(self.key());
             Ok((applied >= sent.min(memory.committed())).then_some(version))
@@ -146,8 +153,8 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         Ok(version)
     }
 
-    /// The object as it was at this version, from this process's log: as soon as that is durable there. Versions before the
-    /// last checkpoint are [`Gone`](GroupError::Gone).
+    /// Returns the object as of this version, from this process's log, once the version is durable
+    /// there. Versions before the last checkpoint are [`Gone`](GroupError::Gone).
     pub fn get(&self, version: u64, limit: Duration) -> Result<T> {
         let (group, ..) = self.parts();
         group
@@ -156,8 +163,9 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         self.read_log(&Until::Version(version)).map(|(_, object)| object)
     }
 
-    /// The object as it was at this time, by the clocks of those who sent the updates, and its version; as far as this process's
-    /// log is durable. Times before the last checkpoint are [`Gone`](GroupError::Gone).
+    /// Returns the object as of this time, by the clocks of the updates' senders, and its
+    /// version, within the durable part of this process's log. Times before the last checkpoint
+    /// are [`Gone`](GroupError::Gone).
     pub fn at(&self, time: SystemTime) -> Result<(u64, T)> {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         self.read_log(&Until::Time(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)))
@@ -166,7 +174,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     fn read_log(&self, until: &Until) -> Result<(u64, T)> {
         const TRIES: usize = 5;
         let mut last = GroupError::Log("it cannot be read".into());
-        // A checkpoint that is made meanwhile takes files away that are being read.
+        // A concurrent checkpoint removes files that are being read.
         for _ in 0..TRIES {
             match self.try_read_log(until) {
                 Ok(found) => return found,

@@ -1,6 +1,6 @@
-//! What an application says of its objects.
+//! Interface of an application's objects.
 //!
-//! Owns: the trait, and the step from bytes to types. Never does: send anything.
+//! Owns: the trait, and the conversion from bytes to types. Never does: send anything.
 
 use std::any::Any;
 
@@ -8,44 +8,46 @@ use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
 use derecho_core::replicated::Object;
 
-/// An object that the members of a shard replicate.
+/// Object that the members of a shard replicate.
 ///
-/// All members apply the same updates in the same order, beginning with the same state, so they have the
-/// same object if `apply` follows from its arguments alone: no clock, no randomness, no iteration in hash order.
+/// All members apply the same updates in the same order, beginning with the same state. They have
+/// the same object if `apply` depends only on its arguments: no clock, no randomness, no iteration
+/// in hash order.
 ///
-/// Updates and answers travel by [`Wire`], the codec of the protocol itself: numbers, texts, lists, maps, pairs,
-/// options of those, and whatever implements it in a few lines. It checks every length that a peer
-/// sends, gives the same bytes everywhere, and costs no dependency; whoever has serde sends a `Vec<u8>`.
+/// Updates and answers are encoded by [`Wire`], the codec of the protocol itself: numbers, texts,
+/// lists, maps, pairs, options of those, and any type that implements it in a few lines. The codec
+/// checks every length that a peer sends, gives the same bytes everywhere, and adds no dependency;
+/// users of serde send a `Vec<u8>`.
 pub trait Replicated: Default + Send + 'static {
-    /// What changes it, or asks all members.
+    /// Update, or query to all members.
     type Update: Wire;
-    /// What one member is asked or told.
+    /// Question or message to one member.
     type Question: Wire;
-    /// What comes back.
+    /// Answer to a query or question.
     type Reply: Wire;
 
-    /// Applies an update. What it returns is the answer of this member if the update was a query.
+    /// Applies an update. The result is this member's answer if the update was a query.
     fn apply(&mut self, from: NodeId, update: Self::Update) -> Self::Reply;
 
-    /// Answers a question that was put to this member alone.
+    /// Answers a question to this member alone.
     fn answer(&self, from: NodeId, question: Self::Question) -> Self::Reply;
 
-    /// A member, of this shard or not, tells this one something. Nothing of the object may follow from it.
+    /// Receives a message of a member of this shard or another. The object must not depend on it.
     fn heard(&self, from: NodeId, what: Self::Question) {
         let _ = (from, what);
     }
 
-    /// The state as bytes, for members that come, and for checkpoints.
+    /// Returns the state as bytes, for joining members and for checkpoints.
     fn snapshot(&self) -> Vec<u8>;
 
-    /// The object with this state. `None` if the bytes make no sense.
+    /// Returns the object with this state, or `None` if the bytes are invalid.
     fn restored(bytes: &[u8]) -> Option<Self>;
 }
 
-/// What a raw subgroup delivers to: who sent it, and what.
+/// Upcall of a raw subgroup, with the sender and the message.
 pub(crate) type RawUpcall = Box<dyn FnMut(NodeId, &[u8]) + Send>;
 
-/// An object whose type a desk does not know.
+/// Object whose type the desk does not know.
 pub(crate) trait AnyObject: Object + Send {
     fn as_any(&self) -> &dyn Any;
 }
@@ -56,7 +58,7 @@ pub(crate) struct Typed<T>(pub(crate) T);
 
 impl<T: Replicated> Object for Typed<T> {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u8> {
-        // What no member sends changes nothing, anywhere.
+        // A message that cannot be decoded changes nothing, at any member.
         let update = T::Update::from_bytes(message);
         update.map(|update| self.0.apply(from, update).to_bytes()).unwrap_or_default()
     }
@@ -91,7 +93,7 @@ impl<T: Replicated> AnyObject for Typed<T> {
     }
 }
 
-/// A raw subgroup has no object: what is delivered goes to its upcall.
+/// Placeholder object of a raw subgroup: delivered messages go to its upcall.
 pub(crate) struct Raw(pub(crate) std::sync::Arc<std::sync::Mutex<RawUpcall>>);
 
 impl Object for Raw {

@@ -1,6 +1,6 @@
-//! What comes of a query.
+//! Answers to a query.
 //!
-//! Owns: the wait for it. Never does: ask again.
+//! Owns: the wait for the answers. Never does: repeat the query.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -16,23 +16,23 @@ use crate::error::Result;
 use crate::group::Group;
 use crate::life::{Life, lock};
 
-/// Why a member that was asked has not answered.
+/// Reason why a queried member has not answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
-    /// It fell out of the group first. Whether it has applied the query is not known.
+    /// The member fell out of the group first. It is unknown whether it has applied the query.
     Failed,
-    /// It has the query's effect, but from another member with the object, and so no answer of its own.
+    /// The member received the query's effect by state transfer, and so has no answer of its own.
     Transferred,
-    /// It has no such object.
+    /// The member has no such object.
     NoObject,
-    /// Its answer is not of the type that is expected.
+    /// The member's answer is not of the expected type.
     Unreadable,
-    /// This process left the shard before the query was delivered to it. Whether others have applied it is
-    /// not known.
+    /// This process left the shard before the query was delivered to it. It is unknown whether
+    /// others have applied the query.
     Lost,
 }
 
-/// A query that is under way. When it is dropped, answers that still come are forgotten.
+/// A pending query. When it is dropped, later answers are discarded.
 pub struct Replies<R, L: Link + Send + 'static> {
     pub(crate) group: Group<L>,
     pub(crate) life: Arc<Life<L>>,
@@ -41,7 +41,7 @@ pub struct Replies<R, L: Link + Send + 'static> {
 }
 
 impl<R: Wire, L: Link + Send + 'static> Replies<R, L> {
-    /// What has come so far: of each member its answer, or why there is none.
+    /// Returns the answers so far: for each member its answer, or the reason why there is none.
     pub fn so_far(&self) -> BTreeMap<NodeId, std::result::Result<R, Failure>> {
         let mut desk = lock(&self.life.desk);
         let Some(query) = desk.ledger().get(self.query) else { return BTreeMap::new() };
@@ -61,17 +61,17 @@ impl<R: Wire, L: Link + Send + 'static> Replies<R, L> {
         replies
     }
 
-    /// Which version of a logged object it led to, once it was applied here.
+    /// Returns the version of a logged object after the query, once it was applied here.
     pub fn version(&self) -> Option<u64> {
         lock(&self.life.desk).ledger().get(self.query)?.version()
     }
 
-    /// Whether everybody has answered or failed.
+    /// Whether every member has answered or failed.
     pub fn is_over(&self) -> bool {
         lock(&self.life.desk).ledger().get(self.query).is_none_or(|query| query.is_over())
     }
 
-    /// Waits until everybody has answered or failed.
+    /// Waits until every member has answered or failed.
     pub fn wait(
         &self,
         limit: Duration,
@@ -82,7 +82,7 @@ impl<R: Wire, L: Link + Send + 'static> Replies<R, L> {
 
 impl<R, L: Link + Send + 'static> Drop for Replies<R, L> {
     fn drop(&mut self) {
-        // In an upcall the desk may be this thread's; a query is only asked outside.
+        // In an upcall this thread may hold the desk; queries are only made outside of upcalls.
         lock(&self.life.desk).ledger().close(self.query);
     }
 }

@@ -1,6 +1,7 @@
 //! A shard, as the application sees it: sends, queries, the object.
 //!
-//! Owns: the step from types to bytes, and back-pressure. Never does: keep a message that had no room.
+//! Owns: the conversion from types to bytes, and back-pressure. Never does: keep a message that had
+//! no room.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::life::{Life, as_object, lock};
 use crate::replicated::Replicated;
 use crate::replies::Replies;
 
-/// A shard of a subgroup type; `()` for a raw one.
+/// Shard of a subgroup type; `()` for a raw one.
 pub struct Shard<T, L: Link + Send + 'static = ShmLink> {
     group: Group<L>,
     index: usize,
@@ -60,7 +61,7 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
         self.group.shared.types[self.index].name.clone()
     }
 
-    /// Why there is nothing to send from, or no object.
+    /// Returns the reason why this process has nothing to send from, or no object.
     fn why_not(&self, life: &Life<L>, to: &'static str) -> GroupError {
         let missing = self.group.shared.plan(self.index).map(|plan| {
             let place = plan.get(self.shard).into_iter().flatten().find(|it| it.node == life.me);
@@ -79,7 +80,7 @@ impl<T, L: Link + Send + 'static> Shard<T, L> {
         memory.ok_or_else(|| self.why_not(life, "send"))
     }
 
-    /// Puts a message into the order, when there is room for it.
+    /// Puts a message into the order, once there is room for it.
     fn commit(&self, life: &Life<L>, parts: &[&[u8]], limit: Duration) -> Result<()> {
         let memory = self.memory(life)?;
         let length: usize = parts.iter().map(|part| part.len()).sum();
@@ -122,7 +123,7 @@ impl<L: Link + Send + 'static> Shard<(), L> {
         Shard::of(group, subgroup, shard, Level::Unordered)
     }
 
-    /// Sends to all readers. Waits while they have not yet taken so much that there is room.
+    /// Sends to all readers. Waits while the readers have not taken enough to make room.
     pub fn send(&self, message: &[u8], limit: Duration) -> Result<()> {
         let head = Head::new(None, None);
         self.commit(&self.group.shared.life(), &[head.bytes(), message], limit)
@@ -144,7 +145,8 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         Shard::of(group, subgroup, shard, Level::Atomic)
     }
 
-    /// Waits until this process has a seat and the object. Of an inadequate type it waits for more members.
+    /// Waits until this process has a seat and the object. If the type is inadequate, waits for
+    /// more members.
     pub fn wait_ready(&self, limit: Duration) -> Result<()> {
         let ready = self.group.shared.wait_outside(limit, || {
             self.group.shared.state().standing()?;
@@ -160,21 +162,21 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         }
     }
 
-    /// Sends an update, which all members apply in the same order. Waits while there is no room, for others have
-    /// not yet taken what was sent before. `Ok`: it is in the order, unless this process falls out, or leaves the shard,
-    /// before it is delivered.
+    /// Sends an update, which all members apply in the same order. Waits while there is no room
+    /// because other members have not yet taken earlier messages. `Ok`: the update is in the order,
+    /// unless this process falls out, or leaves the shard, before it is delivered.
     pub fn send(&self, update: &T::Update, limit: Duration) -> Result<()> {
         let head = self.head(None);
         self.commit(&self.group.shared.life(), &[head.bytes(), &update.to_bytes()], limit)
     }
 
-    /// What comes before an update: of a logged object the time, too.
+    /// Returns the header of an update, which for a logged object includes the time.
     fn head(&self, query: Option<u64>) -> Head {
         let logged = self.group.shared.types[self.index].logged;
         Head::new(query, logged.then(|| clock::wall(clock::now())))
     }
 
-    /// Sends an update, and has every member's answer to it. Not in upcalls.
+    /// Sends an update, and collects every member's answer to it. Not in upcalls.
     pub fn query(&self, update: &T::Update, limit: Duration) -> Result<Replies<T::Reply, L>> {
         self.group.shared.refuse_in_upcall()?;
         let life = self.group.shared.life();
@@ -192,7 +194,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         Ok(replies)
     }
 
-    /// Looks at the object, between two updates.
+    /// Reads the object, between two updates.
     pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> Result<R> {
         self.group.shared.refuse_in_upcall()?;
         self.group.shared.state().standing()?;
@@ -213,12 +215,12 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         }
     }
 
-    /// Where in the order the object is.
+    /// Returns the position of the object in the order.
     pub fn position(&self) -> Result<Position> {
         self.checkpoint().map(|checkpoint| checkpoint.position)
     }
 
-    /// The object as bytes, and where in the order it is.
+    /// Returns the object as bytes, with its position in the order.
     pub fn checkpoint(&self) -> Result<Checkpoint> {
         self.read(|_| ())?;
         let life = self.group.shared.life();
@@ -228,7 +230,8 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         Ok(Checkpoint { position, bytes })
     }
 
-    /// Puts a question to one member of the group: who need not be in this shard asks one who is.
+    /// Puts a question to one member of the group. The asking process need not be a member of
+    /// this shard.
     pub fn ask(
         &self,
         member: NodeId,
@@ -245,8 +248,8 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
         Ok(replies)
     }
 
-    /// Tells one member something: in this view or a later one, in order, and never after this process was excluded.
-    /// Waits while the member has not yet taken what it was told before.
+    /// Sends a message to one member: delivered in this view or a later one, in order, and never
+    /// after this process was excluded. Waits while the member has not yet taken earlier messages.
     pub fn tell(&self, member: NodeId, what: &T::Question, limit: Duration) -> Result<()> {
         let life = self.group.shared.life();
         self.direct(&life, member, limit, Parcel::Say { key: self.key(), bytes: what.to_bytes() })

@@ -1,4 +1,5 @@
-//! Objects that are kept in logs: what was durable is there again when all processes were killed, in the same order.
+//! Objects kept in logs: durable updates are restored in the same order after all processes
+//! were killed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod actors;
@@ -12,7 +13,7 @@ use derecho::{
     Start, Wire,
 };
 
-/// Who has written what, in the order of that.
+/// Writer and number of each update, in order.
 #[derive(Default, PartialEq, Debug)]
 struct Ledger(Vec<(u64, u64)>);
 
@@ -70,12 +71,12 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Writes as long as it lives, and says what is durable.
+/// Writes while it lives, and reports what is durable.
 #[test]
 fn act() {
     let Some((who, folder)) = role() else { return };
     let builder = match who % 2 {
-        // Some replace what led to the object by it, again and again.
+        // Some members replace earlier updates by checkpoints repeatedly.
         0 => builder(&folder, "logs").checkpoint_every(70, 1 << 20),
         _ => builder(&folder, "logs"),
     };
@@ -93,8 +94,8 @@ fn act() {
     }
 }
 
-/// Kills all of three processes that write, again and again: what comes back begins with what came back before, and
-/// has all that was said to be durable.
+/// Kills three writing processes repeatedly: the restored state begins with the previously restored
+/// one, and has everything that was reported as durable.
 #[test]
 fn what_was_durable_is_there_again_after_all_were_killed() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +115,7 @@ fn what_was_durable_is_there_again_after_all_were_killed() {
             durable.extend(last.map(|number| (*id, number.parse().unwrap())));
         }
         drop(actors);
-        // Whoever comes back is one alone.
+        // A single process comes back.
         let (group, ledger) = ready(builder(folder.path(), "logs"));
         let now = ledger.read(|ledger| ledger.0.clone()).unwrap();
         assert_eq!(ledger.version().unwrap(), now.len() as u64);
@@ -215,7 +216,8 @@ fn one_that_was_down_catches_up() {
     both(&of_b, 200);
 }
 
-/// Two hosts' worth of folders: who comes back alone waits for the other one's log, and names it.
+/// Separate folders, as on two hosts: a process that comes back alone waits for the other's log,
+/// and names it.
 #[test]
 fn a_log_that_is_elsewhere_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
@@ -226,7 +228,7 @@ fn a_log_that_is_elsewhere_is_waited_for() {
         (0..100).for_each(|number| of_a.send(&(1, number), LIMIT).unwrap());
         of_a.sync(LIMIT).unwrap();
         b.leave(LIMIT).unwrap();
-        // Who is left has it alone.
+        // The remaining process alone has the object.
         a.wait_view(LIMIT, |view| view.members.len() == 1).unwrap();
         (100..200).for_each(|number| of_a.send(&(1, number), LIMIT).unwrap());
         of_a.sync(LIMIT).unwrap();
@@ -244,7 +246,7 @@ fn a_log_that_is_elsewhere_is_waited_for() {
     assert_eq!(of_b.read(|ledger| ledger.0.clone()).unwrap(), all);
 }
 
-/// Whoever comes back in another shard than before brings the log of the old one all the same.
+/// A process that comes back in another shard still brings the log of its old shard.
 #[test]
 fn logs_are_found_whichever_shard_their_process_is_in() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Real processes over shared memory: the one who tells the object is killed, one comes in full flow, one is
-//! stopped, excluded, and comes in again.
+//! Real processes over shared memory: the sender of a state transfer is killed, a member joins at
+//! full rate, a member is stopped, excluded, and rejoins.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod actors;
@@ -16,20 +16,22 @@ use derecho::{
     Everyone, Group, GroupBuilder, GroupError, NodeId, ObjectEvent, Replicated, Sharded, Wire,
 };
 
-/// Checksum over all updates in their order, and the number of updates of each writer. Ballast prolongs the transfer.
+/// Checksum over all updates in their order, and the number of updates of each writer. Ballast
+/// prolongs the transfer.
 #[derive(Default)]
 struct Chain {
     sum: u64,
     count: BTreeMap<u64, u64>,
-    /// An update was missed or came twice. A member that was stopped and excluded may read memory that was used again, until it
-    /// learns of its exclusion; then it gets another object.
+    /// True if an update was missed or came twice. A stopped and excluded member may read reused
+    /// memory until it learns of its exclusion; then it gets another object.
     torn: bool,
 }
 
-/// One update: the writer's membership when the number was chosen, the writer, and the number among its updates.
+/// One update: the writer's membership when the number was chosen, the writer, and the number among
+/// its updates.
 type Update = (NodeId, (u64, u64));
 
-/// Bytes that are told with the object.
+/// Bytes transferred with the object.
 const BALLAST: usize = 6 << 20;
 /// Time between two updates of a writer.
 const PAUSE: Duration = Duration::from_micros(300);
@@ -40,7 +42,8 @@ impl Replicated for Chain {
     type Reply = u64;
 
     fn apply(&mut self, from: NodeId, (membership, (who, number)): Update) -> u64 {
-        // A number from before an exclusion may be sent after the return: such an update has no effect.
+        // A number from before an exclusion may be sent after the rejoin: such an update has
+        // no effect.
         if membership != from {
             return self.sum;
         }
@@ -77,7 +80,7 @@ fn builder(folder: &Path) -> GroupBuilder {
         .member_timeout(Duration::from_millis(500))
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// Entry point of a child process; does nothing in an ordinary run of the tests.
 #[test]
 fn act() {
     let Some((who, folder)) = role() else { return };
@@ -102,7 +105,8 @@ fn act() {
         let lines = std::io::stdin().lock().lines().map_while(std::io::Result::ok);
         lines.for_each(|line| drop(orders.send(line)));
     });
-    // Own membership, and the number of its next update: the count of those that the object holds.
+    // Own membership, and the number of its next update, which is the count of its updates in
+    // the object.
     let next = || {
         let deadline = Instant::now() + LIMIT;
         loop {
@@ -124,7 +128,7 @@ fn act() {
     let (mut me, mut number) = next();
     while matches!(told.try_recv(), Err(TryRecvError::Empty)) {
         if group.me() != me {
-            // Updates that were sent before the exclusion and reached nobody are lost.
+            // Updates that were sent before the exclusion and reached no member are lost.
             (me, number) = next();
         }
         match chain.send(&(me, (who, number)), Duration::from_millis(200)) {
@@ -133,8 +137,9 @@ fn act() {
         }
         std::thread::sleep(PAUSE);
     }
-    // The own reply to the last update proves that this member has applied all its updates. A slow machine may have
-    // the member excluded before the reply arrives; then its numbers continue from what the object holds.
+    // The own reply to the last update proves that this member has applied all its updates. A slow
+    // machine may cause the member's exclusion before the reply arrives; its numbers then continue
+    // from the object.
     let deadline = Instant::now() + LIMIT;
     loop {
         if group.me() != me {
@@ -168,7 +173,7 @@ fn act() {
     }
 }
 
-/// Whether a member that stays, or comes in again, may repeat the call.
+/// Whether a member that stays, or rejoins, may repeat the call.
 fn is_temporary(error: &GroupError) -> bool {
     matches!(
         error,
@@ -179,8 +184,8 @@ fn is_temporary(error: &GroupError) -> bool {
     )
 }
 
-/// Stops all writers, and waits until all members hold the same object. Objects that count the same updates have
-/// the same checksum at every moment.
+/// Stops all writers, and waits until all members hold the same object. Objects that count the same
+/// updates have the same checksum at every moment.
 fn end(actors: &mut [Actor]) {
     actors.iter_mut().for_each(Actor::stop);
     actors.iter().for_each(|actor| drop(actor.hear("stopped")));
@@ -215,7 +220,8 @@ fn one_comes_in_full_flow_and_the_one_who_tells_is_killed() {
         std::thread::sleep(Duration::from_millis(50));
         actors.push(Actor::start(3, &run));
         actors[3].hear("joined");
-        // It asks who has the object longest: the first. That one is killed sooner or later on the way.
+        // The joining member asks the member that has had the object longest: the first. That
+        // member is killed at a varying point of the transfer.
         std::thread::sleep(Duration::from_millis(4 * round));
         drop(actors.remove(0));
         let started = actors[2].hear("started");
@@ -243,10 +249,10 @@ fn one_is_stopped_and_comes_in_again() {
     end(&mut actors);
 }
 
-/// An update that no member takes.
+/// Update that no member applies.
 const UPDATE: Update = (NodeId(0), (0, 0));
 
-/// The nodes of one process, as threads see them.
+/// Joins a member in this process.
 fn member(folder: &Path, attributes: &str) -> Group {
     GroupBuilder::new("test")
         .folder(folder)
@@ -261,7 +267,7 @@ fn what_is_not_there_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let first = member(&folder.path().join("run"), "first");
     let chain = first.shard::<Chain>("chain", 0).unwrap();
-    // A moment after it has come in it may not be known yet that it is there itself.
+    // For a moment after its join, the member may not know yet that it is present itself.
     let deadline = Instant::now() + LIMIT;
     loop {
         let error = chain.send(&UPDATE, LIMIT).unwrap_err();
@@ -280,7 +286,7 @@ fn what_is_not_there_is_said() {
     chain.wait_ready(LIMIT).unwrap();
     let other = first.shard::<Chain>("chain", 1).unwrap();
     assert!(matches!(other.send(&UPDATE, LIMIT), Err(GroupError::NoSeat { .. })));
-    // Who is no member of a shard asks one who is.
+    // A process that is not a member of a shard asks a member.
     let answer = other.ask(second.me(), &(), LIMIT).unwrap().wait(LIMIT).unwrap();
     second.shard::<Chain>("chain", 1).unwrap().wait_ready(LIMIT).unwrap();
     assert!(answer.contains_key(&second.me()));
@@ -361,7 +367,7 @@ fn views_come_in_order_and_raw_messages_come() {
         drop((raw, other));
         first.wait_view(LIMIT, |view| view.members.len() == 1).unwrap();
     }
-    // Whoever calls for views comes behind whoever waits for them.
+    // The upcall for views comes after the wait for views returns.
     let deadline = Instant::now() + LIMIT;
     while views.lock().unwrap().len() < 7 {
         assert!(Instant::now() < deadline, "{views:?}");

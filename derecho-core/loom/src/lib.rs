@@ -1,12 +1,12 @@
-//! Models of derecho-core's lock-free parts for loom, which runs them in every interleaving that
-//! has at most a few preemptions, with every value that the memory model lets a load see.
+//! Models of derecho-core's lock-free parts for loom, which runs them in every interleaving with at
+//! most a few preemptions, and with every value that the memory model lets a load see.
 //!
 //! ```text
 //! cd derecho-core/loom
 //! RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 cargo test --release
 //! ```
-//! Owns: what the models share. Never does: contain a copy of what it models; the code that runs is
-//! derecho-core's own. Built without `--cfg loom` there is nothing here.
+//! Owns: parts shared by the models. Never does: contain a copy of the modelled code; the code that
+//! runs is derecho-core's own. Without `--cfg loom` this crate is empty.
 #![cfg(loom)]
 
 use std::ops::Range;
@@ -18,7 +18,7 @@ use derecho_core::multicast::geometry::{GRAIN, Geometry};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{Ordering, fence};
 
-/// Explores a model with at most `most` preemptions, for models that are large; fewer if
+/// Explores a model with at most `most` preemptions, for large models; fewer if
 /// `LOOM_MAX_PREEMPTIONS` says so.
 pub fn explore(most: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -26,8 +26,8 @@ pub fn explore(most: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Stands for a barrier that makes every thread pass a full fence. loom has none, so both halves are fences here; what it
-/// checks is the order of the steps.
+/// Stand-in for a barrier that makes every thread pass a full fence. loom has no such barrier, so
+/// both halves are fences here; the models check the order of the steps.
 #[derive(Debug)]
 pub struct Fence;
 
@@ -37,7 +37,7 @@ impl Barrier for Fence {
     }
 }
 
-/// One that is none.
+/// Barrier without effect.
 #[derive(Debug)]
 pub struct Nothing;
 
@@ -45,14 +45,15 @@ impl Barrier for Nothing {
     fn issue(&self) {}
 }
 
-/// The smallest memory: so many entries (a power of two) and chunks of one line each.
+/// Returns the smallest memory: `entries` entries (a power of two) and `chunks` chunks of one
+/// line each.
 pub fn smallest(entries: u64, chunks: u64) -> Geometry {
     shape(entries, chunks, 1)
 }
 
-/// A memory of so many entries (a power of two) and chunks of so many lines.
+/// Returns a memory of `entries` entries (a power of two) and `chunks` chunks of `lines` lines.
 pub fn shape(entries: u64, chunks: u64, lines: u64) -> Geometry {
-    // Whatever is larger has the same mark at its end.
+    // Start from the header of a fitting geometry, whose other fields are the same for all shapes.
     let mut header = Geometry::fitting(1, 2, 1).expect("a small shape").header();
     (header[0], header[1], header[2]) = (entries.ilog2().into(), chunks, lines);
     let region = OwnRegion::heap(1024);
@@ -60,18 +61,18 @@ pub fn shape(entries: u64, chunks: u64, lines: u64) -> Geometry {
     Geometry::read(&region.replica()).expect("a valid shape").expect("a whole header")
 }
 
-/// A sender's memory of such a shape.
+/// Creates a sender's memory of this shape.
 pub fn memory(geometry: Geometry) -> SenderMemory {
     SenderMemory::new(OwnRegion::heap(geometry.words()), geometry)
 }
 
-/// As [`memory`], with a place for null runs.
+/// Creates a sender's memory as [`memory`] does, with a place for null runs.
 pub fn memory_with_nulls(geometry: Geometry) -> SenderMemory {
     SenderMemory::with_nulls(OwnRegion::heap(geometry.words()), geometry)
 }
 
-/// Stands for the lines of a byte memory: loom cannot see bytes, but it sees whoever looks at one
-/// of these while another writes it, or without having heard of the write.
+/// Stand-in for the lines of a byte memory. loom does not observe bytes, but it detects a thread
+/// that reads one of these cells while another writes it, or without synchronising with the write.
 #[derive(Debug)]
 pub struct Lines {
     base: usize,
@@ -79,7 +80,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The lines of a sender's memory.
+    /// Creates the lines of a sender's memory.
     pub fn of(memory: &SenderMemory) -> Lines {
         let geometry = memory.geometry();
         let start = memory.replica().bytes(geometry.first_byte(), 0).expect("a place in the region");
@@ -92,7 +93,7 @@ impl Lines {
         first..first + bytes.len().div_ceil(GRAIN).max(1)
     }
 
-    /// Writes the line at this address, whoever may write it by now.
+    /// Writes the line at this address, whether or not this thread may still write it.
     pub fn write_at(&self, address: usize, value: u64) {
         // SAFETY: as in `write`.
         self.cells[(address - self.base) / GRAIN].with_mut(|line| unsafe { *line = value });
@@ -107,7 +108,7 @@ impl Lines {
     /// Writes the lines of these bytes.
     pub fn write(&self, bytes: &[u8], value: u64) {
         for cell in &self.cells[self.of_bytes(bytes)] {
-            // SAFETY: whether anybody else is here is what loom is asked.
+            // SAFETY: loom checks that no other thread is here.
             cell.with_mut(|line| unsafe { *line = value });
         }
     }
@@ -115,7 +116,7 @@ impl Lines {
     /// Reads the lines of these bytes, which all have one value.
     pub fn read(&self, bytes: &[u8]) -> u64 {
         let cells = &self.cells[self.of_bytes(bytes)];
-        // SAFETY: as above.
+        // SAFETY: as in `write`.
         let mut values = cells.iter().map(|cell| cell.with(|line| unsafe { *line }));
         let first = values.next().expect("at least one line");
         assert!(values.all(|value| value == first));
@@ -123,7 +124,7 @@ impl Lines {
     }
 }
 
-// SAFETY: the cells are watched by loom; that they are shared is the point.
+// SAFETY: loom watches the cells; sharing them is the purpose.
 unsafe impl Sync for Lines {}
 // SAFETY: as above.
 unsafe impl Send for Lines {}

@@ -1,4 +1,5 @@
-//! One thread that moves the claims' words by plain stores, against others who take that from it.
+//! One thread that advances the claims' words by plain stores, against other threads that revoke
+//! this bias.
 #![cfg(loom)]
 
 use derecho_core::ids::RegionId;
@@ -10,7 +11,7 @@ use derecho_loom::{Fence, Lines, Nothing, explore, memory_with_nulls, shape};
 use loom::sync::Arc;
 use loom::thread;
 
-/// Claims, fills in and commits, on a thread of this number. Returns the messages' numbers.
+/// Claims, fills in and commits, on a thread with this number. Returns the messages' numbers.
 fn application(memory: &SenderMemory, lines: &Lines, number: u32, count: usize) -> Vec<u64> {
     let me = Thread::new(number);
     (0..count)
@@ -45,7 +46,7 @@ fn whoever_comes_second_takes_the_bias_from_the_first() {
     two_threads(|| std::sync::Arc::new(Fence));
 }
 
-/// A null run of the turn, which cannot wait for the owner.
+/// A null run of the turn, which cannot wait for the bias's owner.
 #[test]
 fn the_turn_takes_the_bias_or_does_nothing() {
     explore(2, || {
@@ -65,7 +66,8 @@ fn the_turn_takes_the_bias_or_does_nothing() {
     });
 }
 
-/// The model can fail: a barrier that is none lets two threads take the same place.
+/// Proof that the model can fail: with a barrier that has no effect, two threads take the
+/// same place.
 #[test]
 #[should_panic]
 fn without_a_barrier_two_threads_take_the_same_place() {

@@ -1,4 +1,5 @@
-//! Bells that are put off: what is committed meanwhile is told of by the turn that ends that, or by another one (I-203).
+//! Delayed bells: the turn that ends the delay, or a later one, reports everything committed
+//! meanwhile (I-203).
 #![cfg(loom)]
 
 use derecho_core::ids::{RegionId, Time};
@@ -10,7 +11,7 @@ use loom::thread;
 
 const BUDGET: u64 = 10;
 
-/// A thread commits and puts the bells off. Returns whether a turn has to come for that.
+/// Commits on a thread and delays the bells. Returns whether a turn must come for that.
 fn write(memory: &SenderMemory, now: u64) -> bool {
     memory.claim(1).expect("there is room").commit(1, |_, _| ());
     memory.put_off(Time(now), BUDGET)
@@ -26,9 +27,9 @@ fn a_turn_that_rings_has_what_was_put_off_or_another_one_comes() {
             let memory = memory.clone();
             move || write(&memory, 5)
         });
-        // The bells of the first are due.
+        // The bells of the first commit are due.
         stream.send(Time(BUDGET), &mut Effects::new());
-        // Whoever is woken by them looks.
+        // A peer woken by these bells runs a turn.
         stream.send(Time(BUDGET), &mut Effects::new());
         let seen = stream.sender().entries();
         let comes = writer.join().unwrap();

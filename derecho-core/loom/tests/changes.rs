@@ -1,4 +1,4 @@
-//! A stream that falls quiet, threads that commit in it, and somebody who rests because of it.
+//! A stream that falls quiet, threads that commit in it, and a reader that rests because of it.
 //!
 //! The barrier stands for one that makes every thread pass a full fence, as in the models of the
 //! bias: both halves are fences here.
@@ -20,7 +20,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
 
-/// The number of the mark; any one.
+/// Number of the mark; arbitrary.
 const MARK: usize = 3;
 
 struct Stream {
@@ -50,16 +50,16 @@ impl Stream {
     }
 }
 
-/// Whoever looks at the stream until it may rest.
+/// Reader that looks at the stream until it may rest.
 struct Reader {
     view: ChangesView,
     incoming: Incoming,
-    /// The count that has to move before it looks again.
+    /// Count that must change before the reader looks again.
     rests: Option<u64>,
 }
 
 impl Reader {
-    /// The steps of a node: the count, the mark, the entries.
+    /// Performs the steps of a node: the count, the mark, the entries.
     fn look(&mut self) {
         let count = self.view.count(MARK / 64);
         if is_quiet(self.view.mark(MARK)) && !self.incoming.has_next() {
@@ -67,7 +67,7 @@ impl Reader {
         }
     }
 
-    /// Afterwards: what is there is seen, or the count has moved.
+    /// Checks afterwards that every commit is seen, or the count has changed.
     fn judge(&self) {
         if let Some(count) = self.rests {
             let told = self.view.count(MARK / 64) != count;
@@ -76,7 +76,7 @@ impl Reader {
     }
 }
 
-/// The turn of the stream's node: nothing was committed as far as it sees.
+/// Runs the turn of the stream's node, which finds no commit.
 fn turn(sender: &mut Sender, barrier: fn(), second_look: bool) {
     sender.send(u64::MAX, usize::MAX);
     if sender.fall_quiet() {
@@ -91,7 +91,7 @@ fn full() {
     fence(Ordering::SeqCst);
 }
 
-/// A commit while the stream falls quiet and somebody looks.
+/// Runs a commit while the stream falls quiet and a reader looks.
 fn commit_against_quiet(barrier: fn(), second_look: bool) {
     explore(3, move || {
         let stream = Stream::new();
@@ -113,8 +113,8 @@ fn who_rests_is_told_of_what_is_committed() {
     commit_against_quiet(full, true);
 }
 
-/// Two threads end the same quiet, while somebody begins to rest because of it: neither relies on
-/// the other to have counted.
+/// Two threads end the same quiet period, while a reader begins to rest because of it: neither
+/// relies on the other's count.
 #[test]
 fn of_two_commits_none_stays_unseen() {
     explore(3, || {
@@ -129,7 +129,7 @@ fn of_two_commits_none_stays_unseen() {
     });
 }
 
-/// One that comes late to end a quiet finds the next one.
+/// A thread that ends a quiet period too late finds the next one.
 #[test]
 fn a_quiet_that_follows_at_once_is_ended_too() {
     explore(2, || {
@@ -145,21 +145,21 @@ fn a_quiet_that_follows_at_once_is_ended_too() {
     });
 }
 
-/// The model can fail: without the barrier the second look may pass the mark.
+/// Proof that the model can fail: without the barrier the second look may pass the mark.
 #[test]
 #[should_panic(expected = "a commit stays unseen")]
 fn without_a_barrier_a_commit_stays_unseen() {
     commit_against_quiet(|| {}, true);
 }
 
-/// So may a turn that does not look again.
+/// A turn that does not look again may fail in the same way.
 #[test]
 #[should_panic(expected = "a commit stays unseen")]
 fn without_the_second_look_a_commit_stays_unseen() {
     commit_against_quiet(full, false);
 }
 
-/// A member that reads one sender, whose record it has.
+/// Creates a member that reads one sender, whose record it has.
 fn member(stream: &Stream) -> (Subgroup, std::sync::Arc<AtomicU64>) {
     let founder = |sends: bool| Founder {
         target: sends.then_some(Target { peer: Peer(0), sharing: Sharing::Shared }),
@@ -187,7 +187,7 @@ fn member(stream: &Stream) -> (Subgroup, std::sync::Arc<AtomicU64>) {
     (subgroup, noticed)
 }
 
-/// An application lets a record go while its node goes to rest with it held.
+/// An application releases a record while its node goes to rest with the record held.
 #[test]
 fn what_is_released_is_found_or_noticed() {
     explore(3, || {

@@ -1,4 +1,4 @@
-//! Claims of several threads against the turn that goes over commits and frees chunks.
+//! Claims of several threads against the turn that processes commits and frees chunks.
 #![cfg(loom)]
 
 use derecho_core::ids::RegionId;
@@ -8,7 +8,7 @@ use derecho_loom::{Lines, explore, memory, smallest};
 use loom::sync::Arc;
 use loom::thread;
 
-/// What an application thread does with its claims.
+/// Use that an application thread makes of a claim.
 #[derive(Clone, Copy)]
 enum Use {
     Commit,
@@ -34,7 +34,7 @@ fn application(memory: &SenderMemory, lines: &Lines, uses: &[Use], value: u64) -
     slots
 }
 
-/// Goes over what was committed, and gives back what nobody needs: there are no readers.
+/// Processes commits, and frees everything unneeded: there are no readers.
 fn turn(sender: &mut Sender) {
     let before = sender.entries();
     let count = sender.send(u64::MAX, usize::MAX) as u64;
@@ -43,8 +43,8 @@ fn turn(sender: &mut Sender) {
     sender.give_back(sender.entries(), 0);
 }
 
-/// Two application threads against `turns` turns, without readers: what is sent is free again.
-/// `before` records were sent when it begins. With at most `most` preemptions.
+/// Runs two application threads against `turns` turns, without readers, so that sent records are
+/// free again. `before` records were sent at the start. At most `most` preemptions.
 fn run(
     most: usize,
     (entries, chunks): (u64, u64),
@@ -73,8 +73,8 @@ fn run(
         assert!(all.iter().copied().eq(before as u64..end), "each slot once, none left out");
         turn(&mut sender);
         assert_eq!(sender.messages(), end, "all that is committed is gone over");
-        // Nothing has leaked: there is room for all but what the current chunk has no more. What is
-        // free is looked for when there is no room.
+        // Nothing has leaked: there is room for everything except the used part of the current
+        // chunk. Free chunks are searched when there is no room.
         let mut room = Vec::new();
         while room.len() < entries.min(chunks - 1) as usize {
             let claim = memory.claim(1).or_else(|_| {
@@ -120,13 +120,15 @@ fn a_chunk_is_not_handed_out_while_a_claim_in_it_is_open() {
     });
 }
 
-/// The thread that changes the chunk says so after the other one has already filled the next.
+/// The thread that changes the chunk announces the change after the other thread has already filled
+/// the next chunk.
 #[test]
 fn the_current_chunk_changes_while_the_turn_looks_for_what_is_free() {
     run(2, (4, 3), 0, [&[Use::Commit, Use::Commit], &[Use::Abandon]], 1);
 }
 
-/// The model can fail: a thread that goes on writing when it has committed meets the next claim.
+/// Proof that the model can fail: a thread that writes after its commit collides with the
+/// next claim.
 #[test]
 #[should_panic]
 fn a_thread_that_writes_after_its_commit_is_caught() {

@@ -1,4 +1,5 @@
-//! The words that a host keeps for a group: one ballot a view, and no member of a group that was given up.
+//! The words that a host keeps for a group: one ballot per view, and no member of an
+//! abandoned group.
 #![cfg(loom)]
 
 use std::convert::Infallible;
@@ -19,14 +20,14 @@ struct Host {
 }
 
 impl Host {
-    /// With a group that node 0 has founded.
+    /// Creates a host with a group that node 0 has founded.
     fn founded() -> Arc<Host> {
         let host = Arc::new(Host::default());
         assert_eq!(host.found(0), Founding::Founded(ONE));
         host
     }
 
-    /// Node 0 is dead for all but itself.
+    /// Asks as node `own`. Node 0 counts as dead for all but itself.
     fn found(&self, own: usize) -> Founding {
         let seats: Vec<&Seat> = self.seats.iter().collect();
         let told = found(&self.word, &seats, own, |seat| Ok::<_, Infallible>(seat != 0));
@@ -77,7 +78,7 @@ fn of_two_ballots_and_a_founding_all_hear_the_same() {
         let new = host.found(2);
         let heard: Vec<Rank> = [one, two].into_iter().filter_map(|it| it.join().unwrap()).collect();
         assert!(heard.windows(2).all(|two| two[0] == two[1]), "{heard:?}");
-        // Nothing that came late is left in the new group.
+        // No late write affects the new group.
         let Founding::Founded(new) = new else { panic!("nobody lives in the old one: {new:?}") };
         assert_eq!(host.word.settle(new, 2, Rank(5)), Some(Rank(5)));
     });

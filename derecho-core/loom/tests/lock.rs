@@ -1,7 +1,7 @@
-//! A lock that its only thread has for nothing, against others who want it.
+//! Lock that is free of cost for its only thread, against other threads that want it.
 //!
-//! What is guarded is a cell of loom's, which notices two threads that
-//! reach it at once, and one that has not heard of what the other did.
+//! The guarded value is a cell of loom's, which detects two threads that access it at once, and a
+//! thread that has not synchronised with the other's writes.
 #![cfg(loom)]
 
 use derecho_core::link::Barrier;
@@ -34,17 +34,17 @@ fn count(lock: &Counted, number: u32, times: u32) {
     for _ in 0..times {
         // SAFETY: each thread of these models has a number of its own.
         unsafe { lock.lock(Thread::new(number)) }.with_mut(|count| {
-            // SAFETY: loom panics if another one reaches it.
+            // SAFETY: loom panics if another thread accesses the cell.
             unsafe { *count += 1 }
         });
     }
 }
 
-/// What a thread finds when all have ended.
+/// Returns the count that a thread finds when all others have ended.
 fn total(lock: &Counted) -> u32 {
-    // SAFETY: as above; and the others have ended.
+    // SAFETY: as in `count`; and the others have ended.
     let guard = unsafe { lock.lock(Thread::ANY) };
-    // SAFETY: loom panics if another one reaches it.
+    // SAFETY: loom panics if another thread accesses the cell.
     guard.with(|count| unsafe { *count })
 }
 
@@ -69,7 +69,7 @@ fn without_a_barrier_in_the_system_it_is_the_lock_of_the_others() {
     two_threads(|| None);
 }
 
-/// The maker uses it and hands it over, while another one has begun to use it.
+/// The creating thread uses the lock and hands it over, while another thread has begun to use it.
 #[test]
 fn who_hands_it_over_has_it_no_more() {
     explore(3, || {
@@ -84,7 +84,7 @@ fn who_hands_it_over_has_it_no_more() {
     });
 }
 
-/// The model can fail: a barrier that is none lets two threads have it.
+/// Proof that the model can fail: with a barrier that has no effect, two threads have the lock.
 #[test]
 #[should_panic]
 fn without_a_barrier_two_threads_have_it() {

@@ -18,7 +18,8 @@ fn commit(memory: &SenderMemory, lines: &Lines, value: u64) -> u64 {
     claim.commit(1, |_, _| {})
 }
 
-/// What lies in the ring, entry after entry: as many as `entries`, each where it belongs.
+/// Counts the messages and nulls in the first `entries` entries of the ring, and checks
+/// their places.
 fn slots_of(memory: &SenderMemory, entries: u64) -> (u64, u64) {
     let geometry = memory.geometry();
     let (mut messages, mut nulls) = (0, 0);
@@ -35,7 +36,7 @@ fn slots_of(memory: &SenderMemory, entries: u64) -> (u64, u64) {
 }
 
 /// Two threads commit while the turn owes `owed` slots: places are unique and consecutive, numbers
-/// gapless, and messages count before nulls.
+/// have no gaps, and messages count before nulls.
 fn commits_against_nulls(owed: u64) {
     explore(3, move || {
         let memory = memory_with_nulls(smallest(8, 4));
@@ -56,7 +57,7 @@ fn commits_against_nulls(owed: u64) {
         assert_eq!(messages, 2);
         assert_eq!(sender.slots(), messages + nulls);
         assert!(nulls <= owed && messages + nulls >= owed, "{nulls} nulls for {owed} slots");
-        // What is owed is there by now: the turn asks again and commits nothing.
+        // The owed slots are filled by now: the turn checks again and commits nothing.
         assert!(!sender.fill_up_to(owed));
     });
 }
@@ -71,7 +72,7 @@ fn a_run_is_no_longer_than_what_messages_leave_of_it() {
     commits_against_nulls(3);
 }
 
-/// Any thread may ask how much was committed while the turn moves on.
+/// Any thread may ask how much was committed while the turn advances.
 #[test]
 fn what_was_committed_is_never_more_than_it_was() {
     explore(3, || {
@@ -89,8 +90,8 @@ fn what_was_committed_is_never_more_than_it_was() {
     });
 }
 
-/// A reader over shared memory looks while an entry is filled in: it is there whole or not at all,
-/// and the payload with it.
+/// A reader over shared memory looks while an entry is filled in: it sees the entry completely or
+/// not at all, and the payload with it.
 #[test]
 fn an_entry_is_received_whole_or_not_at_all_and_its_payload_with_it() {
     explore(3, || {
@@ -128,7 +129,7 @@ fn an_entry_is_received_whole_or_not_at_all_and_its_payload_with_it() {
     });
 }
 
-/// The model can fail: a writer that fills its record in after the commit is caught.
+/// Proof that the model can fail: a writer that fills in its record after the commit is detected.
 #[test]
 #[should_panic]
 fn a_payload_that_is_written_after_its_entry_is_caught() {
@@ -157,8 +158,8 @@ fn a_payload_that_is_written_after_its_entry_is_caught() {
     });
 }
 
-/// The model can fail: a turn that counts messages first and fills up afterwards, without looking
-/// whether there are more by then, sends nulls that nobody needs.
+/// Proof that the model can fail: a turn that counts messages first and fills up afterwards,
+/// without checking for further messages, sends unneeded nulls.
 #[test]
 #[should_panic(expected = "nulls for")]
 fn a_run_that_forgets_messages_that_come_in_between_is_caught() {

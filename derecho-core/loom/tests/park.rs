@@ -1,7 +1,7 @@
-//! Parking: between a sleeper and those who have news, one always sees the other.
+//! Parking: of a sleeper and a writer with news, at least one always sees the other.
 //!
-//! With fences on both sides. A barrier that the kernel makes other threads pass is nothing that
-//! loom can run; for that pair there are real processes in the tests of the shared-memory link.
+//! These models have fences on both sides. loom cannot run a barrier that the kernel makes other
+//! threads pass; the shared-memory link tests that pair with real processes.
 #![cfg(loom)]
 
 use derecho_core::link::Interest;
@@ -21,7 +21,7 @@ impl Node {
     }
 }
 
-/// A writer has news: returns whether it rings.
+/// Publishes a writer's news; returns whether the writer rings.
 fn tell(node: &Node, writer: usize) -> bool {
     node.news[writer].publish(1);
     before_looking();
@@ -60,7 +60,7 @@ fn with_two_writers_neither_is_missed() {
     });
 }
 
-/// The same with a bell that is really waited for: a lost wake-up would be a deadlock.
+/// As above, with a bell on which a thread really waits: a lost wake-up would be a deadlock.
 #[test]
 fn a_sleeper_that_is_rung_goes_on_and_sleeps_again() {
     const ROUNDS: u64 = 2;
@@ -95,7 +95,7 @@ fn a_sleeper_that_is_rung_goes_on_and_sleeps_again() {
     });
 }
 
-/// The model can fail: without its fence the writer may look past the sleeper.
+/// Proof that the model can fail: without its fence the writer may miss the sleeper.
 #[test]
 #[should_panic(expected = "a wake-up is lost")]
 fn a_writer_without_its_fence_is_caught() {
@@ -114,7 +114,7 @@ fn a_writer_without_its_fence_is_caught() {
     });
 }
 
-/// So may the sleeper look past the news.
+/// Without its fence the sleeper may likewise miss the news.
 #[test]
 #[should_panic(expected = "a wake-up is lost")]
 fn a_sleeper_without_its_fence_is_caught() {

@@ -1,4 +1,5 @@
-//! A reader's queue that goes on from one epoch's senders to the next one's while it is taken from (I-38).
+//! A reader's queue that continues from one epoch's senders to the next epoch's while records are
+//! taken from it (I-38).
 #![cfg(loom)]
 
 use derecho_core::ids::{RegionId, Time};
@@ -14,7 +15,7 @@ use derecho_core::multicast::subgroup::{
 use derecho_loom::{explore, memory_with_nulls, shape, smallest};
 use loom::thread;
 
-/// An epoch in which this node alone reads, and sends from this memory.
+/// Creates an epoch in which only this node reads, and sends from this memory.
 fn opening(epoch: u64, memory: &SenderMemory, lines: &OwnRegion) -> Opening {
     let stream = RegionId(20 + epoch);
     let (replica, geometry) = (memory.replica(), memory.geometry());
@@ -72,7 +73,8 @@ fn a_queue_goes_on_while_it_is_taken_from() {
     });
 }
 
-/// More records come in one turn than a part of the queue has places: nothing is shown before the references to it are counted.
+/// One turn receives more records than a part of the queue has places: no record is shown before
+/// the references to the part are counted.
 #[test]
 fn a_queue_grows_while_it_is_taken_from() {
     explore(3, || {

@@ -53,7 +53,7 @@ fn turn(stream: &mut Stream, effects: &mut Effects) {
     stream.reclaim(|_, fault| panic!("{fault}"));
 }
 
-/// Both chunks are full and sent: a third record needs one of them back.
+/// Creates a pair whose chunks are both full and sent: a third record needs one of them back.
 fn full() -> Pair {
     let mut pair = pair(4, 2);
     for _ in 0..2 {
@@ -64,7 +64,7 @@ fn full() -> Pair {
     pair
 }
 
-/// Tries for the third record.
+/// Tries to write the third record.
 fn reuse(memory: &SenderMemory, lines: &Lines, stream: &mut Stream) {
     let mut effects = Effects::new();
     for _ in 0..2 {
@@ -75,7 +75,7 @@ fn reuse(memory: &SenderMemory, lines: &Lines, stream: &mut Stream) {
     }
 }
 
-/// Takes what is there, and looks at each record twice.
+/// Takes the available records, and reads each twice.
 fn take(inbox: &Inbox, lines: &Lines) {
     while let Some(record) = inbox.take() {
         assert_eq!(lines.read(record.bytes()), record.number() + 1);
@@ -102,7 +102,7 @@ fn a_chunk_is_reused_only_after_its_reader_has_let_go() {
     });
 }
 
-/// A record comes while the reader looks for it.
+/// A record arrives while the reader looks for it.
 #[test]
 fn a_record_is_seen_whole_or_not_at_all() {
     explore(3, || {
@@ -126,7 +126,7 @@ fn a_record_is_seen_whole_or_not_at_all() {
     });
 }
 
-/// The reader's application lets go in a thread of its own.
+/// The reader's application releases the record in a thread of its own.
 #[test]
 fn a_record_that_another_thread_lets_go_of_is_not_reused_too_early() {
     explore(3, || {
@@ -143,7 +143,7 @@ fn a_record_that_another_thread_lets_go_of_is_not_reused_too_early() {
     });
 }
 
-/// The model can fail: a reader that clears its bit before the last look is caught.
+/// Proof that the model can fail: a reader that clears its bit before the last look is detected.
 #[test]
 #[should_panic]
 fn a_bit_that_is_cleared_too_early_is_caught() {

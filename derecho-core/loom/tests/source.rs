@@ -1,4 +1,5 @@
-//! The references that keep a sender's memory: the last one that goes against a new one that comes.
+//! References that keep a sender's memory alive: release of the last one against creation of a
+//! new one.
 #![cfg(loom)]
 
 use core::mem::ManuallyDrop;
@@ -20,16 +21,16 @@ struct Reader {
     lines: Arc<Lines>,
     receiver: Receiver,
     inbox: std::sync::Arc<Inbox>,
-    /// What the receiver's backing keeps alive: gone when nobody refers to the memory any more.
+    /// Alive while the receiver's backing is: gone when nothing refers to the memory any more.
     kept: Weak<()>,
 }
 
-/// A reader that has received one record, and has room for a second one in the same chunk.
+/// Creates a reader that has received one record, and has room for a second one in the same chunk.
 fn reader() -> Reader {
     let memory = memory(shape(4, 2, 2));
     let lines = Arc::new(Lines::of(&memory));
     let line = AckLine::new(OwnRegion::heap(ACK_WORDS), RegionId(1), 0, 5);
-    // The source keeps its waker, so the waker tells of the source.
+    // The source keeps its waker, so the waker's lifetime shows that of the source.
     let alive = std::sync::Arc::new(());
     let kept = std::sync::Arc::downgrade(&alive);
     let waker = std::sync::Arc::new(move || {
@@ -52,8 +53,8 @@ fn write(reader: &Reader, value: u64) {
     claim.commit(1, |_, _| {});
 }
 
-/// The application lets the first record go, the only one of its chunk, while the turn refers to
-/// the chunk anew.
+/// The application releases the first record, the only one of its chunk, while the turn creates a
+/// new reference to the chunk.
 #[test]
 fn the_source_is_kept_for_as_long_as_somebody_refers_to_it() {
     explore(3, || {
@@ -77,7 +78,7 @@ fn the_source_is_kept_for_as_long_as_somebody_refers_to_it() {
     });
 }
 
-/// Two threads let the last two records of a chunk go, and nothing else keeps the source.
+/// Two threads release the last two records of a chunk, and nothing else keeps the source.
 #[test]
 fn of_two_last_references_one_lets_the_source_go() {
     explore(3, || {
@@ -99,7 +100,8 @@ fn of_two_last_references_one_lets_the_source_go() {
     });
 }
 
-/// The model can fail: a record that is released twice takes the source from the next one.
+/// Proof that the model can fail: a record that is released twice takes the source from the
+/// next one.
 #[test]
 #[should_panic(expected = "a record keeps what it lies in")]
 fn a_reference_that_is_released_twice_is_caught() {
@@ -110,8 +112,8 @@ fn a_reference_that_is_released_twice_is_caught() {
         let first = ManuallyDrop::new(reader.inbox.take().unwrap());
         let second = ManuallyDrop::new(reader.inbox.take().unwrap());
         for _ in 0..2 {
-            // SAFETY: not sound, and meant not to be; the source lives on in the inbox, and after
-            // the second release nothing is done with either record.
+            // SAFETY: deliberately unsound; the source lives on in the inbox, and after the second
+            // release nothing is done with either record.
             drop(unsafe { core::ptr::read(&*first) });
         }
         let Reader { receiver, inbox, kept, .. } = reader;

@@ -1,4 +1,5 @@
-//! The models of readers that nobody waits for can fail: each of these errors is caught.
+//! Proof that the models of readers without back-pressure can fail: each of these errors
+//! is detected.
 #![cfg(loom)]
 
 mod overtaking;
@@ -8,7 +9,7 @@ use std::panic::catch_unwind;
 use derecho_core::membership::{Fault, plant};
 use overtaking::{one_writer, two_writers};
 
-/// In one test, for what is planted is there for all.
+/// One test, because a planted fault affects all models.
 #[test]
 fn each_error_is_caught() {
     for fault in [Fault::NoSecondLook, Fault::OpeningUntold, Fault::OpeningUnfenced] {

@@ -1,20 +1,20 @@
-//! What is on its way from one node to another, oldest first.
+//! Messages on their way from one node to another, oldest first.
 //!
 //! Owns: the contents of channels, by number. Never does: lose anything.
 
 use crate::intern::{Map, Table};
 
-/// What is on its way, by number.
+/// Contents of channels, by number.
 #[derive(Default)]
 pub struct Channels {
     all: Table<Vec<u32>>,
     with: Map<(u32, u32), u32>,
-    /// The oldest, and what is left without it.
+    /// Oldest message of each channel, and the channel without it.
     rests: Vec<Option<(u32, Option<u32>)>>,
 }
 
 impl Channels {
-    /// The number of a channel with these messages in it.
+    /// Returns the number of a channel with these messages in it.
     pub fn number(&mut self, messages: Vec<u32>) -> u32 {
         let head = messages.first().copied();
         let number = self.all.number(messages);
@@ -24,12 +24,12 @@ impl Channels {
         number
     }
 
-    /// The oldest message of a channel.
+    /// Returns the oldest message of a channel.
     pub fn head(&self, channel: u32) -> Option<u32> {
         self.rests[channel as usize].map(|(head, _)| head)
     }
 
-    /// The channel without its oldest message.
+    /// Returns the channel without its oldest message.
     pub fn rest(&mut self, channel: u32) -> u32 {
         match self.rests[channel as usize] {
             None => channel,
@@ -43,7 +43,7 @@ impl Channels {
         }
     }
 
-    /// The channel with one more message.
+    /// Returns the channel with one more message.
     pub fn with(&mut self, channel: u32, message: u32) -> u32 {
         if let Some(&known) = self.with.get(&(channel, message)) {
             return known;

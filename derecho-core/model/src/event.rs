@@ -1,50 +1,50 @@
-//! The events of the world.
+//! Events of the model.
 //!
-//! Owns: their names, and how they are kept. Never does: let one happen.
+//! Owns: their names, and their encoding. Never does: perform an event.
 
-/// What can happen.
+/// Event of the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// The oldest message from one to another comes.
+    /// The oldest message from the first node to the second arrives.
     Deliver(usize, usize),
-    /// A node dies. What it has said comes or does not.
+    /// A node dies. Its pending messages may or may not arrive.
     Crash(usize),
-    /// A node learns for certain that another one is gone, out or stopped.
+    /// A node learns for certain that another one is dead, out or stopped.
     Evidence(usize, usize),
-    /// A node suspects one that lives.
+    /// A node suspects a live one.
     Doubt(usize, usize),
-    /// A channel loses what is in it and whatever is put into it.
+    /// A channel loses its content and everything sent later.
     Cut(usize, usize),
     /// A node is stopped.
     Stop(usize),
-    /// It goes on.
+    /// A stopped node continues.
     Resume(usize),
     /// A joiner asks a member.
     Join(usize, usize),
     /// A node wants to leave.
     Leave(usize),
-    /// The kernel takes up what a node has asked.
+    /// The kernel processes a node's request.
     Settle(usize),
-    /// Its answer comes.
+    /// The kernel's answer arrives.
     Answer(usize),
     /// A node's streams have stopped.
     Stopped(usize),
-    /// A leader gives votes to those who have none.
+    /// A leader gives votes to members that have none.
     Promote(usize),
-    /// A node suspects those who suspect it.
+    /// A node suspects the nodes that suspect it.
     Return(usize),
-    /// A node suspects those for whom it has waited for too long.
+    /// A node suspects the nodes for which it has waited too long.
     Impatient(usize),
-    /// A node gives up waiting for a decision that it does not know.
+    /// A node stops waiting for a decision that it does not know.
     GiveUp(usize),
-    /// A node receives one more of the stream.
+    /// A node receives one more message of the stream.
     Receive(usize),
-    /// A node delivers one more of the stream.
+    /// A node delivers one more message of the stream.
     Take(usize),
 }
 
 impl Event {
-    /// In two bytes.
+    /// Encodes the event in two bytes.
     pub(crate) fn pack(self) -> u16 {
         let (kind, a, b) = match self {
             Event::Deliver(a, b) => (0, a, b),

@@ -1,6 +1,7 @@
-//! Every order of events, breadth first: the first trace that is found is one of the shortest.
+//! Exploration of every order of events, breadth first: the first trace found is one of
+//! the shortest.
 //!
-//! Owns: where it has been. Never does: know what a state means.
+//! Owns: the set of visited states. Never does: know what a state means.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,28 +13,28 @@ use crate::property::Broken;
 use crate::setting::Setting;
 use crate::world::{State, World};
 
-/// What came of it.
+/// Result of an exploration.
 #[derive(Debug)]
 pub struct Explored {
-    /// Different states.
+    /// Number of different states.
     pub states: usize,
-    /// The most events one after the other.
+    /// Longest sequence of events.
     pub depth: usize,
-    /// States in which nobody who lives has anything to say any more.
+    /// Number of states in which no live node has anything left to say.
     pub quiet: usize,
-    /// Different states of one node.
+    /// Number of different states of single nodes.
     pub of_nodes: usize,
-    /// Nothing was left out.
+    /// True if nothing was left out.
     pub complete: bool,
-    /// What does not hold, if anything.
+    /// Violated property, if any.
     pub failure: Option<Failure>,
 }
 
-/// How a property came not to hold.
+/// Violation of a property.
 pub struct Failure {
-    /// Which one.
+    /// Name of the property.
     pub property: &'static str,
-    /// What happened, in order.
+    /// Events in order.
     pub events: Vec<Event>,
     told: Vec<String>,
 }
@@ -45,7 +46,7 @@ impl fmt::Debug for Failure {
     }
 }
 
-/// Runs through everything that can happen in this setting, as far as there is room for so many states.
+/// Explores all events of this setting, up to `most` states.
 pub fn explore(setting: Setting, most: usize) -> Explored {
     let mut world = World::new(setting);
     let start = world.begin();
@@ -93,7 +94,8 @@ pub fn explore(setting: Setting, most: usize) -> Explored {
     found
 }
 
-/// Follows given events, but for those that cannot happen, then lets the group go on without further faults.
+/// Replays given events, except those that are impossible, then lets the group continue without
+/// further faults.
 pub fn replay(setting: Setting, events: &[Event]) -> Result<(), Failure> {
     let mut world = World::new(setting);
     let mut state = world.begin();

@@ -1,16 +1,16 @@
-//! Everything that is large is kept once and named by a number, so that a state of the world is a few
-//! numbers and two equal ones are the same.
+//! Interning: every large value is stored once and named by a number, so that a state of the world
+//! is a few numbers, and equal states are identical.
 //!
-//! Owns: the tables. Never does: forget.
+//! Owns: the tables. Never does: forget a value.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::rc::Rc;
 
-/// A table with quick hashing.
+/// Hash map with quick hashing.
 pub type Map<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
 
-/// Things by number, numbers by thing.
+/// Values by number, numbers by value.
 pub struct Table<T> {
     all: Vec<Rc<T>>,
     numbers: Map<Rc<T>, u32>,
@@ -23,7 +23,7 @@ impl<T: Eq + Hash> Default for Table<T> {
 }
 
 impl<T: Eq + Hash> Table<T> {
-    /// The number of a thing, a new one if it was not seen before.
+    /// Returns the number of a value, a new one if the value was not seen before.
     pub fn number(&mut self, thing: T) -> u32 {
         if let Some(&known) = self.numbers.get(&thing) {
             return known;
@@ -34,18 +34,18 @@ impl<T: Eq + Hash> Table<T> {
         number
     }
 
-    /// The thing of a number that [`Table::number`] gave.
+    /// Returns the value of a number that [`Table::number`] gave.
     pub fn get(&self, number: u32) -> &Rc<T> {
         &self.all[number as usize]
     }
 
-    /// How many there are.
+    /// Number of values.
     pub fn count(&self) -> usize {
         self.all.len()
     }
 }
 
-/// Multiplies and rotates: good enough for numbers, and quick.
+/// Hasher that multiplies and rotates: good enough for numbers, and quick.
 #[derive(Clone, Copy, Default)]
 pub struct Quick(u64);
 

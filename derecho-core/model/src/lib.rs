@@ -5,8 +5,9 @@
 //! RUSTFLAGS="--cfg model" cargo test --release
 //! RUSTFLAGS="--cfg model" cargo run --release -- network 3 crashes=1 doubts=1
 //! ```
-//! Owns: the world around the members and the properties. Never does: contain a copy of what it checks; the
-//! code that runs is derecho-core's own. Built without `--cfg model` there is nothing here.
+//! Owns: the world around the members, and the properties. Never does: contain a copy of the
+//! checked code; the code that runs is derecho-core's own. Without `--cfg model` this crate
+//! is empty.
 #![cfg(model)]
 
 mod channel;

@@ -1,8 +1,9 @@
-//! Explores one setting that the command line describes, and says how large it was.
+//! Explores one setting that the command line describes, and reports its size.
 //!
 //! ```text
-//! derecho-model network|local MEMBERS [joiners=N] [crashes=N] [mortal=BITS] [doubts=N] [cuts=N] [stops=N]
-//!     [leaves=N] [doubters=BITS] [doubted=BITS] [leavers=BITS] [founders] [streams] [early] [most=STATES]
+//! derecho-model network|local MEMBERS [joiners=N] [crashes=N] [mortal=BITS] [doubts=N] [cuts=N]
+//!     [stops=N] [leaves=N] [doubters=BITS] [doubted=BITS] [leavers=BITS] [founders] [streams]
+//!     [early] [most=STATES]
 //! ```
 //! The exit status is 1 if a property does not hold.
 
@@ -50,7 +51,7 @@ fn run(setting: derecho_model::Setting, most: usize) -> std::process::ExitCode {
 mod options {
     use derecho_model::{Arbitration, Setting};
 
-    /// The setting and how many states there is room for.
+    /// Returns the setting and the maximum number of states.
     pub(crate) fn read(arguments: &[String]) -> Result<(Setting, usize), String> {
         let [arbitration, members, more @ ..] = arguments else {
             return Err("too few arguments".into());

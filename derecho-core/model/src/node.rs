@@ -1,8 +1,8 @@
-//! One node: the product's own [`Membership`] and what its driver has to remember, and what one call of it
-//! leads to.
+//! One node: the product's own [`Membership`] with its driver's state, and the consequences of
+//! each call.
 //!
-//! Owns: the driver's side of the machine, and what can be checked by looking at one node alone. Never does:
-//! know what others are in.
+//! Owns: the driver's side of the machine, and the checks that concern one node alone. Never does:
+//! know the state of other nodes.
 
 use std::rc::Rc;
 
@@ -13,42 +13,43 @@ use derecho_core::membership::{
 
 use crate::intern::{Map, Table};
 
-/// The most nodes of a world.
+/// Maximum number of nodes of a world.
 pub const MOST: usize = 4;
 
-/// Nodes, a bit for each.
+/// Set of nodes, one bit each.
 pub type Nodes = u8;
 
-/// The id of the node of this index.
+/// Returns the id of the node with this index.
 pub fn id(index: usize) -> NodeId {
     NodeId((index as u128 + 1) << 96)
 }
 
-/// The index of a node.
+/// Returns the index of a node.
 pub fn index(id: NodeId) -> usize {
     (id.0 >> 96) as usize - 1
 }
 
-/// Those of `nodes`.
+/// Iterates over the nodes of a set.
 pub fn each(nodes: Nodes) -> impl Iterator<Item = usize> {
     (0..8).filter(move |node| nodes >> node & 1 == 1)
 }
 
-/// A report: how much its node has received of the one abstract stream, and who reports.
+/// Report: the amount of the one abstract stream that its node has received, and the
+/// reporting node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Shown {
-    /// Who.
+    /// Reporting node.
     pub by: Nodes,
-    /// How much.
+    /// Number of messages received.
     pub received: u8,
 }
 
-/// A cut: up to where, and from whose reports.
+/// Cut: its end, and the reports it was computed from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Cut {
-    /// Whose reports it comes from.
+    /// Nodes whose reports were used.
     pub of: Nodes,
-    /// Up to where.
+    /// End of the cut.
     pub to: u8,
 }
 
@@ -64,113 +65,113 @@ impl Report for Shown {
     }
 }
 
-/// A message of the model's reports.
+/// Message with the model's reports.
 pub type Said = Message<Shown>;
-/// A decision of the model's cuts.
+/// Decision with the model's cuts.
 pub type Decided = Decision<Shown>;
 
 /// One node.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// Nothing once it is dead or out.
+    /// `None` once the node is dead or out.
     machine: Option<Membership<Shown>>,
     end: Option<End>,
     me: u8,
-    /// What it has received and delivered of the abstract stream, in its first view.
+    /// Messages of the abstract stream that the node has received and delivered, in its first view.
     received: u8,
     delivered: u8,
-    /// The view in which it went out.
+    /// View in which the node went out.
     last: u64,
     stops: bool,
     asks: Option<(u64, Rank)>,
     answer: Option<(u64, Option<Rank>)>,
 }
 
-/// How a node ended.
+/// End of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum End {
-    /// It is dead.
+    /// The node is dead.
     Dead,
-    /// It is out.
+    /// The node is out.
     Out(Fate),
 }
 
-/// What can happen to a node.
+/// Input of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Input {
-    /// A message comes: from whom, which one.
+    /// A message arrives: sender and message.
     Hear(u8, u32),
-    /// These are suspected; gone for certain?
+    /// These nodes are suspected; the flag says whether they are certainly gone.
     Suspect(Nodes, bool),
-    /// Its streams have stopped.
+    /// The node's streams have stopped.
     Stopped,
-    /// The kernel decides on what it asked: who won.
+    /// The kernel decides on the node's request; the value is the winner.
     Settle(Option<u16>),
-    /// The kernel's answer comes.
+    /// The kernel's answer arrives.
     Answer,
-    /// It wants to leave.
+    /// The node wants to leave.
     Leave,
-    /// Members without a vote are to get theirs.
+    /// Members without a vote get theirs.
     Promote,
-    /// A joiner is gone.
+    /// A joining node is gone.
     Forget(u8),
-    /// It gives up waiting for what was decided.
+    /// The node stops waiting for a decision.
     GiveUp,
-    /// It receives one more of the stream.
+    /// The node receives one more message of the stream.
     Receive,
-    /// It delivers one more of the stream.
+    /// The node delivers one more message of the stream.
     Deliver,
-    /// It dies.
+    /// The node dies.
     Die,
 }
 
-/// What follows for others.
+/// Consequence of a step for other nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Effect {
-    /// A message to somebody.
+    /// A message to a node.
     Send(u8, u32),
-    /// It goes on by a decision.
+    /// The node continues by a decision.
     Install(u32),
     /// A property of the node itself does not hold.
     Broken(&'static str),
 }
 
-/// What others may look at, of each state of a node.
+/// Visible properties of each state of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    /// How it ended, if it has.
+    /// End of the node, if it has ended.
     pub end: Option<End>,
-    /// It is a member.
+    /// True if the node is a member.
     pub member: bool,
-    /// The number of its view.
+    /// Number of its view.
     pub number: u64,
-    /// The members of its view.
+    /// Members of its view.
     pub members: Nodes,
-    /// Whom it suspects.
+    /// Nodes that it suspects.
     pub suspects: Nodes,
-    /// Who says to suspect it.
+    /// Nodes that report that they suspect it.
     pub suspected_by: Nodes,
-    /// For whom it waits.
+    /// Nodes for which it waits.
     pub awaited: Nodes,
-    /// A view change is under way for it.
+    /// True while a view change is under way at the node.
     pub wedged: bool,
-    /// It leads.
+    /// True if the node leads.
     pub leads: bool,
-    /// It could give votes to those who have none.
+    /// True if the node could give votes to members that have none.
     pub lacks_votes: bool,
-    /// Its streams are to be stopped.
+    /// True if its streams must stop.
     pub stops: bool,
-    /// It wants to ask the kernel.
+    /// Request that the node wants to make of the kernel.
     pub asks: Option<(u64, Rank)>,
-    /// An answer of the kernel is under way to it.
+    /// True while an answer of the kernel is on its way to the node.
     pub answered: bool,
-    /// What it has received of the stream.
+    /// Messages of the stream that it has received.
     pub received: u8,
-    /// What it has delivered of it.
+    /// Messages of the stream that it has delivered.
     pub delivered: u8,
 }
 
-/// All states of nodes that were seen, all messages and decisions, and what follows from what.
+/// All states of nodes seen so far, all messages and decisions, and the transitions between states.
 pub struct Nodebook {
     nodes: Table<Node>,
     looks: Vec<Look>,
@@ -184,7 +185,7 @@ pub struct Nodebook {
 }
 
 impl Nodebook {
-    /// An empty one. `slow`: streams do not stop at once.
+    /// Creates an empty book. `slow`: streams do not stop at once.
     pub fn new(slow: bool) -> Nodebook {
         Nodebook {
             nodes: Table::default(),
@@ -197,12 +198,12 @@ impl Nodebook {
         }
     }
 
-    /// How many states of single nodes there are.
+    /// Number of states of single nodes.
     pub fn count(&self) -> usize {
         self.nodes.count()
     }
 
-    /// A node at its beginning, with what its creation led to.
+    /// Returns a node's initial state, with the effects of its creation.
     pub fn begin(
         &mut self,
         machine: Membership<Shown>,
@@ -227,7 +228,7 @@ impl Nodebook {
         (number, Rc::new(effects))
     }
 
-    /// What to know of a state.
+    /// Returns the visible properties of a state.
     pub fn look(&self, node: u32) -> &Look {
         &self.looks[node as usize]
     }
@@ -241,7 +242,7 @@ impl Nodebook {
         number
     }
 
-    /// What becomes of a node, and what follows from it.
+    /// Returns the next state of a node, and the effects of the step.
     pub fn step(&mut self, node: u32, input: Input) -> (u32, Rc<Vec<Effect>>) {
         if let Some(&(next, effects)) = self.steps.get(&(node, input)) {
             return (next, Rc::clone(self.effects.get(effects)));
@@ -297,7 +298,7 @@ impl Nodebook {
         self.follow(node, before, effects);
     }
 
-    /// Does what the machine wants to be done; `at`: the view that it was in, if it was a member.
+    /// Performs the machine's deeds; `at` is the view that it was in, if it was a member.
     fn follow(&mut self, node: &mut Node, mut at: Option<u64>, effects: &mut Vec<Effect>) {
         let me = node.me;
         loop {
@@ -332,7 +333,8 @@ impl Nodebook {
                         at = Some(decision.next.number);
                         let number = self.decisions.number(decision);
                         effects.push(Effect::Install(number));
-                        // Only who leaves installs a view that does not name it, and is out then.
+                        // Only a leaving node installs a view that does not name it, and is
+                        // out then.
                         if !named && machine.standing() != Standing::Out(Fate::Left) {
                             effects.push(Effect::Broken("nobody installs a view without itself"));
                         }
@@ -356,7 +358,7 @@ impl Nodebook {
     }
 }
 
-/// Whatever is said to a node that is out, it does nothing and stays out (I-48).
+/// Whether a node that is out stays out and does nothing, whatever it is told (I-48).
 fn stays_out(machine: &Membership<Shown>) -> bool {
     let mut machine = machine.clone();
     let before = machine.standing();

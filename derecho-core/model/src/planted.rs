@@ -1,12 +1,13 @@
-//! The search for an error that was planted: random runs with it and without it.
+//! Search for a planted error: random runs with the error and without it.
 //!
-//! Owns: which runs are made, and that nothing stays planted. Never does: judge a run.
+//! Owns: the choice of the runs, and the removal of the planted error. Never does: judge a run.
 
 use core::ops::Range;
 
 use crate::{Fault, plant};
 
-/// The first seed whose run is wrong in the way that is meant while the error is planted, and in order without it.
+/// Returns the first seed whose run fails in the intended way with the planted error, and passes
+/// without it.
 pub fn found_in<T>(
     fault: Fault,
     mut seeds: Range<u64>,
@@ -22,7 +23,8 @@ pub fn found_in<T>(
     })
 }
 
-/// The beginnings of those ranges of so many seeds in which the error is not [found](found_in).
+/// Returns the starts of those ranges, of `seeds` seeds each, in which the error is
+/// not [found](found_in).
 pub fn missed<T>(
     fault: Fault,
     (ranges, seeds): ([u64; 3], u64),

@@ -1,6 +1,6 @@
-//! Whether the group gets anywhere once nothing more goes wrong.
+//! Progress of the group once no further faults happen.
 //!
-//! Owns: one fair order of what is left to happen, and what is to have come of it. Never does: explore.
+//! Owns: one fair order of the remaining events, and the expected result. Never does: explore.
 
 use derecho_core::membership::{Arbitration, Fate};
 
@@ -9,12 +9,13 @@ use crate::node::{End, Input, Nodes};
 use crate::property::{Broken, is_primary, nodes_of};
 use crate::world::{State, World};
 
-/// So many events settle any small group.
+/// Number of events that settle any small group.
 const ENOUGH: usize = 600;
 
 impl World {
-    /// No further fault happens: everybody who lives comes to the newest view or is out, and somebody
-    /// goes on. First with those who are stopped as they are, then with them again.
+    /// Checks progress without further faults: every live node reaches the newest view or is
+    /// out, and at least one continues. First with the stopped nodes still stopped, then with
+    /// them continued.
     pub fn check_progress(&mut self, state: &State) -> Result<(), (Broken, Vec<Event>)> {
         let mut way = Vec::new();
         let mut now = *state;
@@ -53,7 +54,7 @@ impl World {
             let event = match self.next(&now) {
                 Some(event) => event,
                 None => {
-                    // Joiners ask again and again; if that changed nothing, nothing will.
+                    // Joining nodes ask repeatedly; if that changed nothing, nothing will.
                     let same = before_asking == Some(now);
                     before_asking = Some(now);
                     let asked = if same { Vec::new() } else { self.asks(&now) };
@@ -90,8 +91,8 @@ impl World {
         self.lives(state, node) && state.stopped >> node & 1 == 0
     }
 
-    /// What happens next when nothing goes wrong any more: what was said comes, what is certain is learnt,
-    /// and who waits too long suspects.
+    /// Returns the next event when no fault happens any more: messages arrive, certain deaths are
+    /// learnt, and a node that waits too long suspects.
     fn next(&mut self, state: &State) -> Option<Event> {
         if let Some(event) = self.due(state) {
             return Some(event);
@@ -146,7 +147,7 @@ impl World {
         let newest = self.newest(state);
         for &node in &members {
             let look = self.look(state, node);
-            // Founders that are too few go on waiting for the others.
+            // Too few founders keep waiting for the others.
             let waits = look.number == 0;
             if (look.wedged || look.number != newest) && !waits {
                 return Err(Broken("everybody comes to the newest view or is out"));
@@ -163,8 +164,8 @@ impl World {
         Ok(())
     }
 
-    /// Whether those who have done nothing wrong and to whom nothing was done are enough to go on, by the
-    /// rule of the newest view that any of those who live was in.
+    /// Whether the untainted nodes (neither faulty nor affected by a fault) suffice to continue, by
+    /// the rule of the newest view that any live node was in.
     fn must_go_on(&self, state: &State) -> bool {
         let nodes = self.setting.nodes();
         let dead = |node: usize| self.look(state, node).end == Some(End::Dead);

@@ -1,19 +1,19 @@
-//! What has to hold at every moment, by rules of the model's own.
+//! Safety properties, by rules of the model's own.
 //!
-//! Owns: what is checked when a decision is installed or something is delivered. Never does: ask the product
-//! whether it is right.
+//! Owns: the checks at the installation of a decision and at a delivery. Never does: ask the
+//! product whether it is right.
 
 use derecho_core::membership::{Arbitration, Member, View};
 
 use crate::node::{Nodes, each, index};
 use crate::world::{State, VIEWS, World};
 
-/// A property that does not hold.
+/// Violated property.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Broken(pub &'static str);
 
 impl World {
-    /// The view of a number: as decided, or the first one.
+    /// Returns the view of a number: as decided, or the first one.
     pub fn view(&self, state: &State, number: u64) -> Option<View> {
         let first = self.setting.first_view();
         if number == first.number {
@@ -27,8 +27,8 @@ impl World {
         }
     }
 
-    /// The view of a number with the votes that are right by the model's own rule: new members have none, if
-    /// anybody else has.
+    /// Returns the view of a number with the correct votes by the model's own rule: new members
+    /// have none, if any other member has.
     pub(crate) fn rightful(&self, state: &State, number: u64) -> Option<View> {
         let mut view = self.view(state, number)?;
         let before = number.checked_sub(1).and_then(|number| self.view(state, number));
@@ -42,7 +42,7 @@ impl World {
         Some(view)
     }
 
-    /// The number of the newest view that anybody has installed.
+    /// Returns the number of the newest view that any node has installed.
     pub fn newest(&self, state: &State) -> u64 {
         let first = self.setting.first_view().number;
         (first..VIEWS as u64).rev().find(|&n| self.view(state, n).is_some()).unwrap_or(first)
@@ -64,7 +64,7 @@ impl World {
         let Some(before) = before else { return Err(Broken("views in order")) };
         let kept: Nodes = nodes_of(decided.next.members.iter());
         let kept = kept & nodes_of(before.members.iter());
-        // Everybody who goes on has reported, and was not below the cut.
+        // Every continuing member has reported, and was not below the cut.
         let late = |node| self.look(state, node).received < decided.cut.to;
         if kept & !decided.cut.of != 0 || before.number <= 1 && each(kept).any(late) {
             return Err(Broken("the cut is at most what was reported"));
@@ -76,7 +76,7 @@ impl World {
         self.check_delivered(state)
     }
 
-    /// What anybody has delivered in the first view, dead or alive, is below the cut.
+    /// Checks that every delivery of a live or dead node in the first view lies below the cut.
     pub(crate) fn check_delivered(&self, state: &State) -> Result<(), Broken> {
         let first = self.setting.first_view();
         let decision = state.decided[first.number as usize + 1];
@@ -85,7 +85,7 @@ impl World {
         }
         let cut = self.book.decisions.get(u32::from(decision) - 1).cut.to;
         let beyond = |node| {
-            // Without moving streams everybody has delivered what all have received.
+            // Without moving streams, every node has delivered what all have received.
             let delivered = self.look(state, node).delivered;
             let delivered = if self.setting.streams { delivered } else { 1 };
             delivered > cut
@@ -95,12 +95,13 @@ impl World {
     }
 }
 
-/// The nodes of these members.
+/// Returns the nodes of these members.
 pub fn nodes_of<'a>(members: impl Iterator<Item = &'a Member>) -> Nodes {
     members.fold(0, |all, member| all | 1 << index(member.node))
 }
 
-/// The model's own rule, not the product's: more than half of the votes, or half with the first voter.
+/// The model's own rule, not the product's: more than half of the votes, or half with the
+/// first voter.
 pub fn is_primary(view: &View, some: Nodes) -> bool {
     let has = |member: &&Member| some >> index(member.node) & 1 == 1;
     let all: u16 = view.members.iter().map(|member| member.votes).sum();

@@ -1,4 +1,4 @@
-//! What a world has, and how much may go wrong in it.
+//! Content of a world, and bounds of its faults.
 //!
 //! Owns: the bounds. Never does: anything.
 
@@ -6,47 +6,47 @@ use derecho_core::membership::{Arbitration, View};
 
 use crate::node::{MOST, Nodes, id};
 
-/// What a world has, and how much may go wrong in it.
+/// Content of a world, and bounds of its faults.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// How decisions become final.
+    /// Means by which decisions become final.
     pub arbitration: Arbitration,
-    /// Members of the first view.
+    /// Number of members of the first view.
     pub members: usize,
-    /// Nodes that want to be members.
+    /// Number of nodes that want to join.
     pub joiners: usize,
-    /// The members are founders that have no view yet.
+    /// True if the members are founders that have no view yet.
     pub founders: bool,
-    /// How many die.
+    /// Maximum number of crashes.
     pub crashes: u8,
-    /// Which can.
+    /// Nodes that can crash.
     pub mortal: Nodes,
-    /// What members count.
+    /// Votes of the members.
     pub votes: [u16; MOST],
-    /// How many times somebody suspects a living one, for no reason.
+    /// Maximum number of suspicions of live nodes without a reason.
     pub doubts: u8,
-    /// Who does so.
+    /// Nodes that suspect without a reason.
     pub doubters: Nodes,
-    /// Of whom.
+    /// Nodes that are suspected without a reason.
     pub doubted: Nodes,
-    /// How many channels lose everything from a point on, one way.
+    /// Maximum number of channels that lose everything from a point on, in one direction.
     pub cuts: u8,
-    /// How many times a node stops, and goes on later.
+    /// Maximum number of times that a node stops, and continues later.
     pub stops: u8,
-    /// How many want to leave.
+    /// Maximum number of members that want to leave.
     pub leaves: u8,
-    /// Who may.
+    /// Members that may leave.
     pub leavers: Nodes,
-    /// Streams take time to stop, and move meanwhile.
+    /// True if streams take time to stop, and move meanwhile.
     pub streams: bool,
-    /// Planted: streams go on when they have stopped.
+    /// Planted: streams continue after they have stopped.
     pub unstoppable: bool,
-    /// Suspicion is returned at any moment, not only when nothing else happens.
+    /// True if suspicion is returned at any moment, not only when nothing else happens.
     pub early_return: bool,
 }
 
 impl Setting {
-    /// So many members, nothing goes wrong.
+    /// Creates a setting of `members` members without faults.
     pub fn new(arbitration: Arbitration, members: usize) -> Setting {
         Setting {
             arbitration,
@@ -69,7 +69,7 @@ impl Setting {
         }
     }
 
-    /// All nodes.
+    /// Number of all nodes.
     pub fn nodes(&self) -> usize {
         self.members + self.joiners
     }

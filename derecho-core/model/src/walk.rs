@@ -1,9 +1,10 @@
 //! The walk of one subgroup from layout to layout, with view changes in between at every point.
 //!
-//! Owns: what can happen next, and every order of it. Never does: decide where an epoch ends, or which epochs there
-//! are: [`Progress`](derecho_core::group::report::Progress) and [`Registry`](derecho_core::group::registry::Registry)
-//! are derecho-core's own. Streams, lines and each member's steps are the model's, by the rules of
-//! `docs/PROTOCOL.md`; that a view change has one decision is the other model's business.
+//! Owns: the possible next events, and every order of them. Never does: decide where an epoch ends,
+//! or which epochs there are: [`Progress`](derecho_core::group::report::Progress) and
+//! [`Registry`](derecho_core::group::registry::Registry) are derecho-core's own. Streams, lines and
+//! each member's steps are the model's, by the rules of `docs/PROTOCOL.md`; the other model checks
+//! that a view change has one decision.
 //!
 //! ```text
 //!   change of layout    told (closed, an end in its stream) -> complete -> begun, or left
@@ -27,54 +28,55 @@ pub use progress::{AGREEMENT, BEGUN, COME_TO_CUT, ONE_START, RESTS, SEQUENCE};
 use crate::intern::Quick;
 use progress::Record;
 
-/// One member's part in a layout: who, whether it reads, whether it sends.
+/// A member's part in a layout: node, whether it reads, whether it sends.
 pub type Part = (usize, bool, bool);
 
-/// What may happen to a subgroup, and how often.
+/// Events that may happen to a subgroup, with their limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Course {
-    /// The members of the group, from its beginning on.
+    /// Number of members of the group, from its beginning on.
     pub nodes: usize,
-    /// The layouts that follow each other; all begin in the first one.
+    /// Successive layouts; all members begin in the first one.
     pub layouts: &'static [&'static [Part]],
-    /// How many messages are written.
+    /// Number of messages that are written.
     pub messages: u8,
-    /// How many view changes there are.
+    /// Number of view changes.
     pub views: u8,
-    /// How many members die; each is a cause for a view change.
+    /// Number of members that die; each causes a view change.
     pub crashes: u8,
-    /// How many are excluded while they live, and go on for a while.
+    /// Number of members that are excluded while they live, and continue for a while.
     pub doubts: u8,
-    /// An error in the model's rules.
+    /// Error in the model's rules.
     pub slip: Option<Slip>,
 }
 
-/// An error that can be planted into a member's steps.
+/// Error that can be planted into a member's steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Slip {
     /// Newcomers are told a beginning as soon as the sender has put its end.
     DebtEarly,
-    /// An epoch is taken to be complete before the others have shown that they have received all.
+    /// An epoch counts as complete before the other members have shown that they have
+    /// received everything.
     CompleteEarly,
-    /// A member that has been told to stop goes on receiving and showing.
+    /// A member that has been told to stop continues to receive and show.
     NotStopped,
-    /// Who has ended an epoch reports what it has received beyond (I-56).
+    /// A member that has ended an epoch reports what it has received beyond the end (I-56).
     BeyondTheEnd,
     /// A member reports one entry more than it has received.
     Boasts,
-    /// Who was about to begin an epoch knows where the next one begins (I-58).
+    /// A member that was about to begin an epoch knows where the next one begins (I-58).
     NotBegunKnows,
     /// All epochs use the same lines (I-33).
     LinesOnce,
-    /// What lies below the cut is not delivered.
+    /// Messages below the cut are not delivered.
     CutIgnored,
-    /// The next epoch begins where this member has received to.
+    /// The next epoch begins where this member's receptions end.
     OwnStart,
     /// A member that has finished an epoch reports where that began, as one in the midst of it does (I-337).
     EndsDecidedAnew,
 }
 
-/// What can happen.
+/// Event of the walk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Happens {
     /// A member writes.
@@ -83,29 +85,30 @@ pub enum Happens {
     Change(usize),
     /// A member takes its next step: told, complete, begun, left, or debts paid.
     Step(usize),
-    /// A member receives the next entry of one.
+    /// A member receives the next entry of another member.
     Receive(usize, usize),
-    /// What a member shows is seen by another one, the first of these.
+    /// A member, the first of these, sees what the second one shows.
     See(usize, usize),
-    /// A newcomer, the first of these, hears where the epoch begins in the other one's stream.
+    /// A newcomer, the first of these, learns where the epoch begins in the second one's stream.
     Hear(usize, usize),
     /// A member dies.
     Crash(usize),
     /// A member stops, and reports.
     Wedge(usize),
-    /// Those of these bits decide: all others are dead or excluded.
+    /// The members of these bits decide: all others are dead or excluded.
     Decide(u8),
-    /// A member comes to the cut.
+    /// A member finishes at the cut.
     Install(usize),
 }
 
-/// All that is.
+/// Complete state of the walk.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct World {
     nodes: Vec<Rc<Node>>,
-    /// The decision that is being installed: who goes on, how many changes of layout they have, and the cut.
+    /// The decision that is being installed: the continuing members, their number of layout
+    /// changes, and the cut.
     decision: Option<(u8, usize, derecho_core::group::report::Cut)>,
-    /// Who is in the newest view that was decided.
+    /// Members of the newest view that was decided.
     members: u8,
     view: u64,
     record: Record,
@@ -115,21 +118,21 @@ pub struct World {
     doubts: u8,
 }
 
-/// A property that does not hold.
+/// Violated property.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wrong(pub &'static str);
 
-/// What came of it.
+/// Result of a walk.
 pub struct Walked {
-    /// Different states.
+    /// Number of different states.
     pub states: usize,
-    /// States in which nothing is left to happen but faults and writing.
+    /// Number of states in which only faults and writes are left to happen.
     pub quiet: usize,
-    /// Those in which a member wedged between two layouts.
+    /// Number of transitions in which a member wedged between two layouts.
     pub met: usize,
-    /// Nothing was left out.
+    /// True if nothing was left out.
     pub complete: bool,
-    /// The property that does not hold, and how it came to that.
+    /// Violated property, with the events that led to it.
     pub failure: Option<(&'static str, Vec<Happens>, String)>,
 }
 
@@ -143,7 +146,7 @@ impl fmt::Debug for Walked {
     }
 }
 
-/// Runs through everything that can happen, as far as there is room for so many states.
+/// Explores all events, up to `most` states.
 pub fn walk(course: Course, most: usize) -> Walked {
     let start = World::begin(&course);
     let mut seen: HashSet<u64, BuildHasherDefault<Quick>> = HashSet::default();

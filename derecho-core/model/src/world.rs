@@ -1,7 +1,7 @@
-//! The world of the model: nodes, what is on its way between them, what the kernel has decided, and
-//! everything that can happen next.
+//! The world of the model: nodes, messages between them, the kernel's decisions, and all possible
+//! next events.
 //!
-//! Owns: the faults and their bounds. Never does: decide which of the things that can happen does.
+//! Owns: the faults and their bounds. Never does: choose among the possible events.
 
 use derecho_core::ids::Rank;
 use derecho_core::membership::{Arbitration, Fate, Membership};
@@ -12,24 +12,24 @@ use crate::node::{Effect, End, Input, MOST, Nodebook, Nodes, each, id};
 use crate::property::Broken;
 use crate::setting::Setting;
 
-/// The most views that are decided in one run.
+/// Maximum number of views decided in one run.
 pub const VIEWS: usize = 8;
 
-/// All that is, in numbers of the [`World`]'s tables.
+/// Complete state, in numbers of the [`World`]'s tables.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct State {
     pub(crate) nodes: [u32; MOST],
     channels: [[u32; MOST]; MOST],
-    /// By the number of the view: its decision, counted from 1.
+    /// Decision of each view, by the view's number; counted from 1.
     pub(crate) decided: [u16; VIEWS],
     /// The kernel's decision word: view and ballot.
     word: (u8, u8),
     pub(crate) stopped: Nodes,
-    /// Channels that lose everything, a bit for each.
+    /// Channels that lose everything, one bit each.
     cut: u16,
-    /// Whom a joiner has asked, a bit for each pair.
+    /// Pairs of a joining node and a node that it has asked, one bit each.
     asked: u16,
-    /// Who was suspected while it lived, was stopped, or lost a channel.
+    /// Nodes that were suspected while alive, were stopped, or lost a channel.
     pub(crate) tainted: Nodes,
     crashes: u8,
     doubts: u8,
@@ -40,7 +40,7 @@ pub struct State {
 
 /// The tables behind the numbers, and the rules of the world.
 pub struct World {
-    /// What may happen.
+    /// Events that may happen.
     pub setting: Setting,
     /// All states of nodes.
     pub book: Nodebook,
@@ -48,13 +48,13 @@ pub struct World {
 }
 
 impl World {
-    /// A world with nothing in it yet.
+    /// Creates a world without any states yet.
     pub fn new(setting: Setting) -> World {
         assert!((1..=MOST).contains(&setting.nodes()), "a world has 1 to {MOST} nodes");
         World { setting, book: Nodebook::new(setting.streams), channels: Channels::default() }
     }
 
-    /// How it begins.
+    /// Returns the initial state.
     pub fn begin(&mut self) -> State {
         let setting = self.setting;
         let empty = self.channels.number(Vec::new());
@@ -81,7 +81,7 @@ impl World {
             } else {
                 Membership::joiner(id(node), setting.arbitration)
             };
-            // Not all have received the same; one message at least all of them.
+            // Not all nodes have received the same; all have received at least one message.
             let received = if setting.streams { 0 } else { 2 - node as u8 % 2 };
             let (number, effects) = self.book.begin(machine, node, received);
             state.nodes[node] = number;
@@ -93,17 +93,17 @@ impl World {
         state
     }
 
-    /// What a node shows, in a state.
+    /// Returns the visible properties of a node, in a state.
     pub fn look(&self, state: &State, node: usize) -> &crate::node::Look {
         self.book.look(state.nodes[node])
     }
 
-    /// Neither dead nor out.
+    /// Whether a node is neither dead nor out.
     pub fn lives(&self, state: &State, node: usize) -> bool {
         self.look(state, node).end.is_none()
     }
 
-    /// Whether what it has said arrives for certain: it lives, or it has left in peace.
+    /// Whether the node's messages certainly arrive: it lives, or it has left in an orderly way.
     fn is_heard_out(&self, state: &State, node: usize) -> bool {
         matches!(self.look(state, node).end, None | Some(End::Out(Fate::Left)))
     }
@@ -117,7 +117,7 @@ impl World {
         state.cut >> (from * MOST + to) & 1 == 1
     }
 
-    /// What has to happen sooner or later: somebody who lives has said or asked something.
+    /// Returns an event that must happen sooner or later: a live node has sent or asked something.
     pub fn due(&self, state: &State) -> Option<Event> {
         let nodes = self.setting.nodes();
         for to in (0..nodes).filter(|&to| self.runs(state, to)) {
@@ -142,12 +142,12 @@ impl World {
         None
     }
 
-    /// Whether a node is to learn anything of another one.
+    /// Whether a node must learn anything of another one.
     pub fn evidence_of(&mut self, state: &State, node: usize, other: usize) -> bool {
         self.evidence(state, node, other).is_some()
     }
 
-    /// What a node is to learn of another one, if that is any news: suspicion for certain or not.
+    /// Returns what a node must learn of another one, if that is new: suspicion, certain or not.
     fn evidence(&mut self, state: &State, node: usize, other: usize) -> Option<Input> {
         let look = *self.look(state, node);
         if node == other || !self.runs(state, node) || !look.member {
@@ -167,7 +167,8 @@ impl World {
         }
         let gone = match end {
             Some(End::Dead) => true,
-            // Who is out says so to the kernel's watchers, if nobody else: it never decides again.
+            // A node that is out reports that at least to the kernel's watchers: it never
+            // decides again.
             Some(End::Out(_)) => self.setting.arbitration == Arbitration::Local,
             None if stopped => self.setting.arbitration == Arbitration::Local,
             None => return None,
@@ -176,7 +177,7 @@ impl World {
         (self.book.step(state.nodes[node], input).0 != state.nodes[node]).then_some(input)
     }
 
-    /// Everything that can happen.
+    /// Collects all possible events.
     pub fn events(&mut self, state: &State, into: &mut Vec<Event>) {
         let (setting, nodes) = (self.setting, self.setting.nodes());
         into.clear();
@@ -272,7 +273,7 @@ impl World {
             if look.received == 0 && moves {
                 into.push(Event::Receive(node));
             }
-            // What others show is what they have received, or less.
+            // The shown state of a node is its reception, or less.
             let mut all = each(look.members);
             if !look.wedged
                 && look.delivered == 0
@@ -283,12 +284,12 @@ impl World {
         }
     }
 
-    /// Whether something would change a node.
+    /// Whether an input would change a node.
     pub fn changes(&mut self, state: &State, node: usize, input: Input) -> bool {
         self.book.step(state.nodes[node], input).0 != state.nodes[node]
     }
 
-    /// What follows from an event.
+    /// Returns the state after an event.
     pub fn apply(&mut self, state: &State, event: Event) -> Result<State, Broken> {
         let mut next = *state;
         match event {
@@ -315,7 +316,7 @@ impl World {
                 if !self.is_cut(state, other, node) {
                     next.doubts = next.doubts.saturating_sub(1);
                 }
-                // It may be the one that is deaf.
+                // The suspecting node may be the one that receives nothing.
                 next.tainted |= 1 << other | 1 << node;
                 self.step(&mut next, node, Input::Suspect(1 << other, false))?;
             }
@@ -406,7 +407,8 @@ impl World {
         state.channels[from][to] = self.channels.with(channel, message);
     }
 
-    /// A message that changes nothing at its receiver, now or ever, need not be waited for.
+    /// Whether a message no longer changes its receiver, now or ever, so that it need not
+    /// be awaited.
     fn is_stale(&self, state: &State, to: usize, message: u32) -> bool {
         use derecho_core::membership::Message;
         let look = self.look(state, to);
@@ -435,7 +437,7 @@ impl World {
         }
     }
 
-    /// What an event is, in words.
+    /// Describes an event in words.
     pub fn tell(&self, state: &State, event: Event) -> String {
         match event {
             Event::Deliver(from, to) => {
@@ -449,12 +451,13 @@ impl World {
 }
 
 impl State {
-    /// That a joiner has asked again is no change.
+    /// Ignores the difference that a joining node has asked again.
     pub(crate) fn note_asked(&mut self, after: &State) {
         self.asked = after.asked;
     }
 
-    /// The kernel's compare-and-swap on the group's decision word: who has won, `None` if it is past that.
+    /// Performs the kernel's compare-and-swap on the group's decision word: returns the winner,
+    /// `None` if the word is past that view.
     fn settle(&mut self, view: u64, ballot: Rank) -> Option<u16> {
         let (decided, winner) = self.word;
         match u64::from(decided).cmp(&view) {

@@ -1,11 +1,14 @@
-//! An epoch whose ends a view has decided, and which the next view decides once more (I-337), is found in random runs of one
-//! scene, in each of three ranges of seeds.
+//! An epoch whose ends one view has decided, and the next view decides again (I-337), is found in
+//! random runs of one scene, in each of three ranges of seeds.
 //!
 //! ```text
-//!   epoch 1   a reader, a sender, and a helper, which the sender meets late: the reader begins, and delivers what the sender has
-//!             committed beyond its end of epoch 0; the sender does not begin
-//!   view      the helper has crashed: the reader ends epoch 1, and is told epoch 2 with another helper, which it meets late
-//!   view      the second helper has crashed: the reader has finished epoch 1, and reports it; the sender reports epoch 0
+//!   epoch 1   a reader, a sender, and a helper, which the sender meets late: the reader begins,
+//!             and delivers what the sender has committed beyond its end of epoch 0; the sender
+//!             does not begin
+//!   view      the helper has crashed: the reader ends epoch 1, and is told epoch 2 with another
+//!             helper, which it meets late
+//!   view      the second helper has crashed: the reader has finished epoch 1, and reports it; the
+//!             sender reports epoch 0
 //! ```
 #![cfg(model)]
 
@@ -13,15 +16,15 @@ use derecho_lives::{Kind, World};
 use derecho_model::{Fault, plant};
 use derecho_sim::{Config, NodeIndex, Random};
 
-/// Where the ranges begin, and how many seeds each has at most.
+/// Starts of the ranges, and the maximum number of seeds of each.
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 60;
 
 const TOPIC: u64 = 7;
-/// A helper's regions are announced to one node up to so much later than to the others (nanoseconds).
+/// Maximum delay, in nanoseconds, of the announcement of a helper's regions to one node.
 const LATE: u64 = 3_000_000;
 
-/// The rules that one run breaks.
+/// Returns the rules that one run breaks.
 fn broken(seed: u64) -> Vec<String> {
     let mut random = Random::new(seed ^ 0x0242);
     let mut world = World::new(Config::adversarial(seed), Kind::Shared, 4);
@@ -49,7 +52,7 @@ fn broken(seed: u64) -> Vec<String> {
     world.account().violations
 }
 
-/// The members write a few times, and then some time passes.
+/// Lets the members write a few times, and then some time pass.
 fn write(world: &mut World, random: &mut Random, most: u64) {
     world.write_for(random.between(1, 3) as usize);
     world.run(random.between(1_000, most));

@@ -1,5 +1,5 @@
-//! Errors that were planted into the epochs of a subgroup are found in random runs, each by the checker that was named for it,
-//! in each of three ranges of seeds.
+//! Errors planted into the epochs of a subgroup are found in random runs, each by the checker named
+//! for it, in each of three ranges of seeds.
 #![cfg(model)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -13,10 +13,11 @@ use epochs::{Checker, Shape, World};
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 60;
 
-/// A run, and what is wrong with it.
+/// A run; returns its violations.
 type Run = fn(&mut World) -> Vec<(Checker, String)>;
 
-/// Checkers that complain about a run of this seed, where memory is shared and readers leave late.
+/// Returns the checkers that fail in a run of this seed, where memory is shared and readers
+/// leave late.
 fn complaints(seed: u64, run: Run) -> Vec<Checker> {
     let shape = Shape { late_leavers: true, ..Shape::random(seed, Level::Atomic, true) };
     run(&mut World::new(seed, shape)).into_iter().map(|(checker, _)| checker).collect()

@@ -1,5 +1,5 @@
-//! Errors that were planted into the rules are found, each by the property that was named for it. An
-//! error is there for the whole process, so all of them are one test.
+//! Errors planted into the rules are found, each by the property named for it. An error affects the
+//! whole process, so all of them are one test.
 #![cfg(model)]
 
 use derecho_model::{Arbitration, Fault, Setting, explore, plant};
@@ -24,7 +24,7 @@ fn local(members: usize) -> Setting {
 #[test]
 fn planted_errors_are_found() {
     let two_fresh = Setting { joiners: 2, crashes: 2, mortal: 0b110, ..network(1) };
-    // The first leader needs two more for its decision, the second one only one more.
+    // The first leader needs two more votes for its decision, the second one only one more.
     let overtaken = Setting {
         votes: [1, 2, 2, 2],
         leaves: 1,

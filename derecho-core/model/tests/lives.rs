@@ -1,12 +1,12 @@
-//! Errors that were planted into the protocol are found in random lives of whole groups, each by the rule
-//! that was named for it, in each of three ranges of seeds. An error is there for the whole process, so all of
+//! Errors planted into the protocol are found in random lives of whole groups, each by the rule
+//! named for it, in each of three ranges of seeds. An error affects the whole process, so all of
 //! them are one test.
 #![cfg(model)]
 
 use derecho_lives::{Account, Fault as Happens, Faults, Kind, Plan, live};
 use derecho_model::{Fault, found_in, plant};
 
-/// Where the ranges begin, and how many seeds each has at most.
+/// Starts of the ranges, and the maximum number of seeds of each.
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 200;
 
@@ -19,14 +19,16 @@ const ORDER: &str = "order";
 const HONESTY: &str = "honesty";
 const PROGRESS: &str = "progress";
 
-/// The first seed of the range whose life breaks this rule before all others, and no rule without the error.
+/// Returns the first seed of the range whose life breaks this rule before all others, and breaks no
+/// rule without the error.
 fn found(from: u64, kind: Kind, faults: Faults, (fault, rule): (Fault, &str)) -> Option<u64> {
     let life = |seed| live(Plan { faults, wild: true, ..Plan::new(seed, kind) }, false);
     let is_meant = |with: &Account| broke(with, rule);
     found_in(fault, from..from + SEEDS, life, is_meant, |without| without.violations.is_empty())
 }
 
-/// Whether a life broke this rule before all others. Where nothing goes on, a member may say so before the life ends.
+/// Whether a life broke this rule before all others. If the group makes no progress, a member may
+/// report that before the life ends.
 fn broke(account: &Account, rule: &str) -> bool {
     let first = account.violations.first().and_then(|what| what.split(':').next());
     first == Some(rule) || rule == LIVENESS && first == Some(PROGRESS)
@@ -62,7 +64,8 @@ fn planted_errors_are_found() {
             missed.push(format!("{fault:?} {seeds:?}"));
         }
     }
-    // Readers that become writers: every fifth life or so, and few of them in the very moment that matters.
+    // Readers that become writers: about every fifth life has them, and few of these at the
+    // decisive moment.
     for fault in [Fault::ReaderTellsNoStart, Fault::MemoryReplaced] {
         let life = |seed| {
             let plan = Plan { toggles: true, faults: crashes, ..Plan::new(seed, local) };
@@ -78,7 +81,7 @@ fn planted_errors_are_found() {
             missed.push(format!("{fault:?} {seeds:?}"));
         }
     }
-    // What such lives have found in the protocol is found again by the life that found it.
+    // Errors that such lives have found in the protocol are found again by the same life.
     let lives = [
         (Fault::BeyondTheEnd, 302, crashes, STATE),
         (Fault::NotBegunKnows, 35, Faults::NONE, LIVENESS),

@@ -1,4 +1,4 @@
-//! Errors that were planted into what is logged of objects are found in random runs, each by the rule that was named for
+//! Errors planted into the logging of objects are found in random runs, each by the rule named for
 //! it, in each of three ranges of seeds.
 #![cfg(model)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -17,7 +17,7 @@ use objects::root::Root;
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 400;
 
-/// What a run of this seed breaks, if anything.
+/// Returns the rule that a run of this seed breaks, if any.
 fn broken(seed: u64) -> Option<String> {
     let run = || {
         let root = Root::default();
@@ -30,7 +30,7 @@ fn broken(seed: u64) -> Option<String> {
         while world.living().len() < 3 {
             world.flow(1);
         }
-        // Views are logged first, so it takes a while until somebody has what is kept.
+        // Views are logged first, so it takes a while until any member has a log.
         world.flow(seed as usize % 16);
         world.crash(NodeIndex(0));
         world.flow(20);

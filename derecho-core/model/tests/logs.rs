@@ -1,15 +1,16 @@
-//! Errors that were planted into logs are found, each by the rule that was named for it, in each of three
-//! ranges of seeds. An error is there for the whole process, so all of them are one test.
+//! Errors planted into logs are found, each by the rule named for it, in each of three ranges of
+//! seeds. An error affects the whole process, so all of them are one test.
 #![cfg(model)]
 
 use derecho_model::{Fault, plant};
 use derecho_sim::log_life::{Hazards, live};
 
-/// Where the ranges begin, and how many seeds each has at most.
+/// Starts of the ranges, and the maximum number of seeds of each.
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 1500;
 
-/// The first seed of the range whose life breaks this rule before all others, and no rule without the error.
+/// Returns the first seed of the range whose life breaks this rule before all others, and breaks no
+/// rule without the error.
 fn found(from: u64, hazards: Hazards, (fault, rule): (Fault, &str)) -> Option<u64> {
     (from..from + SEEDS).find(|seed| {
         plant(Some(fault));

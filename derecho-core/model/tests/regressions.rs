@@ -1,4 +1,4 @@
-//! Orders of events that once led a group astray, each the trace that the model had found.
+//! Orders of events that once broke a group, each the trace that the model had found.
 #![cfg(model)]
 
 use derecho_model::Event::{Crash, Deliver, Doubt, Evidence, Join, Leave, Promote, Settle};
@@ -18,7 +18,7 @@ fn holds(setting: Setting, events: &[Event]) {
     }
 }
 
-/// It proposed what changed nothing, the same suspicion ended that view, and so on.
+/// The leader proposed an unchanged view, the same suspicion ended that view, and so on.
 #[test]
 fn a_leader_that_is_suspected_waits() {
     let one_round = [(0, 1), (0, 2), (2, 0), (0, 1), (0, 2), (2, 0), (0, 1), (1, 0)];
@@ -28,14 +28,16 @@ fn a_leader_that_is_suspected_waits() {
     holds(Setting { doubts: 1, ..network(3) }, &events);
 }
 
-/// The last one learnt of one death, and that the other one was suspected, but not yet for certain.
+/// The last process learnt of one death, and that the other one was suspected, but not yet
+/// for certain.
 #[test]
 fn the_last_of_three_processes_goes_on() {
     let events = [Crash(1), Evidence(0, 1), Crash(0), Deliver(0, 2), Evidence(2, 0)];
     holds(Setting { crashes: 2, ..local(3) }, &events);
 }
 
-/// It saw half of its view dead while the others had gone on already, as a view of which most lived.
+/// The member saw half of its view dead while the others had already continued, as a view of which
+/// most lived.
 #[test]
 fn a_member_that_lags_waits_for_what_was_decided() {
     let events = [
@@ -51,7 +53,8 @@ fn a_member_that_lags_waits_for_what_was_decided() {
     holds(Setting { crashes: 2, ..network(4) }, &events);
 }
 
-/// What it had accepted had won at the kernel, and it went out because its proposer died.
+/// The decision that the member had accepted had won at the kernel, and the member went out because
+/// its proposer died.
 #[test]
 fn an_accepted_decision_outlives_its_proposer() {
     let events = [
@@ -66,7 +69,8 @@ fn an_accepted_decision_outlives_its_proposer() {
     holds(Setting { crashes: 1, doubts: 1, ..local(3) }, &events);
 }
 
-/// The leaver's decision came to the joiner only, which did not tell it on to the one who stayed.
+/// The leaver's decision came only to the joining node, which did not pass it on to the
+/// remaining member.
 #[test]
 fn a_joiner_tells_on_the_view_that_it_comes_by() {
     let events = [
@@ -82,7 +86,7 @@ fn a_joiner_tells_on_the_view_that_it_comes_by() {
     holds(Setting { joiners: 1, leaves: 1, crashes: 1, ..network(2) }, &events);
 }
 
-/// The only one with a vote left, and nobody could decide anything.
+/// The only member with a vote left, and no member could decide anything.
 #[test]
 fn somebody_always_has_a_vote() {
     let events =
@@ -90,7 +94,7 @@ fn somebody_always_has_a_vote() {
     holds(Setting { joiners: 1, leaves: 1, crashes: 1, ..network(2) }, &events);
 }
 
-/// A leaver and the last one who stays suspect each other; the leaver decided for nobody.
+/// A leaver and the last remaining member suspect each other; the leaver decided for no member.
 #[test]
 fn a_leaver_gives_way() {
     let events = [
@@ -107,7 +111,7 @@ fn a_leaver_gives_way() {
     holds(Setting { leaves: 1, crashes: 1, doubts: 1, ..local(3) }, &events);
 }
 
-/// A founder that the others went on without is not a member that is out.
+/// A founder without which the others continued is not a member that is out.
 #[test]
 fn a_late_founder_may_come_later() {
     let founded = [Doubt(0, 2), Deliver(0, 1), Deliver(0, 1), Deliver(1, 0), Deliver(0, 1)];

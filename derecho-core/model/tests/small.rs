@@ -1,9 +1,10 @@
-//! Small groups, every order of events. Larger ones run by command; see the crate's documentation.
+//! Small groups, every order of events. Larger groups run by command; see the
+//! crate's documentation.
 #![cfg(model)]
 
 use derecho_model::{Arbitration, Setting, explore};
 
-/// Room for the largest of these, with some to spare.
+/// Maximum number of states: enough for the largest of these groups, with a margin.
 const MOST: usize = 30_000_000;
 
 fn network(members: usize) -> Setting {
@@ -51,7 +52,7 @@ fn local_of_four_that_stops() {
     holds(Setting { stops: 1, ..local(4) });
 }
 
-/// The largest that there is room for: with a stop and a crash a local group of four does not fit into 8 GB.
+/// The largest that fits: with a stop and a crash a local group of four does not fit into 8 GB.
 #[test]
 #[ignore = "takes a minute"]
 fn network_of_four_that_stops_and_crashes() {
@@ -107,7 +108,7 @@ fn local_joins_and_leaves() {
     holds(Setting { leaves: 1, crashes: 1, doubts: 1, ..local(3) });
 }
 
-/// Streams that take time to stop: what anybody has delivered, dead ones too, is in the cut.
+/// Streams that take time to stop: the cut covers every delivery, also of dead members.
 #[test]
 fn streams() {
     holds(Setting { streams: true, crashes: 1, doubts: 1, ..network(3) });

@@ -1,5 +1,5 @@
-//! Errors that were planted into what is kept of a subgroup are found in random runs, each by the rule that
-//! was named for it, in each of three ranges of seeds.
+//! Errors planted into a subgroup's store are found in random runs, each by the rule named for it,
+//! in each of three ranges of seeds.
 #![cfg(model)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -16,7 +16,7 @@ use stored::World;
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 60;
 
-/// What a run of this seed breaks, if anything.
+/// Returns the rule that a run of this seed breaks, if any.
 fn broken(seed: u64, retention: Retention) -> Option<String> {
     let run = || {
         let mut world = World::new(Config::adversarial(seed), 2, true, retention);

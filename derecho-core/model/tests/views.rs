@@ -1,4 +1,4 @@
-//! Errors that were planted into what is logged of views are found in random runs, each by the rule that was named for
+//! Errors planted into the logging of views are found in random runs, each by the rule named for
 //! it, in each of three ranges of seeds.
 #![cfg(model)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -20,7 +20,7 @@ use stored::root::Root;
 const RANGES: [u64; 3] = [0, 10_000, 20_000];
 const SEEDS: u64 = 60;
 
-/// What a run of this seed breaks, if anything.
+/// Returns the rule that a run of this seed breaks, if any.
 fn broken(seed: u64, run: fn(u64)) -> Option<String> {
     let told = catch_unwind(AssertUnwindSafe(|| run(seed))).err()?;
     let text = told.downcast_ref::<String>().cloned();
@@ -35,7 +35,7 @@ fn court() -> Rc<RefCell<Court>> {
     Rc::new(RefCell::new(court))
 }
 
-/// Others come while the first one writes.
+/// Others join while the first member writes.
 fn newcomers(seed: u64) {
     let over = (court(), Some(Root::default()));
     let mut world = World::over(Config::adversarial(seed), 1, true, over);
@@ -48,7 +48,7 @@ fn newcomers(seed: u64) {
     world.check();
 }
 
-/// All crash, and one is back that has not this folder.
+/// All crash, and a member comes back without this folder.
 fn restart_without(
     hidden: usize,
     seed: u64,
@@ -63,7 +63,7 @@ fn restart_without(
     world.run(30_000_000);
 }
 
-/// One that keeps logs and took no part is back first.
+/// A member that keeps logs and took no part is back first.
 fn bystander(seed: u64) {
     let (court, root) = (court(), Root::apart());
     let over = (Rc::clone(&court), Some(root.clone()));
@@ -76,7 +76,7 @@ fn bystander(seed: u64) {
     restart_without(0, seed, world, (court, root));
 }
 
-/// Everybody who was there before a newcomer dies before it can have noted it, and comes back without it.
+/// Every earlier member dies before it can have recorded a newcomer, and comes back without it.
 fn newcomer(seed: u64) {
     let (court, root) = (court(), Root::apart());
     let over = (Rc::clone(&court), Some(root.clone()));
@@ -93,7 +93,8 @@ fn newcomer(seed: u64) {
     restart_without(1, seed, world, (court, root));
 }
 
-/// The only complete log goes while somebody without one has all of it, and who is there and keeps logs comes back alone.
+/// The only complete log is lost while a member without a log has everything, and the present
+/// member that keeps logs comes back alone.
 fn leaning(seed: u64) {
     let (court, root) = (court(), Root::apart());
     let over = (Rc::clone(&court), Some(root.clone()));
@@ -104,7 +105,7 @@ fn leaning(seed: u64) {
     restart_without(0, seed, world, (court, root));
 }
 
-/// One of two disks does nothing while the members write.
+/// One of two disks makes no progress while the members write.
 fn slow_disk(seed: u64) {
     let (court, root) = (court(), Root::default());
     let mut world = World::over(Config::adversarial(seed), 1, true, (court, Some(root.clone())));
@@ -117,7 +118,8 @@ fn slow_disk(seed: u64) {
     world.check();
 }
 
-/// In a network the log that alone has what came last is not back, and a majority of the last view is.
+/// In a network, the only log with the last records is not back, and a majority of the last
+/// view is.
 fn named(seed: u64) {
     let (mut apart, _) = Apart::with_a_keeper_that_crashed(seed);
     apart.restart_in_a_network(0);

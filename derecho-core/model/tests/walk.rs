@@ -3,7 +3,7 @@
 
 use derecho_model::walk::{Course, Part, walk};
 
-/// Room for the largest of these, with some to spare.
+/// Maximum number of states: enough for the largest of these walks, with a margin.
 const MOST: usize = 6_000_000;
 
 const A: Part = (0, true, true);
@@ -63,7 +63,8 @@ fn three_members() {
     holds("changes over", one(&[&[A, READS_B], &[A, READS_C]]));
 }
 
-/// What takes longer: a third sender, two views for a reader that begins late, one more message for three members.
+/// Longer walks: a third sender, two views for a reader that begins late, one more message for
+/// three members.
 #[test]
 #[ignore = "takes some minutes"]
 fn longer_walks() {

@@ -1,4 +1,4 @@
-//! Errors in the walk of a subgroup are found, each by the property that was named for it. One of them is
+//! Errors in the walk of a subgroup are found, each by the property named for it. One of them is
 //! planted into derecho-core for the whole process, so all of them are one test.
 #![cfg(model)]
 

@@ -1,18 +1,19 @@
 //! The clock: the only place that reads the time for a machine.
 //!
-//! Every sample asks what time it is, and the system's answer costs more than an idle turn. So on
-//! processors whose counter of ticks the kernel itself takes for its clock, the counter is read
-//! here too, and turned into nanoseconds along a line that is drawn anew every 4 ms from the
-//! system's clock. Everywhere else, and as soon as the two disagree, the system's clock answers.
-//! It is written by hand because libraries for it calibrate once, and then drift away from the
-//! clock of other processes: `docs/decisions/0011-a-clock-from-the-counter.md`.
+//! Every sample needs the time, and the system's answer costs more than an idle turn. On processors
+//! whose tick counter the kernel itself uses as its clock, this module reads the counter too. It
+//! converts ticks into nanoseconds along a line that is drawn afresh every 4 ms from the system's
+//! clock. Everywhere else, and as soon as counter and clock disagree, the system's clock answers.
+//! The code is written by hand because libraries for this purpose calibrate once, and then drift
+//! away from the clock of other processes: `docs/decisions/0011-a-clock-from-the-counter.md`.
 //!
-//! What [`now`] says is CLOCK_MONOTONIC to within a microsecond (three for the few milliseconds
-//! after the kernel has changed the clock's speed by the most that it does at once), so that it can be
-//! compared with what other processes read. In one thread it never goes back.
+//! [`now`] returns CLOCK_MONOTONIC to within a microsecond, so that it can be compared with
+//! readings of other processes. The error is up to three microseconds for the few milliseconds
+//! after the kernel has changed the clock's speed by the most that it does at once. In one thread
+//! the time never goes back.
 //!
 //! Owns: the lines (`follower`), the counter and the system's clocks (`source`). Never does: wait,
-//! allocate, or take a lock that anybody waits for.
+//! allocate, or take a lock that any thread waits for.
 
 mod follower;
 mod source;
@@ -23,51 +24,51 @@ use derecho_core::ids::Time;
 use follower::Follower;
 use source::{Processor, monotonic, realtime};
 
-/// How many nanoseconds a line, and the distance of the wall clock, are believed: whoever sets the
-/// wall clock waits so long until time stamps follow.
+/// Nanoseconds for which a line, and the offset of the wall clock, are valid. After a change of the
+/// wall clock, time stamps follow within this time.
 const PERIOD: u64 = 4_000_000;
-/// How often the two clocks are looked at together, at most, until nothing comes in between.
+/// Maximum number of attempts to read both clocks together without an interruption.
 const TRIES: u32 = 4;
-/// Nanoseconds between two looks that nothing came in between.
+/// Nanoseconds between two readings that count as uninterrupted.
 const UNDISTURBED: u64 = 1000;
 
 static CLOCK: Follower = Follower::new(PERIOD);
 
-/// Nanoseconds on the system's monotonic clock, the same for all processes of a host.
+/// Returns nanoseconds on the system's monotonic clock, the same for all processes of a host.
 ///
-/// In one thread it never goes back. A thread that has heard of another's reading can read less,
-/// by some hundred nanoseconds at most: the processor may read its counter before it has done with
-/// what stands before. Whoever minds takes [`in_order`].
+/// In one thread the time never goes back. A thread that has heard of another thread's reading can
+/// read a smaller value, by some hundred nanoseconds at most, because the processor may read its
+/// counter before it has executed earlier instructions. Use [`in_order`] where this matters.
 #[inline]
 pub fn now() -> Time {
     Time(CLOCK.now(&Processor))
 }
 
-/// [`now`], and never less than any reading that this thread can have heard of, from whichever
-/// thread. Twice as dear: the processor first finishes what stands before.
+/// Returns [`now`], and never less than any reading of any thread that this thread can have heard
+/// of. Costs twice as much: the processor first finishes earlier instructions.
 #[inline]
 pub fn in_order() -> Time {
     source::finish_loads();
     now()
 }
 
-/// The wall clock's time at `now`: nanoseconds since 1970. Costs no system call and no second
-/// look at a clock, most of the time: only the distance of the two clocks is remembered.
+/// Returns the wall clock's time at `now`: nanoseconds since 1970. Usually costs no system call and
+/// no second clock reading, because only the offset of the two clocks is stored.
 #[inline]
 pub fn wall(now: Time) -> u64 {
     static DISTANCE: AtomicU64 = AtomicU64::new(0);
     static TAKEN_AT: AtomicU64 = AtomicU64::new(0);
-    // Pairs with the store below: the distance is the one taken then, or a later one.
+    // Pairs with the store below: the offset is the one stored with this time, or a later one.
     let taken_at = TAKEN_AT.load(Ordering::Acquire);
     if taken_at == 0 || now.0.abs_diff(taken_at) > PERIOD {
-        // Threads that come here at once store nearly the same.
+        // Concurrent threads store nearly the same value.
         DISTANCE.store(distance(), Ordering::Relaxed);
         TAKEN_AT.store(now.0, Ordering::Release);
     }
     now.0.wrapping_add(DISTANCE.load(Ordering::Relaxed))
 }
 
-/// How far the wall clock is ahead of the monotonic one.
+/// Returns how far the wall clock is ahead of the monotonic clock.
 #[cold]
 fn distance() -> u64 {
     let look = || {
@@ -93,14 +94,14 @@ mod tests {
 
     use super::*;
 
-    /// The most that a reading may be off: a change of the clock's speed, and some.
+    /// Largest permitted error of a reading: one change of the clock's speed, with a margin.
     const OFF: u64 = 10_000;
 
     #[test]
     fn it_agrees_with_the_clocks_of_the_system_for_a_second() {
         let (start, mut worst) = (Instant::now(), 0);
         while start.elapsed() < Duration::from_secs(1) {
-            // Whatever comes in between, the reading lies between the two of the system.
+            // The reading lies between the two of the system, whatever interrupts it.
             let (before, read, after) = (monotonic(), now().0, monotonic());
             let off = before.saturating_sub(read).max(read.saturating_sub(after));
             let (before, read, after) = (realtime(), wall(now()), realtime());

@@ -1,4 +1,4 @@
-//! What an engine has done: counted always, read by tools and tests.
+//! Counters of an engine's work: always updated, read by tools and tests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,13 +12,13 @@ pub struct Counters {
     pub(crate) taken_over: Count,
 }
 
-/// One counter: written under the engine's lock, read by anyone.
+/// Counter written under the engine's lock and read by any thread.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
-    /// Counts one up. Only the thread that holds the engine's lock writes, so a plain load and
-    /// store do, and the hot path is spared a locked instruction.
+    /// Increments the counter. Only the thread that holds the engine's lock writes, so a plain load
+    /// and store suffice, and the hot path needs no locked instruction.
     pub(crate) fn up(&self) {
         self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
@@ -29,27 +29,27 @@ impl Count {
 }
 
 impl Counters {
-    /// Turns run.
+    /// Number of turns.
     pub fn turns(&self) -> u64 {
         self.turns.get()
     }
 
-    /// Turns that found something to do.
+    /// Number of turns that found something to do.
     pub fn busy_turns(&self) -> u64 {
         self.busy_turns.get()
     }
 
-    /// Times that whoever drove went to sleep.
+    /// Number of times that the driving thread went to sleep.
     pub fn parks(&self) -> u64 {
         self.parks.get()
     }
 
-    /// Times that the driver thread left the driving to application threads.
+    /// Number of times that the driver thread left the driving to application threads.
     pub fn handed_over(&self) -> u64 {
         self.handed_over.get()
     }
 
-    /// Times that the driver thread took it back.
+    /// Number of times that the driver thread took the driving back.
     pub fn taken_over(&self) -> u64 {
         self.taken_over.get()
     }

@@ -1,7 +1,8 @@
-//! The engine's own thread: drives when nobody else does, and sleeps when there is nothing to do.
+//! The engine's own thread: drives when no other thread does, and sleeps when there is nothing
+//! to do.
 //!
-//! Owns: its place in the state picture of [`crate::engine`]. Never does: compete with
-//! application threads that drive themselves.
+//! Owns: its states in the picture of [`crate::engine`]. Never does: compete with application
+//! threads that drive themselves.
 
 use std::sync::atomic::Ordering;
 
@@ -11,10 +12,10 @@ use derecho_core::machine::Machine;
 use crate::clock;
 use crate::engine::{Idle, Role, Shared, holder};
 
-/// Ticks in a row with the role taken after which the thread waits to be recalled instead.
+/// Number of ticks in a row with the role taken, after which the thread waits to be recalled.
 const TICKS_BEFORE_AWAY: u32 = 3;
 
-/// Knocks within one waking period after which application threads may as well drive themselves.
+/// Number of knocks within one waking period, after which application threads may drive themselves.
 const KNOCKS_BEFORE_HAND_OVER: u32 = 2;
 
 /// Runs until the engine stops.
@@ -31,7 +32,7 @@ pub(crate) fn run<M: Machine, L: Link>(shared: &Shared<M, L>) {
     }
 }
 
-/// Turns, lingers and sleeps with the role, until it is wanted or worth more in other hands.
+/// Turns, lingers and sleeps with the role, until another thread wants the role or should have it.
 fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: Role<'_, M, L>) {
     let mut idle = Idle::new(shared.pace);
     let mut knocks = 0;
@@ -49,22 +50,23 @@ fn drive<M: Machine, L: Link>(shared: &Shared<M, L>, mut role: Role<'_, M, L>) {
             // The knock of this waking period is answered; a lone writer wakes us each time.
             knocks = 0;
             let interest = role.duty.machine.interest();
-            // Whoever waits for a condition drives, or looks again by itself.
+            // A thread that waits for a condition drives itself, or checks again by itself.
             shared.park(&mut role, None, interest, || false);
             idle = Idle::new(shared.pace);
         }
     }
 }
 
-/// Leaves the driving to application threads for as long as they do it.
+/// Leaves the driving to application threads while they drive.
 fn tick_while_others_drive<M: Machine, L: Link>(shared: &Shared<M, L>) {
     let mut drives = shared.drives.load(Ordering::Relaxed);
     let mut taken_ticks = 0;
     while !shared.stopped.load(Ordering::SeqCst) {
         let bench = shared.bench();
         if taken_ticks >= TICKS_BEFORE_AWAY {
-            // An application thread sleeps in a wait, say. It recalls us when it leaves the role;
-            // whoever left between the last look and this store is seen by looking again.
+            // An application thread sleeps in a wait, for example. It recalls this thread when it
+            // leaves the role. The second check sees a thread that left between the previous check
+            // and this store.
             shared.away.store(true, Ordering::SeqCst);
             match shared.holder.load(Ordering::SeqCst) == holder::APPLICATION {
                 true => drop(shared.recall.wait(bench)),
@@ -76,7 +78,7 @@ fn tick_while_others_drive<M: Machine, L: Link>(shared: &Shared<M, L>) {
         } else {
             drop(shared.recall.wait_timeout(bench, shared.pace.tick));
         }
-        // Between two calls of the application nobody takes in what peers have written.
+        // Between two calls of the application no thread processes what peers have written.
         if let Some(mut role) = shared.try_role(holder::THREAD) {
             shared.turn(&mut role, clock::now());
         }

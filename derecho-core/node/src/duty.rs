@@ -1,4 +1,4 @@
-//! The duty cycle: one turn of a machine over its link.
+//! The duty cycle (event loop): one turn of a machine over its link.
 //!
 //! Owns: the machine, its link, and the order of a turn: events in, the turn, posts out, bells.
 //! Never does: wait, or decide when to turn.
@@ -11,18 +11,18 @@ use derecho_core::machine::{Effects, Machine, PostKind};
 pub struct Duty<M, L> {
     /// The protocol.
     pub machine: M,
-    /// What moves its words.
+    /// Transport of the machine's words.
     pub link: L,
     effects: Effects,
 }
 
 impl<M: Machine, L: Link> Duty<M, L> {
-    /// A machine that has not turned yet.
+    /// Creates the duty cycle of a machine that has not turned yet.
     pub fn new(machine: M, link: L) -> Self {
         Duty { machine, link, effects: Effects::new() }
     }
 
-    /// One turn. Returns how much was done; zero means that nothing was ready.
+    /// Runs one turn. Returns the amount of work done; zero means that nothing was ready.
     #[inline]
     pub fn turn(&mut self, now: Time) -> usize {
         let Duty { machine, link, effects } = self;
@@ -32,15 +32,16 @@ impl<M: Machine, L: Link> Duty<M, L> {
         events + done
     }
 
-    /// Lets somebody act on the machine and its link as a part of the duty cycle; what it wants
-    /// done is done before this returns.
+    /// Runs `f` on the machine and its link as a part of the duty cycle. Its effects are carried
+    /// out before this returns.
     pub fn act<T>(&mut self, f: impl FnOnce(&mut M, &mut L, &mut Effects) -> T) -> T {
         let result = f(&mut self.machine, &mut self.link, &mut self.effects);
         self.perform();
         result
     }
 
-    /// Carries out the effects: first what has to become private, then posts in their order, then the bells of all who have news.
+    /// Carries out the effects: first the ranges that must become private, then posts in their
+    /// order, then the bells of all peers that have news.
     fn perform(&mut self) {
         let Duty { link, effects, .. } = self;
         if effects.is_empty() {
@@ -58,7 +59,8 @@ impl<M: Machine, L: Link> Duty<M, L> {
             };
             match done {
                 Ok(()) => {}
-                // It died meanwhile; the event that says so is on its way to the machine.
+                // The peer has died meanwhile; the event that reports the death is on its way to
+                // the machine.
                 Err(LinkError::PeerGone(_)) => {}
                 Err(error) => tracing::error!(%error, "the link refused a post"),
             }

@@ -1,11 +1,11 @@
-//! The engine: one machine, any number of threads, one of which drives it.
+//! The engine: one machine and any number of threads, one of which drives the machine.
 //!
-//! Owns: the lock that makes a thread the driver, and the passing of that role.
-//! Never does: hold the lock while an application's code runs, or lose a wake-up.
+//! Owns: the lock that makes a thread the driver, and the passing of that role. Never does: hold
+//! the lock while an application's code runs, or lose a wake-up.
 //!
-//! **Whoever waits may drive.** With few cores the hand-off between threads is what costs, so a
-//! thread that waits in a read, or has just committed a write, turns the machine itself when the
-//! role is free. The engine's own thread drives when nobody else does:
+//! **A waiting thread may drive.** With few cores the hand-off between threads is the main cost. A
+//! thread that waits in a read, or has just committed a write, therefore turns the machine itself
+//! when the role is free. The engine's own thread drives when no other thread does:
 //!
 //! ```text
 //!            an application thread drove since the last tick
@@ -15,10 +15,10 @@
 //!              ^                                                    |                 |
 //!              '--- two knocks of application threads, or a take-over request --------'
 //! ```
-//! Asleep, the thread keeps the role, and peers ring its bell. Knocked at, it does the turn. When
-//! the knocks go on it leaves the role to the knockers and only looks in every [`Pace::tick`], so
-//! that a process which calls often pays for no second thread, and one that calls seldom is
-//! served at once by the sleeping one.
+//! While the thread is asleep, it keeps the role, and peers ring its bell. If an application thread
+//! knocks, the engine's thread runs the turn. If the knocks continue, it leaves the role to the
+//! knocking threads and checks only every [`Pace::tick`]. A process that calls often thus pays for
+//! no second thread, and the sleeping thread serves at once a process that calls seldom.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -39,14 +39,14 @@ use crate::inside;
 use crate::process;
 use crate::threads::ThreadSettings;
 
-/// How long whoever drives stays awake when there is nothing to do.
+/// Time for which a driving thread stays awake when there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Turns without a pause at first: the answer of a peer on another core comes within these.
+    /// Turns without a pause at first: the answer of a peer on another core comes within this time.
     pub spin: Duration,
-    /// After that, turns with the processor offered to others in between, and then sleep.
+    /// Turns that offer the processor to other threads in between, followed by sleep.
     pub linger: Duration,
-    /// How often the engine's thread looks in while application threads drive.
+    /// Interval at which the engine's thread checks while application threads drive.
     pub tick: Duration,
 }
 
@@ -60,10 +60,10 @@ impl Default for Pace {
     }
 }
 
-/// Turns between two looks at the clock: a look costs as much as an idle turn.
+/// Turns between two clock readings: a reading costs as much as an idle turn.
 const TURNS_A_LOOK: u32 = 8;
 
-/// How long whoever drives has had nothing to do, and what time it is, nearly.
+/// Idle time of the driving thread, and the approximate current time.
 pub(crate) struct Idle {
     pace: Pace,
     now: Time,
@@ -76,19 +76,19 @@ impl Idle {
         Idle { pace, now: clock::now(), since: None, turns: 0 }
     }
 
-    /// The time at the last look.
+    /// Time of the last clock reading.
     pub(crate) fn now(&self) -> Time {
         self.now
     }
 
-    /// Whether this is one of the turns at which the clock is looked at: the first, and every eighth.
+    /// Whether this turn reads the clock: the first turn does, and every eighth.
     #[inline]
     fn looks(&self) -> bool {
         self.turns.is_multiple_of(TURNS_A_LOOK)
     }
 
-    /// Told what a turn did; pauses as long as the pace says, and answers whether it is time to
-    /// sleep. Whoever can go on only after others offers the processor at once.
+    /// Takes the result of a turn, pauses as the pace says, and returns whether it is time to
+    /// sleep. A thread that depends on others to continue offers the processor at once.
     #[inline]
     pub(crate) fn is_over(&mut self, done: usize, awaits_others: bool) -> bool {
         if done > 0 {
@@ -117,10 +117,10 @@ impl Idle {
     }
 }
 
-/// How a wait ended.
+/// Result of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waited {
-    /// What was waited for is there.
+    /// The awaited condition holds.
     Ready,
     /// The deadline has passed.
     TimedOut,
@@ -128,7 +128,7 @@ pub enum Waited {
     Stopped,
 }
 
-/// Who has the driver's role.
+/// Holder of the driver's role.
 pub(crate) mod holder {
     pub(crate) const NOBODY: u8 = 0;
     pub(crate) const THREAD: u8 = 1;
@@ -139,35 +139,37 @@ pub(crate) struct Shared<M, L> {
     pub(crate) duty: Mutex<Duty<M, L>>,
     pub(crate) parker: Arc<dyn Parker>,
     pub(crate) pace: Pace,
-    /// Who holds `duty`; a hint for others, the lock decides.
+    /// Holder of `duty`; a hint for other threads, the lock decides.
     pub(crate) holder: AtomicU8,
-    /// Threads that want the role now; whoever has it gives it up for a moment.
+    /// Number of threads that want the role now; the driving thread gives it up for a moment.
     pub(crate) wanted: AtomicU32,
-    /// Calls that found the role taken since the driver thread last looked.
+    /// Calls that found the role taken since the driver thread last checked.
     pub(crate) knocks: AtomicU32,
-    /// Turns that application threads drove since the driver thread last looked.
+    /// Turns that application threads drove since the driver thread last checked.
     pub(crate) drives: AtomicU32,
     pub(crate) stopped: AtomicBool,
-    /// Waits in a row whose first turn brought a little; see [`Gather`].
+    /// Consecutive waits whose first turn brought little; see [`Gather`].
     pub(crate) thin: AtomicU32,
-    /// Application threads that wait for another one's turns.
+    /// Number of application threads that wait for another thread's turns.
     pub(crate) waiters: AtomicU32,
-    /// Guards the two conditions' sleeps: how often `news` was rung. Nobody calls anything with it: what somebody waits for may be
-    /// under a lock whose owner does a turn, and a turn takes this one.
+    /// Number of rings of `news`; guards the sleeps of the two condition variables. No thread calls
+    /// foreign code while it holds this lock: a wait's condition may take a lock whose owner runs a
+    /// turn, and a turn takes this lock.
     pub(crate) bench: Mutex<u64>,
-    /// Rung when a turn did something and somebody waits on the bench.
+    /// Notified when a turn did something and a thread waits on the bench.
     pub(crate) news: Condvar,
-    /// Rung when the driver thread should look at once instead of at its next tick.
+    /// Notified when the driver thread should check at once instead of at its next tick.
     pub(crate) recall: Condvar,
-    /// The driver thread waits without a tick, because an application thread has the role.
+    /// True while the driver thread waits without a tick, because an application thread has
+    /// the role.
     pub(crate) away: AtomicBool,
     pub(crate) hearers: Hearers,
     pub(crate) counters: Counters,
-    /// The process that it was made in.
+    /// Process in which the engine was created.
     process: u32,
 }
 
-/// A machine that is driven. Clones are handles on the same one.
+/// A driven machine. Clones are handles on the same engine.
 pub struct Engine<M, L> {
     pub(crate) shared: Arc<Shared<M, L>>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
@@ -188,11 +190,11 @@ pub(crate) struct Role<'a, M, L> {
 
 impl<M, L> Drop for Role<'_, M, L> {
     fn drop(&mut self) {
-        // Sequentially consistent: pairs with the driver thread's look before it waits to be
+        // Sequentially consistent: pairs with the driver thread's check before it waits to be
         // recalled, see `driver::tick_while_others_drive`.
         self.shared.holder.store(holder::NOBODY, Ordering::SeqCst);
         if std::thread::panicking() {
-            // Whoever unwinds does not come to `Shared::leave`.
+            // An unwinding thread does not reach `Shared::leave`.
             self.shared.recall_driver();
         }
     }
@@ -213,7 +215,7 @@ impl<M, L> Shared<M, L> {
     }
 }
 
-/// Takes back that a thread sleeps, or waits, also when what it asks panics.
+/// Reverts a thread's registration as sleeping or waiting, even if the checked condition panics.
 struct Undo<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for Undo<F> {
@@ -228,7 +230,7 @@ impl<M: Machine, L: Link> Shared<M, L> {
         Role { duty, who, shared: self }
     }
 
-    /// Whether this process was forked from the one that the engine is of.
+    /// Whether this process was forked from the one that owns the engine.
     fn is_inherited(&self) -> bool {
         self.process != process::number()
     }
@@ -247,13 +249,14 @@ impl<M: Machine, L: Link> Shared<M, L> {
         }
     }
 
-    /// Takes the role from whoever has it.
+    /// Takes the role from the thread that has it.
     fn demand_role(&self, who: u8) -> Role<'_, M, L> {
         if let Some(role) = self.try_role(who) {
             return role;
         }
         if self.is_inherited() {
-            // Whoever had the role is not here to give it up, and a turn would write what the parent writes.
+            // The thread that had the role does not exist in this process and cannot give it up,
+            // and a turn would write what the parent writes.
             eprintln!(
                 "squall: this process was forked from one that is a member of a domain, and asks what only that one knows: \
                  it has no part in the domain; make a participant after the fork"
@@ -267,11 +270,11 @@ impl<M: Machine, L: Link> Shared<M, L> {
         self.role(duty, who)
     }
 
-    /// Runs one turn and tells those who wait for news.
+    /// Runs one turn and wakes the threads that wait for news.
     #[inline]
     pub(crate) fn turn(&self, role: &mut Role<'_, M, L>, now: Time) -> usize {
         if role.who == holder::APPLICATION && self.knocks.load(Ordering::Relaxed) > 0 {
-            // This turn answers them. The driver thread counts its own.
+            // This turn answers the knocks. The driver thread counts its own.
             self.knocks.store(0, Ordering::SeqCst);
         }
         let done = role.duty.turn(now);
@@ -296,8 +299,9 @@ impl<M: Machine, L: Link> Shared<M, L> {
     }
 
     /// Sleeps with the role until a bell rings, `until` has come or the machine wants a turn.
-    /// Looks once more between saying so and doing it, also at what its caller waits for: a turn
-    /// that does nothing may have read what makes it `ready`. Returns whether it really slept.
+    /// Between announcing the sleep and sleeping, runs one more turn and checks `ready`: a turn
+    /// that does nothing may have read what makes the caller `ready`. Returns whether the thread
+    /// really slept.
     pub(crate) fn park(
         &self,
         role: &mut Role<'_, M, L>,
@@ -322,8 +326,8 @@ impl<M: Machine, L: Link> Shared<M, L> {
         true
     }
 
-    /// Leaves the role after an application thread drove, once no knock is unanswered: whoever
-    /// knocked during the last turn relies on this thread.
+    /// Leaves the role after an application thread drove, once every knock is answered: a thread
+    /// that knocked during the last turn relies on this one.
     fn leave<'a>(&'a self, mut role: Role<'a, M, L>, now: Time) {
         loop {
             drop(role);
@@ -350,7 +354,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         Self::start_on(ThreadSettings::default(), machine, link, parker, pace)
     }
 
-    /// The same, with a thread that begins with these settings.
+    /// Starts an engine as [`Engine::start`] does, with these settings for its thread.
     pub fn start_on(
         settings: ThreadSettings,
         machine: M,
@@ -373,8 +377,9 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         engine
     }
 
-    /// An engine without a thread: the machine only turns in [`Engine::poke`], [`Engine::wait`] and
-    /// [`Engine::act`], on the caller's thread. For callers who schedule everything themselves.
+    /// Creates an engine without a thread: the machine only turns in [`Engine::poke`],
+    /// [`Engine::wait`] and [`Engine::act`], on the caller's thread. For callers who schedule
+    /// everything themselves.
     pub fn unattended(machine: M, link: L, parker: Arc<dyn Parker>, pace: Pace) -> Self {
         let shared = Shared {
             duty: Mutex::new(Duty::new(machine, link)),
@@ -398,12 +403,12 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         Engine { shared: Arc::new(shared), thread: Arc::new(Mutex::new(None)) }
     }
 
-    /// Whether it has a thread of its own, which turns when the machine wants it.
+    /// Whether the engine has a thread of its own, which turns when the machine wants it.
     pub fn is_attended(&self) -> bool {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// What this engine has done so far.
+    /// Counters of this engine's work.
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
     }
@@ -411,7 +416,8 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     /// Acts on the machine and its link, between two turns. For control, not for the hot path.
     ///
     /// # Panics
-    /// If this thread is within the `ready` of an [`Engine::wait`] of this engine, for which all holds still.
+    /// If this thread is within the `ready` of an [`Engine::wait`] of this engine, during which no
+    /// turn may run.
     pub fn act<T>(&self, f: impl FnOnce(&mut M, &mut L, &mut Effects) -> T) -> T {
         assert!(
             !inside::is_in(self.place()),
@@ -420,20 +426,20 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         );
         let mut role = self.shared.demand_role(holder::APPLICATION);
         let result = role.duty.act(f);
-        // What was changed may need a turn to take effect.
+        // The changes may need a turn to take effect.
         let now = clock::now();
         self.shared.turn(&mut role, now);
         self.shared.leave(role, now);
         result
     }
 
-    /// There is news from an application thread (something was committed or released): sees to it
-    /// that a turn takes it in, on this thread if the role is free.
+    /// Reports news from an application thread (something was committed or released). Ensures that
+    /// a turn processes it, on this thread if the role is free.
     pub fn poke(&self) {
         self.poke_at(clock::now());
     }
 
-    /// [`Engine::poke`] for a caller who has just read the [clock] anyway.
+    /// Variant of [`Engine::poke`] for a caller that has just read the [clock] anyway.
     #[inline]
     pub fn poke_at(&self, now: Time) {
         let shared = &*self.shared;
@@ -444,7 +450,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
                 shared.knocks.fetch_add(1, Ordering::SeqCst);
                 shared.parker.wake();
                 fence(Ordering::SeqCst);
-                // Whoever had the role may have left it before it could see the knock.
+                // The thread that had the role may have left it before it could see the knock.
                 match shared.try_role(holder::APPLICATION) {
                     Some(role) => role,
                     None => return,
@@ -455,13 +461,14 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         shared.leave(role, now);
     }
 
-    /// Tells this one from now on, as long as it lives, whenever a turn did something.
+    /// Registers a hearer, which is told whenever a turn did something, while the hearer lives.
     pub fn tell(&self, hearer: &Arc<dyn Hearer>) {
         self.shared.hearers.add(hearer);
     }
 
-    /// What a thread [waits](Engine::wait) for has changed by no turn of this engine: it looks again. Takes no lock that a
-    /// turn is done under, so that another engine's turn may call it.
+    /// Makes a [waiting](Engine::wait) thread check again because its condition has changed without
+    /// a turn of this engine. Takes no lock under which a turn runs, so another engine's turn may
+    /// call this.
     pub fn nudge(&self) {
         let shared = &*self.shared;
         if shared.is_inherited() {
@@ -472,29 +479,32 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         shared.tell_waiters();
     }
 
-    /// Acts as [`Engine::act`] does, and returns before that is done if this thread is within the `ready` of an [`Engine::wait`]: for
-    /// what ends with its last handle, which may be dropped there.
+    /// Acts as [`Engine::act`] does, but asynchronously if this thread is within the `ready` of an
+    /// [`Engine::wait`]. For actions at the drop of a last handle, which may happen there.
     pub fn act_soon(&self, f: impl FnOnce(&mut M, &mut L, &mut Effects) + Send + 'static) {
         if !inside::is_in(self.place()) {
             return self.act(f);
         }
         let engine = self.clone();
-        // Seldom: a handle was dropped at the moment at which somebody looked at what it is a handle of.
+        // Rare: a handle was dropped while a condition was checking the handle's object.
         let thread = std::thread::Builder::new().name("squall-apart".into());
         if let Err(error) = thread.spawn(move || engine.act(f)) {
             tracing::error!(%error, "no thread can be started: an end is not told to the domain");
         }
     }
 
-    /// Which engine this is.
+    /// Identity of this engine.
     fn place(&self) -> *const () {
         Arc::as_ptr(&self.shared).cast()
     }
 
-    /// Waits until `ready` answers true or the deadline (none: for ever) has passed, driving the
-    /// machine meanwhile if nobody else does. `ready` is called often and must be cheap. It may take a lock whose owner pokes or
-    /// nudges, but none whose owner [acts](Engine::act): it is asked with the driver's role. Nothing goes on meanwhile, so a wait
-    /// within it is over at once, and what would wait for a turn ([`Engine::act`]) panics.
+    /// Waits until `ready` returns true or the deadline (none: forever) has passed, driving the
+    /// machine meanwhile if no other thread does.
+    ///
+    /// `ready` is called often and must be cheap. It may take a lock whose owner pokes or nudges,
+    /// but none whose owner [acts](Engine::act), because it is called with the driver's role. No
+    /// turn runs during the call: a wait within `ready` ends at once, and an operation that would
+    /// need a turn ([`Engine::act`]) panics.
     pub fn wait(&self, deadline: Option<Time>, mut ready: impl FnMut() -> bool) -> Waited {
         let shared = &*self.shared;
         let mut ready = || inside::within(self.place(), &mut ready);
@@ -526,8 +536,8 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         }
     }
 
-    /// Drives until `ready`, the deadline, or somebody else wants the role. Returns whether it was
-    /// ready.
+    /// Drives until `ready`, the deadline, or until another thread wants the role. Returns whether
+    /// the condition was ready.
     fn drive<'a>(
         &'a self,
         mut role: Role<'a, M, L>,
@@ -540,8 +550,8 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         let mut gather = Some(Gather::begin(&shared.thin, idle.now()));
         loop {
             let done = shared.turn(&mut role, idle.now());
-            // What is waited for comes with a turn, as a rule; what another thread brings is seen a
-            // little later. To ask costs as much as the turn.
+            // Awaited news usually comes with a turn; news from another thread is seen a little
+            // later. Calling `ready` costs as much as the turn.
             if done > 0 || idle.looks() {
                 is_ready = ready();
             }
@@ -551,7 +561,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             if is_ready || shared.wanted.load(Ordering::Relaxed) > 0 {
                 break;
             }
-            // Others have to run first, perhaps on this very processor.
+            // Other threads must run first, perhaps on this very processor.
             let awaits = done == 0 && role.duty.machine.awaits_others();
             let over = idle.is_over(done, awaits);
             if deadline.is_some_and(|deadline| idle.now() >= deadline) {
@@ -559,7 +569,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
                 break;
             }
             if over {
-                // It may wait for room, or for what others acknowledge.
+                // The caller may wait for room, or for acknowledgements.
                 shared.park(&mut role, deadline, Interest::Hints, &mut *ready);
                 idle = Idle::new(shared.pace);
                 is_ready = ready();
@@ -570,13 +580,14 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         }
         shared.leave(role, idle.now());
         if shared.wanted.load(Ordering::SeqCst) > 0 {
-            // Somebody waits for the lock; a mutex is not fair, so stand back for it.
+            // A thread waits for the lock; a mutex is not fair, so yield to that thread.
             std::thread::yield_now();
         }
         is_ready
     }
 
-    /// Another application thread drives: waits for what it brings. Returns whether it was ready.
+    /// Waits for the turns of another application thread that drives. Returns whether the condition
+    /// was ready.
     fn sit_and_wait(&self, deadline: Option<Time>, ready: &mut impl FnMut() -> bool) -> bool {
         let shared = &*self.shared;
         shared.waiters.fetch_add(1, Ordering::SeqCst);
@@ -591,7 +602,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
                 Duration::from_nanos(deadline.since(clock::now())).min(tick)
             });
             let bench = shared.bench();
-            // Rung meanwhile: there may be news since `ready` was asked.
+            // If `news` was rung meanwhile, there may be news since `ready` was called.
             if *bench == rung {
                 drop(shared.news.wait_timeout(bench, limit));
             }
@@ -599,14 +610,16 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         is_ready
     }
 
-    /// Whether this process was forked from the one that the engine is of. Then no turn is done here: waits end with
-    /// [`Waited::Stopped`], [`Engine::poke`] does nothing, and [`Engine::act`] ends the process with a word on standard error.
-    /// The engine, its machine and its link are to be left as they are.
+    /// Whether this process was forked from the one that owns the engine. If so, no turn runs
+    /// here: waits end with [`Waited::Stopped`], [`Engine::poke`] does nothing, and
+    /// [`Engine::act`] ends the process with a message on standard error. Leave the engine, its
+    /// machine and its link untouched.
     pub fn is_inherited(&self) -> bool {
         self.shared.is_inherited()
     }
 
-    /// What somebody waits for has changed by no turn: all who wait look again, tasks too.
+    /// Makes all waiting threads and tasks check again because a condition has changed without
+    /// a turn.
     pub fn announce(&self) {
         self.poke();
         self.shared.tell_waiters();

@@ -1,11 +1,12 @@
-//! Lets a stream in full flow come in batches.
+//! Batching of a stream at full rate on the taking side.
 //!
-//! Owns: the moment that whoever takes waits before it looks again. Never does: delay what comes one
-//! at a time: only a stream that never leaves a turn without news is slowed down.
+//! Owns: the pause of a taking thread before it looks again. Never does: delay messages that come
+//! one at a time; only a stream that brings news in every turn is slowed down.
 //!
-//! Whoever takes each message as it comes has its processor ask for the line that the sender is just
-//! writing, again and again, and the sender waits for it each time: both go at the speed of lines
-//! between cores. If the reader looks a little later, the sender fills many lines undisturbed.
+//! If a thread takes each message as it comes, its processor repeatedly requests the cache line
+//! that the sender is writing, and the sender waits for the line each time. Both then run at the
+//! speed of cache-line transfers between cores. If the reader looks a little later, the sender
+//! fills many lines undisturbed.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,14 +14,14 @@ use derecho_core::ids::Time;
 
 use crate::clock;
 
-/// Waits in a row that brought a little at once, before the next one waits for more, and before it
-/// waits twice as long.
+/// Number of consecutive waits that brought little at once, before the next wait pauses, and before
+/// the pause doubles.
 const IN_A_ROW: u32 = 8;
-/// Less than this is a little, in what turns count.
+/// Amount of work of a turn below which it counts as little.
 const LITTLE: usize = 64;
-/// How long it waits at first.
+/// Length of the first pauses.
 const PAUSE_NS: u64 = 500;
-/// How often that may be doubled.
+/// Maximum number of doublings of the pause.
 const DOUBLINGS: u32 = 2;
 
 /// One wait of an application thread.
@@ -30,7 +31,7 @@ pub(crate) struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    /// Pauses if the last waits have brought a little one after the other; `thin` counts them.
+    /// Pauses if the last waits, which `thin` counts, have each brought little.
     #[inline]
     pub(crate) fn begin(thin: &'a AtomicU32, now: Time) -> Gather<'a> {
         let before = thin.load(Ordering::Relaxed);
@@ -40,11 +41,11 @@ impl<'a> Gather<'a> {
         Gather { thin, before }
     }
 
-    /// What the first turn of the wait brought.
+    /// Records the result of the wait's first turn.
     #[inline]
     pub(crate) fn learn(self, done: usize, is_ready: bool) {
         let thin = match is_ready && done > 0 {
-            // As long as pauses help they stay as they are.
+            // While pauses help, they stay as they are.
             true if done >= LITTLE => self.before,
             true => (self.before + 1).min(IN_A_ROW * (DOUBLINGS + 1)),
             false => 0,

@@ -1,18 +1,19 @@
-//! Who is told when a turn did something, without waiting for it.
+//! Listeners that are told when a turn did something, without waiting for it.
 //!
-//! Owns: the list of them. Never does: keep one alive, or cost a turn anything as long as there is none.
+//! Owns: the list of listeners. Never does: keep a listener alive, or cost a turn anything while
+//! there is none.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Is told of news. It is called by whoever drives, while that one has the driver's role: it is quick, and leaves
-/// the engine alone.
+/// Listener for news of an engine. The driving thread calls it while it has the driver's role, so
+/// the call must be quick and must not use the engine.
 pub trait Hearer: Send + Sync {
-    /// A turn did something, or the engine has stopped.
+    /// Called when a turn did something, or the engine has stopped.
     fn hear(&self);
 }
 
-/// The hearers of an engine.
+/// Hearers of an engine.
 #[derive(Default)]
 pub(crate) struct Hearers {
     count: AtomicU32,
@@ -26,7 +27,7 @@ impl Hearers {
         self.count.store(list.len() as u32, Ordering::SeqCst);
     }
 
-    /// Tells all that are still there.
+    /// Tells all hearers that still exist.
     #[inline]
     pub(crate) fn tell(&self) {
         if self.count.load(Ordering::SeqCst) > 0 {

@@ -1,6 +1,6 @@
-//! Which engine holds still for what this thread asks.
+//! Record of the engine that runs no turn while this thread evaluates a wait's condition.
 //!
-//! Owns: the note of that. Never does: decide what may be asked.
+//! Owns: the thread-local record. Never does: decide which calls the condition may make.
 
 use std::cell::Cell;
 use std::ptr;
@@ -9,7 +9,7 @@ thread_local! {
     static ENGINE: Cell<*const ()> = const { Cell::new(ptr::null()) };
 }
 
-/// Puts back what was there, also if what is asked panics.
+/// Restores the previous record, even if the condition panics.
 struct Note(*const ());
 
 impl Drop for Note {
@@ -18,13 +18,13 @@ impl Drop for Note {
     }
 }
 
-/// Asks something for which this engine holds still.
+/// Evaluates `ask` while this engine runs no turn.
 pub(crate) fn within<T>(engine: *const (), ask: impl FnOnce() -> T) -> T {
     let _before = Note(ENGINE.replace(engine));
     ask()
 }
 
-/// Whether this engine holds still for what this thread asks.
+/// Whether this thread evaluates a condition of a wait of this engine.
 pub(crate) fn is_in(engine: *const ()) -> bool {
     ptr::eq(ENGINE.get(), engine)
 }

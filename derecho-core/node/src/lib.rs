@@ -1,11 +1,11 @@
 //! Drives a [`Machine`](derecho_core::machine::Machine) in production: the duty cycle over a real
 //! link, the driver thread, idling and parking, and the clock.
 //!
-//! Owns: who turns the machine when. Never does: know what the machine is, or which link it has;
-//! the two are joined by whoever uses this crate.
+//! Owns: the choice of the thread that turns the machine, and when. Never does: know the machine's
+//! type or its link; the user of this crate combines the two.
 //!
-//! Read [`duty`] (one turn), then [`engine`] (who drives), then `driver` (the thread that drives
-//! when nobody else does); [`logs`] is a room of its own.
+//! Read [`duty`] (one turn), then [`engine`] (which thread drives), then `driver` (the thread that
+//! drives when no other does); [`logs`] is independent of these.
 
 pub mod clock;
 pub mod counters;

@@ -1,7 +1,8 @@
-//! Which process this is. A child that was forked has all its parent's memory, and none of its threads: what it inherits of an
-//! engine is not its own.
+//! Identity of this process. A forked child has all of its parent's memory and none of its threads,
+//! so it must not use an engine that it inherits.
 //!
-//! Owns: a page that the kernel wipes in a forked child, so that a look at it tells. Never does: run anything at a fork.
+//! Owns: a page that the kernel wipes in a forked child, which reveals the fork. Never does: run
+//! anything at a fork.
 
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
@@ -9,24 +10,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
-/// A word that is zero in a child until that asks for its number.
+/// Word that is zero in a forked child until the child asks for its number.
 struct Page(NonNull<AtomicU32>);
 
-// SAFETY: what is behind the pointer is an atomic word that stays mapped for good.
+// SAFETY: the pointer refers to an atomic word that stays mapped for good.
 unsafe impl Send for Page {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Page {}
 
 static PAGE: OnceLock<Option<Page>> = OnceLock::new();
-/// The last number that this process or one that it was forked from has had.
+/// Last number given to this process or to one of its ancestors.
 static LAST: AtomicU32 = AtomicU32::new(0);
 
-/// A number of this process: of all that it was forked from none has the same. Always the same where the kernel (before
-/// Linux 4.14) wipes no pages.
+/// Returns a number of this process that differs from those of the processes it was forked from.
+/// Always the same where the kernel (before Linux 4.14) wipes no pages.
 #[inline]
 pub fn number() -> u32 {
     let Some(Page(word)) = PAGE.get_or_init(page) else { return 1 };
-    // SAFETY: the page was mapped when it was made and is never unmapped; any bits are a word.
+    // SAFETY: the page was mapped when it was created and is never unmapped; any bits are a word.
     let word = unsafe { word.as_ref() };
     match word.load(Ordering::Relaxed) {
         0 => begin(word),
@@ -37,7 +38,7 @@ pub fn number() -> u32 {
 #[cold]
 fn begin(word: &AtomicU32) -> u32 {
     let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-    // Of two threads of a child that ask first one is told the other's number.
+    // If two threads of a child ask first at the same time, one gets the other's number.
     let was = word.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
     was.err().unwrap_or(number)
 }

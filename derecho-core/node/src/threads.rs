@@ -1,6 +1,7 @@
-//! Where and how a thread of the engine runs: its cores, and its scheduling class.
+//! Scheduling of the engine's threads: their cores and their scheduling class.
 //!
-//! Owns: what is asked of the kernel, and the words for what it refuses. Never does: change a thread that is not its caller.
+//! Owns: the requests to the kernel, and the error messages for refusals. Never does: change any
+//! thread other than its caller.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// How the kernel schedules a thread.
+/// Scheduling class of a thread.
 ///
 /// ```
 /// use derecho_node::{Cores, SchedulingClass, ThreadSettings};
@@ -21,24 +22,25 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SchedulingClass {
-    /// As usual: SCHED_OTHER.
+    /// The usual class: SCHED_OTHER.
     #[default]
     Other,
-    /// SCHED_FIFO with a priority from 1 to 99: before all others until it sleeps.
+    /// SCHED_FIFO with a priority from 1 to 99: runs before all other threads until it sleeps.
     Fifo(u8),
-    /// SCHED_RR with a priority from 1 to 99: the same, taking turns with those of its priority.
+    /// SCHED_RR with a priority from 1 to 99: as `Fifo`, but takes turns with threads of
+    /// its priority.
     RoundRobin(u8),
 }
 
-/// Cores of a machine, by their numbers.
+/// Set of processor cores, by number.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cores([u64; CpuSet::MAX_CPU / 64]);
 
 impl Cores {
-    /// These; a number that no machine has is what is wrong.
+    /// Creates a set of these cores.
     ///
     /// # Errors
-    /// [`ThreadError`] if a number is beyond those that the kernel knows.
+    /// [`ThreadError`] if a number is beyond those that the kernel supports.
     pub fn new(cores: impl IntoIterator<Item = usize>) -> Result<Cores, ThreadError> {
         let mut all = Cores::default();
         for core in cores {
@@ -50,7 +52,7 @@ impl Cores {
         Ok(all)
     }
 
-    /// Their numbers.
+    /// Returns the numbers of the cores.
     pub fn numbers(&self) -> impl Iterator<Item = usize> + '_ {
         (0..CpuSet::MAX_CPU).filter(|core| self.0[core / 64] & (1 << (core % 64)) != 0)
     }
@@ -62,16 +64,16 @@ impl fmt::Debug for Cores {
     }
 }
 
-/// What a thread asks of the kernel when it begins. By default nothing.
+/// Settings that a thread requests from the kernel when it begins. The default requests nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ThreadSettings {
-    /// The cores that it may run on; none: those of whoever started it.
+    /// Cores on which the thread may run; if empty, those of the thread that started it.
     pub cores: Cores,
-    /// How it is scheduled; none: as whoever started it.
+    /// Scheduling class; if `None`, that of the thread that started it.
     pub class: Option<SchedulingClass>,
 }
 
-/// What the kernel refused a thread.
+/// Error for settings that the kernel refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadError(String);
 
@@ -84,10 +86,10 @@ impl fmt::Display for ThreadError {
 impl std::error::Error for ThreadError {}
 
 impl ThreadSettings {
-    /// Does so for the calling thread.
+    /// Applies the settings to the calling thread.
     ///
     /// # Errors
-    /// What the kernel refuses, and what to do.
+    /// The setting that the kernel refuses, and what to do.
     pub fn apply(&self) -> Result<(), ThreadError> {
         if self.cores != Cores::default() {
             pin(self.cores)?;
@@ -95,10 +97,10 @@ impl ThreadSettings {
         self.class.map_or(Ok(()), schedule)
     }
 
-    /// Whether a thread could have them, tried with one that ends at once.
+    /// Checks whether a thread could have these settings, with a thread that ends at once.
     ///
     /// # Errors
-    /// As of [`ThreadSettings::apply`].
+    /// As for [`ThreadSettings::apply`].
     pub fn try_out(&self) -> Result<(), ThreadError> {
         if *self == ThreadSettings::default() {
             return Ok(());
@@ -114,7 +116,7 @@ impl ThreadSettings {
         }
     }
 
-    /// The same for a thread whose settings were tried out before: what is refused now is logged.
+    /// Applies settings that were tried out before; a refusal is logged.
     pub(crate) fn begin(&self) {
         if let Err(error) = self.apply() {
             tracing::error!(%error, "a thread of the engine runs without its settings");
@@ -126,7 +128,7 @@ fn pin(cores: Cores) -> Result<(), ThreadError> {
     let mut set = CpuSet::new();
     cores.numbers().for_each(|core| set.set(core));
     let pinned = sched_setaffinity(None, &set);
-    // The kernel takes a set of which it has some.
+    // The kernel accepts a set if at least one of its cores exists.
     let has = sched_getaffinity(None).unwrap_or(set);
     let missing = cores.numbers().find(|core| !has.is_set(*core));
     let why = match (pinned, missing) {
@@ -148,17 +150,17 @@ struct SchedParam {
 }
 
 unsafe extern "C" {
-    // The call of the C library, which `rustix` does not have. Of zero: the calling thread.
+    // Function of the C library that `rustix` lacks. Thread zero is the calling thread.
     fn sched_setscheduler(thread: i32, policy: i32, param: *const SchedParam) -> i32;
 }
 
-/// A set of signals, as large as the C libraries of Linux have it; with zeros alone it is empty.
+/// Signal set of the size that the C libraries of Linux use; all zeros is the empty set.
 #[repr(C)]
 struct SignalSet([u64; 16]);
 
-/// A file that would become longer than the process may make one.
+/// Signal for a write that would make a file longer than the process's limit.
 const SIGXFSZ: i32 = 25;
-/// To what is masked more is added.
+/// Adds to the masked signals.
 const SIG_BLOCK: i32 = 0;
 
 unsafe extern "C" {
@@ -166,11 +168,12 @@ unsafe extern "C" {
     fn pthread_sigmask(how: i32, set: *const SignalSet, before: *mut SignalSet) -> i32;
 }
 
-/// From now on a write of the calling thread that would make a file longer than the process may (RLIMIT_FSIZE) fails with an
-/// error. It would end the process by a signal.
+/// Makes writes of the calling thread fail with an error if they would make a file longer than
+/// RLIMIT_FSIZE allows. Otherwise a signal would end the process.
 pub(crate) fn fail_where_files_end() {
     let mut set = SignalSet([0; 16]);
-    // SAFETY: the set is as large as the C library's, and lives through both calls; what was masked before is not wanted.
+    // SAFETY: the set is as large as the C library's, and lives through both calls; the previous
+    // mask is not requested.
     let masked = unsafe {
         sigaddset(&raw mut set, SIGXFSZ);
         pthread_sigmask(SIG_BLOCK, &raw const set, std::ptr::null_mut())
@@ -187,7 +190,7 @@ fn schedule(class: SchedulingClass) -> Result<(), ThreadError> {
         SchedulingClass::RoundRobin(priority) => (2, priority, "SCHED_RR"),
     };
     let param = SchedParam { priority: i32::from(priority) };
-    // SAFETY: the parameter lives through the call, and has the form that the C library knows.
+    // SAFETY: the parameter lives through the call, and has the layout that the C library expects.
     if unsafe { sched_setscheduler(0, policy, &raw const param) } == 0 {
         return Ok(());
     }

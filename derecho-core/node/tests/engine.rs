@@ -1,4 +1,4 @@
-//! The engine with a machine that only counts, over a link without peers.
+//! Tests of the engine with a machine that only counts, over a link without peers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -15,7 +15,7 @@ use derecho_core::machine::{Effects, Machine};
 use derecho_core::memory::{Backing, OwnRegion, Replica};
 use derecho_node::{Engine, Hearer, Pace, Waited, clock};
 
-/// A link that reaches nobody, and counts the notes that it is given.
+/// Link without peers that counts the notes it is given.
 #[derive(Default)]
 struct NoPeers {
     notes: Arc<AtomicU64>,
@@ -50,7 +50,7 @@ impl Link for NoPeers {
     }
 }
 
-/// Sleeps on a condition; the flag is the `parked` word.
+/// Parker that sleeps on a condition variable; the flag is the `parked` word.
 #[derive(Default)]
 struct Bell {
     parked: AtomicBool,
@@ -78,7 +78,7 @@ impl Parker for Bell {
     }
 }
 
-/// Moves what was `given` to `taken`, and turns at `due`.
+/// Moves `given` to `taken`, and turns at `due`.
 #[derive(Clone, Default)]
 struct Desk {
     given: Arc<AtomicU64>,
@@ -140,14 +140,14 @@ fn every_poke_is_followed_by_a_turn_whoever_drives() {
                 });
             }
         });
-        // I-14: without any further call the last commits are taken in, by the thread or by the
+        // I-14: without any further call the last commits are processed, by the thread or by the
         // pokes themselves.
         watch("a knock was not answered", || desk.taken.load(Ordering::SeqCst) == 80_000);
         engine.stop();
     }
 }
 
-/// Memory of a peer. What becomes private of it is written down, with the number of notes that were sent before.
+/// Memory of a peer. Records each range that becomes private, with the number of notes sent before.
 struct Memory {
     region: OwnRegion,
     notes: Arc<AtomicU64>,
@@ -195,7 +195,7 @@ fn a_lone_poke_wakes_the_sleeping_thread() {
 fn an_idle_engine_stops_turning() {
     let (engine, _desk) = start(true);
     watch("the thread sleeps", || engine.counters().parks() > 0);
-    // It may be on its way into that first sleep; after that nothing wakes it.
+    // The engine may be on its way into that first sleep; after that nothing wakes it.
     let turns = loop {
         let turns = engine.counters().turns();
         std::thread::sleep(Duration::from_millis(20));
@@ -270,8 +270,8 @@ fn a_machine_that_wants_a_turn_gets_it_while_everyone_sleeps() {
     engine.stop();
 }
 
-/// Somebody shows something at the very moment at which the engine says that it will sleep, and so
-/// does not ring.
+/// Parker for which another thread shows news at the very moment at which the engine announces its
+/// sleep, and therefore does not ring.
 #[derive(Default)]
 struct LateNews {
     shown: Arc<AtomicBool>,
@@ -294,7 +294,7 @@ impl Parker for LateNews {
 fn what_is_waited_for_is_looked_at_between_saying_so_and_sleeping() {
     let parker = LateNews::default();
     let (shown, slept) = (Arc::clone(&parker.shown), Arc::clone(&parker.slept));
-    // Its turns do nothing, as those do that find an acknowledgement which gives nothing back.
+    // Its turns do nothing, like turns that find an acknowledgement which frees nothing.
     let engine =
         Engine::unattended(Desk::default(), NoPeers::default(), Arc::new(parker), Pace::default());
     let waited = engine.wait(soon(), || shown.load(Ordering::SeqCst));
@@ -302,7 +302,7 @@ fn what_is_waited_for_is_looked_at_between_saying_so_and_sleeping() {
     assert!(!slept.load(Ordering::SeqCst), "it slept on what it waited for");
 }
 
-/// Counts what it hears.
+/// Counts its calls.
 #[derive(Default)]
 struct Ear(AtomicU64);
 
@@ -338,7 +338,7 @@ fn a_nudge_makes_who_waits_look_again() {
         let flag = AtomicBool::new(false);
         let ready = || flag.load(Ordering::SeqCst);
         std::thread::scope(|scope| {
-            // One drives, and sleeps with the role; the other one waits for what it brings.
+            // One thread drives, and sleeps with the role; the other waits for the driver's turns.
             let both = [(); 2].map(|()| scope.spawn(|| engine.wait(soon(), ready)));
             watch("nobody sleeps", || engine.counters().parks() > 0);
             let start = Instant::now();
@@ -352,7 +352,7 @@ fn a_nudge_makes_who_waits_look_again() {
     }
 }
 
-/// A condition that a thread waits for may be under a lock with which another thread does a turn.
+/// A wait's condition may take a lock whose owner, another thread, runs a turn.
 #[test]
 fn who_waits_looks_at_what_somebody_has_locked_who_does_a_turn() {
     let (engine, desk) = start(true);
@@ -383,12 +383,12 @@ fn who_waits_looks_at_what_somebody_has_locked_who_does_a_turn() {
     }
     std::thread::sleep(Duration::from_secs(2));
     is_over.store(true, Ordering::SeqCst);
-    // Threads that hold one another up for good are left where they are.
+    // Deadlocked threads are not joined.
     watch("all threads end", || threads.iter().all(std::thread::JoinHandle::is_finished));
     engine.stop();
 }
 
-/// A handle may be dropped while somebody looks at what it is a handle of.
+/// A handle may be dropped while a condition is checking the handle's object.
 #[test]
 fn what_is_to_be_done_soon_is_done_after_a_look_that_asks_for_it() {
     let (engine, desk) = start(true);
@@ -405,7 +405,7 @@ fn what_is_to_be_done_soon_is_done_after_a_look_that_asks_for_it() {
     engine.stop();
 }
 
-/// A thread drives for long, so the thread of the engine waits to be called back; then that thread panics.
+/// A thread drives for long, so the engine's thread waits to be recalled; then that thread panics.
 #[test]
 fn the_engine_goes_on_after_a_panic_in_what_a_thread_waits_for() {
     let (engine, desk) = start(true);

@@ -27,7 +27,7 @@ const LOG: LogId = LogId(3);
 const STREAM: StreamKey = StreamKey(4);
 const LONG: Duration = Duration::from_secs(20);
 
-/// The payload of a version: whoever reads it knows what has to be there.
+/// Payload of a version, from which a reader can check the content.
 fn payload(version: u64) -> Vec<u8> {
     let mut random = Random::new(version);
     let bound = if random.one_in(10) { 20_000 } else { 300 };
@@ -79,7 +79,8 @@ fn until(what: impl Fn() -> bool) {
     }
 }
 
-/// All messages of a log that is complete from its beginning on, or from where it says.
+/// Checks that a log is complete from its beginning or its first kept version; returns its range
+/// of versions.
 fn look(disk: &mut impl Disk, check: Check) -> (u64, u64) {
     let owner = folder::owner(disk).unwrap().unwrap();
     let (log, _) = StreamLog::read(disk, (owner, STREAM), check).unwrap();
@@ -146,7 +147,7 @@ fn marks_checkpoints_and_retention_go_through_the_thread() {
     let dir = tempfile::tempdir().unwrap();
     let logs = Logs::start(dir.path(), GROUP, LOG, small()).unwrap();
     let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
-    // One by one: what is ready at once goes into one file.
+    // One by one: records that are ready at once go into one file.
     for from in (1..600).step_by(50) {
         push(&handle, from..600.min(from + 50));
         until(|| handle.durable().0 + 1 == 600.min(from + 50));
@@ -216,7 +217,8 @@ fn a_file_from_another_folder_and_one_of_another_format_are_refused() {
     assert_eq!(opened(), Ok(Version(9)));
 }
 
-/// Whoever looks at a folder that nobody keeps keeps nobody from taking it: who comes for it waits until it was looked at.
+/// A reader of an unused folder keeps no process from taking it: the process waits until the reader
+/// has finished.
 #[test]
 fn a_folder_at_which_others_look_is_waited_for() {
     let root = tempfile::tempdir().unwrap();
@@ -239,7 +241,7 @@ fn a_folder_at_which_others_look_is_waited_for() {
     looks.join().unwrap();
 }
 
-/// Files that somebody removes take all that is written, and nothing of it is ever found: it is not durable (I-95).
+/// Writes to removed files are never found again, so they are not durable (I-95).
 #[test]
 fn what_is_written_where_nobody_finds_it_is_not_durable() {
     let dir = tempfile::tempdir().unwrap();
@@ -274,13 +276,14 @@ fn a_full_disk_is_waited_for_or_left() {
         disk.plan(Mishaps { room: Some(60_000), ..Mishaps::default() });
         let logs = Logs::start_on(disk, GROUP, LOG, Settings { queue: 4, ..small() }).unwrap();
         let (handle, _) = logs.stream(STREAM, on_full, || {}).unwrap();
-        // What is ready at once is one batch, which has room or not: so the first one goes alone.
+        // Records that are ready at once form one batch, which has room or not: the first one
+        // goes alone.
         let mut batch = handle.batch();
         batch.push(entry(1, &[7; 5000])).unwrap();
         handle.try_push(batch).unwrap();
         until(|| handle.durable() == Version(1));
         let mut version = 2;
-        // It is refused when the queue is full, not later, and the turn goes on.
+        // The push is refused at once when the queue is full, and the turn goes on.
         let mut refused = None;
         until_some(&mut refused, || {
             let mut batch = handle.batch();
@@ -350,7 +353,7 @@ impl tracing::Subscriber for Warnings {
     fn exit(&self, _: &tracing::span::Id) {}
 }
 
-/// A folder on a disk that is full when a test says so.
+/// Folder on a disk that is full when a test says so.
 struct Roomy {
     disk: Folder,
     is_full: Arc<AtomicBool>,
@@ -420,7 +423,7 @@ fn wait_for_room_is_traced_at_its_begin_and_its_end() {
     assert_eq!(logs.close(LONG), Ending::Clean);
 }
 
-/// What waits for a slow disk is bounded by bytes as well as by batches; nothing that was refused is lost.
+/// The queue of a slow disk is bounded by bytes as well as by batches; no refused batch is lost.
 #[test]
 fn what_waits_for_the_log_thread_is_bounded_by_bytes() {
     const MOST: usize = 100_000;
@@ -466,7 +469,7 @@ fn what_waits_for_the_log_thread_is_bounded_by_bytes() {
             None
         });
         until(|| handle.durable() == Version(version));
-        // One that is larger than all that may wait is taken alone.
+        // A batch larger than the limit is accepted alone.
         let mut batch = handle.batch();
         batch.push(entry(version + 1, &[7; 2 * MOST])).unwrap();
         handle.try_push(batch).unwrap();
@@ -528,7 +531,7 @@ fn an_end_that_comes_too_late_is_said() {
 
 const CHILD: &str = "SQUALL_TEST_LOG_WRITER";
 
-/// What the killed process does: no test, unless it is told where to write.
+/// Body of the killed process; not a test, unless a folder is given.
 #[test]
 fn a_writer_that_will_be_killed() {
     let Ok(dir) = std::env::var(CHILD) else { return };
@@ -545,7 +548,7 @@ fn a_writer_that_will_be_killed() {
             let keep = Retention { messages: Some(500), ..Retention::default() };
             handle.with(move |log, disk| log.retain(disk, keep, WallTime(0))).unwrap();
         }
-        // Whoever has read this knows that so much is durable.
+        // A reader of this line knows that this version is durable.
         writeln!(out, "durable {}", handle.durable()).unwrap();
     }
 }
@@ -570,12 +573,12 @@ fn processes_that_are_killed_lose_nothing_that_they_said_was_durable() {
                 number.map(|number: u64| said.send(number));
             }
         });
-        // At least one line, so that it was alive.
+        // At least one line, so that the process was alive.
         let mut durable: u64 = heard.recv_timeout(LONG).unwrap();
         std::thread::sleep(Duration::from_micros(random.below(60_000)));
         child.kill().unwrap();
         child.wait().unwrap();
-        // A line that is whole was written before the kill.
+        // A complete line was written before the kill.
         heard.iter().for_each(|number| durable = durable.max(number));
         reader.join().unwrap();
         let owner = Owner { group: GROUP, log: LOG };

@@ -1,7 +1,7 @@
-//! A master sends message k when everyone has k - 1 (SST paper, introduction).
+//! Broadcast in which a master sends message k when all nodes have k - 1 (SST paper, introduction).
 //!
-//! Owns: one message in the master's row and everyone's count of messages received. Never does:
-//! hold a second message back; what is not sent yet waits in the caller's iterator.
+//! Owns: one message in the master's row and each node's count of messages received. Never does:
+//! hold a second message back; messages not sent yet wait in the caller's iterator.
 //!
 //! ```text
 //!   row 0 (the master)   payload, then its guard `sent`
@@ -10,41 +10,41 @@
 //!   master:  when  for all live i: received[i] = sent     then  payload, sent + 1, pushed in order
 //!   others:  when  sent[0] > received[me]                 then  take it, received[me] = sent[0]
 //! ```
-//! The payload is written again only when everyone has taken it, so it is never read torn. It
-//! needs guards, so it runs with SST-writes only.
+//! The payload is written again only when all nodes have taken it, so it is never read torn. The
+//! program needs guards, so it runs with SST-writes only.
 
 use derecho_core::ids::Rank;
 use derecho_core::row;
 use derecho_core::sst::{Fire, Scope};
 
-/// Words of a message.
+/// Number of words of a message.
 pub const PAYLOAD: usize = 4;
 
 /// A message.
 pub type Payload = [u64; PAYLOAD];
 
-/// The rank of the master.
+/// Rank of the master.
 pub const MASTER: Rank = Rank(0);
 
 row! {
-    /// A message on its way, and what has been received.
+    /// A message on its way, and the count of messages received.
     pub struct Message {
-        /// The message; only the master's is looked at.
+        /// The message; only the master's is read.
         pub payload: Payload,
-        /// The master's count of messages; guards `payload`.
+        /// Number of messages sent by the master; guards `payload`.
         pub sent: u64,
-        /// The last message that this node has taken.
+        /// Number of the last message that this node has taken.
         pub received: u64,
     }
 }
 
 impl Message {
-    /// The row that everyone starts with.
+    /// Initial row of every node.
     pub const NONE: Message = Message { payload: [0; PAYLOAD], sent: 0, received: 0 };
 }
 
-/// Sends `messages` from the master, one after the other; every node, the master too, has each
-/// `delivered` with its number from 1. The others' `messages` are not looked at.
+/// Sends `messages` from the master, one after the other. Every node, including the master, calls
+/// `delivered` for each with its number from 1. The other nodes' `messages` are not used.
 pub fn setup<M, D>(
     messages: M,
     mut delivered: D,
@@ -70,7 +70,7 @@ where
     }
 }
 
-/// Sends the next message, if there is one, and goes on when everyone has it.
+/// Sends the next message, if there is one, and continues when all nodes have it.
 fn send<M, D>(scope: &mut Scope<'_, Message>, mut messages: M, mut delivered: D)
 where
     M: Iterator<Item = Payload> + Send + 'static,

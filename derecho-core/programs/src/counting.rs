@@ -1,34 +1,34 @@
-//! Everyone counts in lock step (SST paper, 5.7).
+//! Counting of all nodes in lock step (SST paper, 5.7).
 //!
-//! Owns: one count a node. Never does: go on without a node that has failed; its frozen count
-//! holds the others, as the paper's predicate has it.
+//! Owns: one count per node. Never does: continue without a failed node; the frozen count holds the
+//! others, as in the paper's predicate.
 //!
 //! ```text
 //!   when  for all i: count[i] >= count[me]   and count[me] < target
 //!   then  count[me] += 1, pushed
 //! ```
-//! So no two counts ever differ by more than one. When all counts have reached the target, each
+//! Any two counts therefore differ by at most one. When all counts have reached the target, each
 //! node raises `done` in its row.
 
 use derecho_core::row;
 use derecho_core::sst::{Fire, Scope};
 
 row! {
-    /// What each node says of its counting.
+    /// Row of a counting node.
     pub struct Count {
-        /// How far it has counted.
+        /// Current count.
         pub count: u64,
-        /// Whether it has seen everyone reach the target.
+        /// Whether this node has seen all nodes reach the target.
         pub done: bool,
     }
 }
 
 impl Count {
-    /// The row that everyone starts with.
+    /// Initial row of every node.
     pub const ZERO: Count = Count { count: 0, done: false };
 }
 
-/// Counts to `target` with everyone else; `done` is called once, when all have reached it.
+/// Counts to `target` with all other nodes; calls `done` once, when all have reached the target.
 pub fn setup(
     target: u64,
     done: impl FnMut(u64) + Send + 'static,
@@ -58,7 +58,7 @@ pub fn setup(
     }
 }
 
-/// Waits until everyone has reached the target.
+/// Waits until all nodes have reached the target.
 fn finish(scope: &mut Scope<'_, Count>, target: u64, mut done: impl FnMut(u64) + Send + 'static) {
     scope.when(
         Fire::Once,

@@ -1,8 +1,8 @@
 //! Predicates of chosen size, to measure how fast and how often they are detected (SST paper, 5.5
 //! and 5.6).
 //!
-//! Owns: a row of `S` integers, and the predicates of the paper's tables 2 and 3 and its figures
-//! 5 to 7. Never does: read a clock; whoever measures does so in the callbacks.
+//! Owns: a row of `S` integers, and the predicates of the paper's tables 2 and 3 and its figures 5
+//! to 7. Never does: read a clock; measurements are made in the callbacks.
 //!
 //! ```text
 //!   node 0                                            node r
@@ -11,9 +11,9 @@
 //!   P0: for i in rows, for all j: a[i][j] >= k        T1: a[me] = a[0], pushed
 //!   T0: detected(k)                  <------------
 //! ```
-//! The paper sets the value 1 once and starts anew; here round k sets it to k, so that one table
-//! serves many rounds and its cells only grow. With arrays it is the last element that carries
-//! the round; [`Elements::HELD`] is a row that holds every predicate from the start.
+//! The paper sets the value 1 once and starts afresh; here round k sets it to k, so that one table
+//! serves many rounds and its cells only grow. In an array the last element carries the round;
+//! [`Elements::HELD`] is a row that satisfies every predicate from the start.
 
 use core::ops::RangeInclusive;
 
@@ -31,18 +31,18 @@ impl<const S: usize> Elements<S> {
     /// The only column.
     pub const A: Column<Self, [i32; S]> = Column::at_word(0);
 
-    /// The row of a node that has reached every round.
+    /// Row of a node that has reached every round.
     pub const HELD: Self = Elements { a: [i32::MAX; S] };
 
-    /// The row of a node that takes part in rounds: all elements hold but for the last, which is
-    /// set round by round.
+    /// Returns the row of a node that takes part in rounds: all elements satisfy the predicate
+    /// except the last, which is set round by round.
     pub const fn ready() -> Self {
         let mut row = Self::HELD;
         row.a[S - 1] = 0;
         row
     }
 
-    /// The element that carries the round.
+    /// Returns the element that carries the round.
     pub fn mark() -> Column<Self, i32> {
         Self::A.at(S - 1)
     }
@@ -61,7 +61,7 @@ impl<const S: usize> Row for Elements<S> {
     }
 }
 
-/// What is pushed when the mark is set.
+/// Columns that are pushed when the mark is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Push {
     /// The mark alone.
@@ -88,8 +88,8 @@ pub fn reached<const S: usize>(
     rows.map(Rank).all(|rank| table.get(rank, Elements::A).iter().all(|&element| element >= round))
 }
 
-/// Begins a round at node 0: registers the one-time predicate that all `rows` have reached it,
-/// then sets the own mark. `detected` is called when the predicate fires.
+/// Begins a round at node 0: registers the one-time predicate that all `rows` have reached it, then
+/// sets the own mark. The predicate calls `detected` when it fires.
 pub fn begin<const S: usize>(
     scope: &mut Scope<'_, Elements<S>>,
     rows: RangeInclusive<u16>,
@@ -105,7 +105,7 @@ pub fn begin<const S: usize>(
     set_mark(scope, round, push);
 }
 
-/// Takes over every round that node `of` has begun, and says so to `noticed`.
+/// Repeats every round that node `of` has begun, and calls `noticed` for it.
 pub fn echo<const S: usize>(
     of: Rank,
     push: Push,
@@ -124,7 +124,7 @@ pub fn echo<const S: usize>(
     }
 }
 
-/// A predicate over `rows` that holds all the time, to count how often it fires.
+/// Registers a predicate over `rows` that always holds, to count how often it fires.
 pub fn spin<const S: usize>(
     rows: RangeInclusive<u16>,
     mut fired: impl FnMut() + Send + 'static,

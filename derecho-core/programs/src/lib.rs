@@ -1,17 +1,16 @@
 //! Programs on the shared state table: the examples of the papers, written on the public SST API.
 //!
 //! Owns: for each program the row, the predicates and the triggers, given as a *setup* for
-//! [`Sst::new`](derecho_core::sst::Sst::new).
-//! Never does: know a link, a clock or a thread. The same program runs over shared memory, RDMA,
-//! TCP and the simulator.
+//! [`Sst::new`](derecho_core::sst::Sst::new). Never does: know a link, a clock or a thread. The
+//! same program runs over shared memory, RDMA, TCP and the simulator.
 //!
-//! * [`counting`]: everyone counts in lock step.
-//! * [`detection`]: predicates of chosen size, to measure how fast and how often they are seen.
-//! * [`broadcast`]: a master sends the next message when all have the one before.
-//! * [`two_phase_commit`]: all or nothing, through crashes, that of the leader included.
+//! * [`counting`]: all nodes count in lock step.
+//! * [`detection`]: predicates of chosen size, to measure how fast and how often they are detected.
+//! * [`broadcast`]: a master sends the next message when all nodes have the previous one.
+//! * [`two_phase_commit`]: all or nothing, through crashes, including that of the leader.
 //! * [`routing`]: routers share link costs and recompute when a shortest path may have changed.
 //!
-//! A program over real or simulated links is a table and its driver:
+//! A program over real or simulated links consists of a table and its driver:
 //!
 //! ```
 //! use derecho_core::ids::NodeId;

@@ -12,8 +12,9 @@
 //!     or  a link that is not used would now make some path shorter
 //!   then  compute again
 //! ```
-//! The paper names two changes: a used link gets dearer, an unused one cheaper. A used link that
-//! gets cheaper is a third: whatever lies behind it is nearer now, and may draw other paths.
+//! The paper names two changes: the cost of a used link rises, or that of an unused link falls. A
+//! third is a falling cost of a used link: the routers behind it are nearer then, and other paths
+//! may change to use it.
 
 use std::sync::Arc;
 
@@ -21,28 +22,28 @@ use derecho_core::ids::Rank;
 use derecho_core::row;
 use derecho_core::sst::{Fire, Scope, Table};
 
-/// The most routers that a table serves; a row has a column for each.
+/// Maximum number of routers in a table; a row has a column for each.
 pub const MAX_ROUTERS: usize = 32;
 
-/// The cost that says: there is no such link.
+/// Cost value that means that there is no link.
 pub const NO_LINK: i32 = -1;
 
 row! {
-    /// A router's links and how far it has come.
+    /// A router's links and its progress.
     pub struct LinkState {
-        /// The cost of the link to each router, or a negative number if there is none.
+        /// Cost of the link to each router, or a negative number if there is none.
         pub links: [i32; MAX_ROUTERS],
-        /// How many forwarding tables this router has installed.
+        /// Number of forwarding tables that this router has installed.
         pub installed: u64,
     }
 }
 
 impl LinkState {
-    /// A router without links.
+    /// Row of a router without links.
     pub const ALONE: LinkState = LinkState { links: [NO_LINK; MAX_ROUTERS], installed: 0 };
 
-    /// A router in the paper's test network: router 0 is a hub with cheap links to and from all
-    /// others, and these form a ring of dearer links.
+    /// Returns the row of a router in the paper's test network: router 0 is a hub with cheap links
+    /// to and from all others, and these form a ring of costlier links.
     pub fn hub_and_ring(routers: usize, rank: usize, hub_cost: i32, ring_cost: i32) -> LinkState {
         assert!(rank < routers && routers <= MAX_ROUTERS, "a router of the network");
         let mut row = LinkState::ALONE;
@@ -60,32 +61,32 @@ impl LinkState {
     }
 }
 
-/// How to reach a router.
+/// Route to a router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Route {
-    /// The sum of the costs of the links to it.
+    /// Sum of the link costs on the path.
     pub cost: u64,
-    /// The neighbour to hand messages to.
+    /// Neighbour to which messages are handed.
     pub next_hop: Rank,
-    /// The last link of the path comes from this router, and costs so much.
+    /// Start of the path's last link, and the cost of that link.
     last: (Rank, i32),
 }
 
-/// A forwarding table: the shortest paths from one router to all others.
+/// Forwarding table: the shortest paths from one router to all others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Routes {
     from: Rank,
     to: Vec<Option<Route>>,
 }
 
-/// The cost of a link in the table, as a number that can be summed; `None` without a link.
+/// Returns the cost of a link in the table; `None` without a link.
 fn link(table: &Table<LinkState>, from: Rank, to: Rank) -> Option<i32> {
     let cost = table.get(from, LinkState::links.at(to.index()));
     (cost >= 0).then_some(cost)
 }
 
 impl Routes {
-    /// The shortest paths from a router by the links in the table (Dijkstra).
+    /// Computes the shortest paths from a router by the links in the table (Dijkstra).
     pub fn compute(table: &Table<LinkState>, from: Rank) -> Routes {
         let mut routes = Routes { from, to: vec![None; table.len()] };
         let mut settled = vec![false; table.len()];
@@ -102,7 +103,7 @@ impl Routes {
         routes
     }
 
-    /// Notes where the links of a router, itself reached at this cost, make paths shorter.
+    /// Updates paths that become shorter by the links of router `via`, itself reached at this cost.
     fn relax(&mut self, table: &Table<LinkState>, via: Rank, cost: u64, settled: &[bool]) {
         for next in table.ranks().filter(|rank| !settled[rank.index()]) {
             let Some(link) = link(table, via, next) else { continue };
@@ -114,22 +115,22 @@ impl Routes {
         }
     }
 
-    /// Whose forwarding table this is.
+    /// Router that owns this forwarding table.
     pub fn from(&self) -> Rank {
         self.from
     }
 
-    /// How to reach a router; `None` if there is no path, or it is the router itself.
+    /// Returns the route to a router; `None` if there is no path, or for the router itself.
     pub fn to(&self, router: Rank) -> Option<Route> {
         self.to.get(router.index()).copied().flatten()
     }
 
-    /// How far a router is: zero for the router itself.
+    /// Returns the distance of a router: zero for the router itself.
     fn distance(&self, router: Rank) -> Option<u64> {
         if router == self.from { Some(0) } else { Some(self.to(router)?.cost) }
     }
 
-    /// Whether the links in the table have changed so that a shortest path may be another.
+    /// Whether the links in the table have changed so that a shortest path may differ.
     pub fn is_outdated(&self, table: &Table<LinkState>) -> bool {
         table.ranks().any(|via| {
             let Some(distance) = self.distance(via) else { return false };
@@ -146,8 +147,8 @@ impl Routes {
     }
 }
 
-/// Computes the routes of this router and keeps them up to date; each forwarding table is given
-/// to `install`. The own links are changed by [`set_link`].
+/// Computes the routes of this router and keeps them up to date; calls `install` with each
+/// forwarding table. [`set_link`] changes the own links.
 pub fn setup<I: FnMut(&Routes) + Send + 'static>(
     install: I,
 ) -> impl FnOnce(&mut Scope<'_, LinkState>) + Send + 'static {
@@ -157,7 +158,8 @@ pub fn setup<I: FnMut(&Routes) + Send + 'static>(
     }
 }
 
-/// Changes the cost of an own link, or removes it with [`NO_LINK`], and tells all routers.
+/// Changes the cost of an own link, or removes it with [`NO_LINK`], and publishes the change to
+/// all routers.
 pub fn set_link(table: &mut Table<LinkState>, to: Rank, cost: i32) {
     table.publish(LinkState::links.at(to.index()), cost);
 }

@@ -1,29 +1,31 @@
 //! Two-phase commit over a shared table (Derecho paper, 3.2).
 //!
-//! Owns: the requests of one leader at a time, and everyone's votes and acknowledgements. Never
-//! does: decide without every live node, or declare a node dead; it takes the link's word that a
-//! node whose row is frozen will never act again (a link that only suspects is not enough).
+//! Owns: the requests of one leader at a time, and all nodes' votes and acknowledgements. Never
+//! does: decide without every live node, or declare a node dead; it relies on the link that a node
+//! with a frozen row never acts again (a link that only suspects is not enough).
 //!
 //! ```text
 //!   leader        request, participants | instance        the guard is pushed last (|)
 //!   participants  vote | voted
 //!   leader        outcome | ready                         ready = instance
-//!   everyone      acknowledged                            (instance, leader, outcome) in one word
-//!   everyone      finished, once all live rows acknowledge the same; only now it is acted upon
+//!   all nodes     acknowledged                            (instance, leader, outcome) in one word
+//!   all nodes     finished, once all live rows acknowledge the same; acted upon only now
 //! ```
-//! It needs guards, so it runs with SST-writes only.
-//! The fields serve the next instance when all have acknowledged this one. The leader is the live
-//! node of lowest rank. A participant that fails before it has voted makes the instance abort.
+//! The program needs guards, so it runs with SST-writes only. The fields serve the next instance
+//! when all nodes have acknowledged this one. The leader is the live node of lowest rank. If a
+//! participant fails before it has voted, the instance aborts.
 //!
 //! # When the leader fails
-//! Who sees a row frozen raises the bit of its rank in `suspected` and follows that leader no
-//! more. The next-ranked node waits until all live rows suspect all leaders before it, so that no
-//! acknowledgement of theirs can appear later. Then it decides the last instance that any row
-//! shows: as the acknowledgement of the highest-ranked leader among all rows says, frozen ones
-//! too, or as a frozen leader published, or else abort.
+//! A node that sees a frozen row raises the bit of its rank in `suspected` and no longer follows
+//! that leader. The next-ranked node waits until all live rows suspect all earlier leaders, so that
+//! no acknowledgement of theirs can appear later. It then decides the last instance that any row
+//! shows. Candidates are the acknowledged outcomes of that instance in all rows, frozen ones
+//! included, and the outcomes that frozen leaders published. The candidate of the highest-ranked
+//! leader is decided; if there is none, the instance aborts.
 //!
-//! Why none can differ: who acts on an outcome has seen it acknowledged, under one leader, by all
-//! live nodes. A later leader is among them, so it finds at least its own acknowledgement.
+//! Proof that no two nodes differ: a node that acts on an outcome has seen all live nodes
+//! acknowledge it, under one leader. A later leader is one of these nodes, so it finds at least its
+//! own acknowledgement.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,31 +34,31 @@ use derecho_core::ids::Rank;
 use derecho_core::row;
 use derecho_core::sst::{Cell, Column, Fire, Scope, Table};
 
-/// The most members: sets of them are words of bits.
+/// Maximum number of members: sets of members are words of bits.
 pub const MAX_MEMBERS: usize = 64;
 
 row! {
-    /// What each node says, as leader and as participant.
+    /// Row of a node, as leader and as participant.
     pub struct Commit {
-        /// As leader: what is asked; guarded by `instance`.
+        /// As leader: the request; guarded by `instance`.
         pub request: u64,
-        /// As leader: whose votes count, a bit a rank; guarded by `instance`.
+        /// As leader: the ranks whose votes count, one bit each; guarded by `instance`.
         pub participants: u64,
         /// As leader: the number of the instance under way.
         pub instance: u64,
-        /// The vote; guarded by `voted`.
+        /// Vote of this node; guarded by `voted`.
         pub vote: bool,
-        /// The last instance voted on.
+        /// Last instance voted on.
         pub voted: u64,
-        /// As leader: whether it is committed; guarded by `ready`.
+        /// As leader: whether the instance is committed; guarded by `ready`.
         pub outcome: bool,
         /// As leader: the last instance with an outcome.
         pub ready: u64,
-        /// The last outcome seen, and whose: an [`Acknowledgement`] in one word.
+        /// Last outcome seen, and its leader: an [`Acknowledgement`] in one word.
         pub acknowledged: u64,
-        /// The last instance that was acted upon.
+        /// Last instance that was acted upon.
         pub finished: u64,
-        /// The ranks known to have failed, a bit each: their outcomes are not followed any more.
+        /// Ranks known to have failed, one bit each: their outcomes are no longer followed.
         pub suspected: u64,
         /// Whether this node has taken the lead.
         pub leads: bool,
@@ -64,7 +66,7 @@ row! {
 }
 
 impl Commit {
-    /// The row that everyone starts with.
+    /// Initial row of every node.
     pub const NONE: Commit = Commit {
         request: 0,
         participants: 0,
@@ -80,14 +82,14 @@ impl Commit {
     };
 }
 
-/// An outcome as a row acknowledges it: a later instance, or a later leader, is greater.
+/// Outcome as acknowledged by a row: a later instance, or a later leader, is greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Acknowledgement {
-    /// The instance; zero before the first.
+    /// Number of the instance; zero before the first.
     pub instance: u64,
-    /// The rank of the leader who decided it.
+    /// Rank of the leader that decided the instance.
     pub leader: u8,
-    /// Whether it is committed.
+    /// Whether the instance is committed.
     pub committed: bool,
 }
 
@@ -102,12 +104,12 @@ impl Acknowledgement {
     }
 }
 
-/// What a node acts upon; the same at every node.
+/// Decision on which a node acts; the same at every node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decision {
-    /// The instance, counted from 1.
+    /// Number of the instance, counted from 1.
     pub instance: u64,
-    /// All or nothing.
+    /// True for commit, false for abort.
     pub committed: bool,
 }
 
@@ -116,22 +118,22 @@ pub struct Decision {
 pub struct Requests(Arc<Mutex<VecDeque<u64>>>);
 
 impl Requests {
-    /// No requests yet.
+    /// Creates an empty queue.
     pub fn new() -> Requests {
         Requests::default()
     }
 
-    /// Asks for one more.
+    /// Adds a request.
     pub fn push(&self, request: u64) {
         self.queue().push_back(request);
     }
 
-    /// How many wait.
+    /// Number of waiting requests.
     pub fn len(&self) -> usize {
         self.queue().len()
     }
 
-    /// Whether none waits.
+    /// Whether no request waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -141,13 +143,13 @@ impl Requests {
     }
 
     fn queue(&self) -> MutexGuard<'_, VecDeque<u64>> {
-        // A queue of numbers is whole whatever its last user did.
+        // A queue of numbers is consistent whatever its last user did.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Takes part, and leads when it is this node's turn. `vote` is asked once an instance, with its
-/// number and the request; `decided` is told each decision once, in order.
+/// Takes part, and leads when it is this node's turn. `vote` is called once per instance, with its
+/// number and the request; `decided` is called with each decision once, in order.
 pub fn setup(
     requests: Requests,
     mut vote: impl FnMut(u64, u64) -> bool + Send + 'static,
@@ -167,8 +169,8 @@ pub fn setup(
         scope.when(Fire::Once, may_lead, take_the_lead);
         let finish_before = decided.clone();
         scope.when(Fire::Always, must_vote, move |scope| {
-            // There is a next instance only because all have acknowledged the last one: it is
-            // acted upon before the vote, which may depend on it.
+            // A next instance exists only because all nodes have acknowledged the last one. That
+            // one is acted upon before the vote, which may depend on it.
             let last = own_acknowledgement(scope);
             finish(scope, last, &finish_before);
             let instance = scope.get(leader(scope), Commit::instance);
@@ -190,7 +192,7 @@ pub fn setup(
             |table| shown(table) > own_acknowledgement(table),
             move |scope| {
                 let (new, old) = (shown(scope), own_acknowledgement(scope));
-                // There is a next instance only because all have acknowledged this one.
+                // A next instance exists only because all nodes have acknowledged this one.
                 if new.instance > old.instance {
                     finish(scope, old, &finish_first);
                 }
@@ -231,7 +233,7 @@ fn live_set(table: &Table<Commit>) -> u64 {
     table.live().iter().fold(0, |set, row| set | 1 << row.rank().index())
 }
 
-/// Whom this node follows: the live node of lowest rank.
+/// Returns the leader that this node follows: the live node of lowest rank.
 fn leader(table: &Table<Commit>) -> Rank {
     table.ranks().find(|&rank| !table.is_frozen(rank)).unwrap_or(table.me())
 }
@@ -244,20 +246,20 @@ fn own_acknowledgement(table: &Table<Commit>) -> Acknowledgement {
     acknowledgement(table, table.me())
 }
 
-/// The outcome that a leader's row shows.
+/// Returns the outcome that a leader's row shows.
 fn published(table: &Table<Commit>, leader: Rank) -> Acknowledgement {
-    // The guard first.
+    // Load the guard first.
     let instance = table.get(leader, Commit::ready);
     let committed = table.get(leader, Commit::outcome);
     Acknowledgement { instance, leader: leader.0 as u8, committed }
 }
 
-/// The outcome that the leader shows whom this node follows.
+/// Returns the outcome shown by the leader that this node follows.
 fn shown(table: &Table<Commit>) -> Acknowledgement {
     published(table, leader(table))
 }
 
-/// All live rows suspect all ranks before this one.
+/// Whether all live rows suspect all ranks before this one.
 fn may_lead(table: &Table<Commit>) -> bool {
     let before = (1u64 << table.me().index()) - 1;
     table.live().all(|row| row.get(Commit::suspected) & before == before)
@@ -279,7 +281,7 @@ fn take_the_lead(scope: &mut Scope<'_, Commit>) {
             .filter(|outcome| outcome.instance == last)
             .max();
         let committed = acknowledged.max(published).is_some_and(|outcome| outcome.committed);
-        // Nobody is to vote any more, so the outcome is seen before the instance.
+        // No node may vote any more, so the outcome is published before the instance.
         decide(scope, last, committed);
         scope.publish(Commit::instance, last);
     }
@@ -294,7 +296,7 @@ fn must_vote(table: &Table<Commit>) -> bool {
         && instance > table.get(leader, Commit::ready)
 }
 
-/// The instance that this node leads, and whose votes count.
+/// Returns the instance that this node leads, and the ranks whose votes count.
 fn proposal(table: &Table<Commit>) -> (u64, u64) {
     (own(table, Commit::instance), own(table, Commit::participants))
 }
@@ -319,7 +321,7 @@ fn decide(scope: &mut Scope<'_, Commit>, instance: u64, committed: bool) {
     scope.publish(Commit::ready, instance);
 }
 
-/// All live rows acknowledge what this one does, or are past it.
+/// Whether all live rows acknowledge what this one does, or a later instance.
 fn may_finish(table: &Table<Commit>) -> bool {
     let mine = own_acknowledgement(table);
     mine.instance > own(table, Commit::finished)
@@ -341,7 +343,7 @@ fn finish<D: FnMut(Decision)>(
     }
 }
 
-/// This node leads, and everyone is done with the last instance.
+/// Whether this node leads, and all nodes have finished the last instance.
 fn may_start(table: &Table<Commit>) -> bool {
     let instance = own(table, Commit::instance);
     own(table, Commit::leads)

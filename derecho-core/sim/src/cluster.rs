@@ -1,7 +1,7 @@
 //! The cluster: threads that turn machines in virtual time over a simulated network.
 //!
 //! Owns: each thread's CPU clock, the moment of every post, and idle threads, whose turns are not
-//! run one by one. Never does: protocol, or anything that the driver of production does not.
+//! run one by one. Never does: protocol, or anything that the production driver does not.
 //!
 //! ```text
 //!   turn begins                                             turn ends = next turn begins
@@ -14,8 +14,8 @@
 //! sleeps instead, and wakes at the first moment at which one of those turns would have begun:
 //!
 //! ```text
-//!   idle turn |----|----|----|----|  something lands in the middle of a turn that looked before
-//!                          x     ^   and is seen by the next one
+//!   idle turn |----|----|----|----|  something lands in the middle of an earlier turn
+//!                          x     ^   and is seen by the next turn
 //! ```
 
 mod bill;
@@ -36,36 +36,36 @@ pub use clock::Clock;
 pub use thread::ThreadUse;
 use thread::{Rest, Thread};
 
-/// How a cluster is set up.
+/// Setup of a cluster.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What every random choice follows from.
+    /// Seed of every random choice.
     pub seed: u64,
-    /// How the network behaves.
+    /// Behaviour of the network.
     pub mode: Mode,
     /// Whether nodes share memory or have copies of it.
     pub sharing: Sharing,
-    /// What things cost; the CPU's part counts in every mode.
+    /// Prices; those of the CPU apply in every mode.
     pub costs: CostModel,
-    /// What nodes hear of faults.
+    /// Reports of faults to nodes.
     pub evidence: EvidenceRules,
-    /// A thread's first turn begins at a random moment within this time of its node's addition, so
-    /// that the nodes do not poll in step. Nanoseconds.
+    /// Maximum delay, in nanoseconds, of a thread's first turn after its node was added. The delay
+    /// is random, so that the nodes do not poll in step.
     pub start_spread_ns: u64,
-    /// No run goes beyond this time.
+    /// Time at which every run ends.
     pub deadline: Time,
-    /// No cluster takes more steps than this over its life. A step is one thing that happens: a
-    /// word lands, a turn, a post.
+    /// Maximum number of steps of a cluster over its life. A step is one event: a word lands, a
+    /// turn, a post.
     pub step_limit: u64,
 }
 
 impl Config {
-    /// As badly as the contract of the link allows.
+    /// Returns the setup with a network as adverse as the contract of the link allows.
     pub fn adversarial(seed: u64) -> Config {
         Config { mode: Mode::Adversarial(Adversary::default()), ..Config::costed(seed) }
     }
 
-    /// At the prices of the papers.
+    /// Returns the setup with the prices of the papers.
     pub fn costed(seed: u64) -> Config {
         Config {
             seed,
@@ -80,20 +80,20 @@ impl Config {
     }
 }
 
-/// Why a run stopped.
+/// Reason why a run stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stop {
-    /// What was asked for is reached.
+    /// The requested condition is reached.
     Reached,
-    /// Nothing is left that could happen.
+    /// No event is left.
     Quiet,
     /// The deadline of the configuration has come.
     Deadline,
-    /// The step limit of the configuration is used up.
+    /// The step limit of the configuration is reached.
     Steps,
 }
 
-/// What an application thread does: it acts on a machine, and says when it acts again.
+/// Action of an application thread: acts on a machine, and returns the time of its next act.
 type Action<M> = Box<dyn FnMut(&mut M, Time, &mut Effects) -> Option<Time>>;
 
 struct Pending<M> {
@@ -106,16 +106,16 @@ struct Node<M> {
     threads: Vec<Thread<M>>,
     running: bool,
     paused_since: Option<u64>,
-    /// Nanoseconds for which it stood still, over all pauses that are over.
+    /// Nanoseconds for which the node stood still, over all completed pauses.
     stood: u64,
-    /// So many times slower than it should be.
+    /// Factor by which the node is slowed down.
     pace: u64,
     clock: Clock,
-    /// Posts of its turns whose moment has not come.
+    /// Posts of the node's turns whose moment has not come.
     unposted: usize,
-    /// Turns that were run, and posts.
+    /// Number of turns run, and of posts.
     acts: u64,
-    /// What came due while the node was paused, with its moment.
+    /// Events that came due while the node was paused, with their moments.
     held: Vec<(u64, DriverEvent)>,
 }
 
@@ -132,7 +132,7 @@ pub struct Cluster<M: Machine> {
 }
 
 impl<M: Machine> Cluster<M> {
-    /// A cluster without nodes, at time zero.
+    /// Creates a cluster without nodes, at time zero.
     pub fn new(config: Config) -> Cluster<M> {
         let Config { seed, mode, sharing, costs, evidence, .. } = config.clone();
         let network = SimNetwork::new(seed, mode, costs, evidence);
@@ -151,61 +151,61 @@ impl<M: Machine> Cluster<M> {
         }
     }
 
-    // What is the case.
+    // Queries.
 
-    /// The time.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         self.network.now()
     }
 
-    /// The network, for faults of links and for counters.
+    /// Returns the network, for faults of links and for counters.
     pub fn network(&self) -> &SimNetwork {
         &self.network
     }
 
-    /// A node's end of the network. A machine may keep one to open and close regions.
+    /// Returns a node's end of the network. A machine may keep one to open and close regions.
     pub fn link(&self, node: NodeIndex) -> SimLink {
         self.nodes[node.0].link.clone()
     }
 
-    /// How many nodes were ever added.
+    /// Number of nodes ever added.
     pub fn nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether a node has neither crashed nor left. A paused one runs.
+    /// Whether a node has neither crashed nor left. A paused node counts as running.
     pub fn is_running(&self, node: NodeIndex) -> bool {
         self.nodes[node.0].running
     }
 
-    /// The machine of a thread, also of a node that is gone.
+    /// Returns the machine of a thread, also of a node that is gone.
     pub fn machine(&self, node: NodeIndex, thread: usize) -> &M {
         &self.nodes[node.0].threads[thread].machine
     }
 
-    /// The machine of a thread, for tests that reach in; what it wants is for
-    /// [`inject`](Cluster::inject).
+    /// Returns the machine of a thread, for tests that inspect it. To carry out its effects,
+    /// use [`inject`](Cluster::inject).
     pub fn machine_mut(&mut self, node: NodeIndex, thread: usize) -> &mut M {
         &mut self.nodes[node.0].threads[thread].machine
     }
 
-    /// How a thread has spent its time.
+    /// Returns how a thread has spent its time.
     pub fn thread_use(&self, node: NodeIndex, thread: usize) -> ThreadUse {
         self.nodes[node.0].threads[thread].usage
     }
 
-    /// What a node has posted.
+    /// Returns the counters of a node's posts.
     pub fn counters(&self, node: NodeIndex) -> LinkCounters {
         self.nodes[node.0].link.counters()
     }
 
-    /// Writes and reads that have landed, control messages that have arrived, faults, and actions
-    /// of application threads; never idle turns.
+    /// Number of landed writes and reads, arrived control messages, faults, and actions of
+    /// application threads; idle turns never count.
     pub fn events(&self) -> u64 {
         self.network.events() + self.next_action
     }
 
-    /// Steps taken; see [`Config::step_limit`].
+    /// Number of steps taken; see [`Config::step_limit`].
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -215,31 +215,32 @@ impl<M: Machine> Cluster<M> {
         self.nodes[node.0].paused_since.is_some()
     }
 
-    /// Posts of a node's turns whose moment has not come: it is in the midst of saying something.
+    /// Number of posts of a node's turns whose moment has not come: the node is in the middle
+    /// of sending.
     pub fn unposted(&self, node: NodeIndex) -> usize {
         self.nodes[node.0].unposted
     }
 
-    /// Turns of a node that were run, and its posts: the moments between which a crash of it makes a
-    /// difference.
+    /// Number of turns run and posts of a node: the moments between which a crash of the node makes
+    /// a difference.
     pub fn acts(&self, node: NodeIndex) -> u64 {
         self.nodes[node.0].acts
     }
 
-    /// Posts that the link refused because peer or region had gone since the turn began.
+    /// Number of posts that the link refused because peer or region had gone since the turn began.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// See [`SimNetwork::trace_hash`].
+    /// Returns [`SimNetwork::trace_hash`].
     pub fn trace_hash(&self) -> u64 {
         self.network.trace_hash()
     }
 
-    // What is done to it.
+    // Actions.
 
-    /// Adds a node. `build` opens its regions and gives one machine for each of its threads; all
-    /// of them share the link and hear all its events.
+    /// Adds a node. `build` opens its regions and returns one machine for each of its threads; all
+    /// of them share the link and receive all its events.
     pub fn add_node(&mut self, build: impl FnOnce(&mut SimLink) -> Vec<M>) -> NodeIndex {
         let mut link = self.network.add_node();
         let node = link.index();
@@ -268,7 +269,7 @@ impl<M: Machine> Cluster<M> {
         node
     }
 
-    /// At `at` an application thread of the node acts once on the machine of `thread`.
+    /// Schedules one act of an application thread of the node on the machine of `thread`, at `at`.
     pub fn inject(
         &mut self,
         node: NodeIndex,
@@ -285,8 +286,8 @@ impl<M: Machine> Cluster<M> {
         });
     }
 
-    /// At `at` an application thread of the node acts on the machine of `thread`, and again
-    /// whenever it says, but not before the CPU time of its last act is over.
+    /// Schedules acts of an application thread of the node on the machine of `thread`, at `at` and
+    /// whenever the action asks again, but not before the CPU time of its last act is over.
     pub fn inject_again(
         &mut self,
         node: NodeIndex,
@@ -301,27 +302,27 @@ impl<M: Machine> Cluster<M> {
         self.drive(at.0, DriverEvent::Action { node: node.0, action: number });
     }
 
-    /// The node stops at this moment, within a turn perhaps. See [`SimNetwork::crash`].
+    /// Crashes a node at this moment, possibly within a turn. See [`SimNetwork::crash`].
     pub fn crash(&mut self, node: NodeIndex) {
         self.nodes[node.0].running = false;
         self.network.crash(node);
     }
 
-    /// The node says goodbye and stops. See [`SimNetwork::leave`].
+    /// Makes a node say goodbye and stop. See [`SimNetwork::leave`].
     pub fn leave(&mut self, node: NodeIndex) {
         self.nodes[node.0].running = false;
         self.network.leave(node);
     }
 
-    /// The node's threads stand still; what peers write still lands in its memory, and what it
-    /// has posted goes on.
+    /// Pauses the node's threads. Writes of peers still land in its memory, and its own
+    /// posts continue.
     pub fn pause(&mut self, node: NodeIndex) {
         let now = self.now().0;
         self.nodes[node.0].paused_since.get_or_insert(now);
         self.network.show_halted(node, true);
     }
 
-    /// The node's threads go on where they stopped.
+    /// Continues the node's threads where they stopped.
     pub fn resume(&mut self, node: NodeIndex) {
         let now = self.now().0;
         let state = &mut self.nodes[node.0];
@@ -346,28 +347,28 @@ impl<M: Machine> Cluster<M> {
         self.wake(node.0);
     }
 
-    /// From now on everything that the node's threads do takes so many times as long.
+    /// Slows down everything that the node's threads do by this factor from now on.
     pub fn set_pace(&mut self, node: NodeIndex, pace: u64) {
         self.nodes[node.0].pace = pace.max(1);
     }
 
-    /// What the node's machines are told of the time. To be set before their first turn: what they want
-    /// is kept in the cluster's time.
+    /// Sets the clock that the node's machines see. Call before their first turn, because the times
+    /// that they ask for are kept in the cluster's time.
     pub fn set_clock(&mut self, node: NodeIndex, clock: Clock) {
         self.nodes[node.0].clock = clock;
     }
 
-    /// Cuts both ways between two nodes. See [`SimNetwork::cut`] for one way.
+    /// Cuts both directions between two nodes. See [`SimNetwork::cut`] for one direction.
     pub fn cut(&mut self, a: NodeIndex, b: NodeIndex) {
         self.network.cut_both(a, b);
     }
 
-    /// Heals both ways.
+    /// Heals both directions.
     pub fn heal(&mut self, a: NodeIndex, b: NodeIndex) {
         self.network.heal_both(a, b);
     }
 
-    /// A false suspicion: see [`SimNetwork::conclude`].
+    /// Causes a false suspicion: see [`SimNetwork::conclude`].
     pub fn conclude(&mut self, at: NodeIndex, about: NodeIndex, evidence: Evidence, after: u64) {
         self.network.conclude(at, about, evidence, after);
     }
@@ -384,7 +385,7 @@ impl<M: Machine> Cluster<M> {
         if end == at { Stop::Reached } else { Stop::Deadline }
     }
 
-    /// Runs until `condition` holds; it is looked at after each step.
+    /// Runs until `condition` holds; checks it after each step.
     pub fn run_until_met(&mut self, mut condition: impl FnMut(&Cluster<M>) -> bool) -> Stop {
         loop {
             if condition(self) {
@@ -399,7 +400,7 @@ impl<M: Machine> Cluster<M> {
         }
     }
 
-    /// Runs until `condition` holds, which is looked at after each step, but not beyond `at`. Returns whether
+    /// Runs until `condition` holds, checked after each step, but not beyond `at`. Returns whether
     /// it holds.
     pub fn run_until_or(
         &mut self,
@@ -416,7 +417,7 @@ impl<M: Machine> Cluster<M> {
         true
     }
 
-    // What happens.
+    // Execution.
 
     fn next_at(&self) -> Option<u64> {
         self.network.with(|network| network.next_at())
@@ -426,7 +427,7 @@ impl<M: Machine> Cluster<M> {
         self.network.with(|network| network.drive(at, event));
     }
 
-    /// Takes one step; false if the limit is used up.
+    /// Takes one step; returns false if the step limit is reached.
     fn step(&mut self) -> bool {
         if self.steps == self.config.step_limit {
             return false;
@@ -460,8 +461,8 @@ impl<M: Machine> Cluster<M> {
             state.held.push((now, event));
             return;
         }
-        // Turns and posts that were planned before a pause wait for as much CPU time as before it, also those that
-        // come due after the pause. Otherwise, posts of one turn would overtake each other.
+        // Turns and posts planned before a pause wait for the CPU time that was left, also those
+        // that come due after the pause. Otherwise the posts of one turn would overtake each other.
         if let DriverEvent::Turn { stood, .. }
         | DriverEvent::Post { stood, .. }
         | DriverEvent::Ring { stood, .. } = &event
@@ -482,7 +483,7 @@ impl<M: Machine> Cluster<M> {
         }
     }
 
-    /// A bell was rung: threads that sleep wake, for a hint only those that want hints.
+    /// Handles a ring: sleeping threads wake; for a hint, only those that want hints.
     fn hear(&mut self, node: usize, hint: bool) {
         let threads = &self.nodes[node].threads;
         let wants = |thread: &Thread<M>| thread.machine.interest() == Interest::Hints;
@@ -491,7 +492,7 @@ impl<M: Machine> Cluster<M> {
         }
     }
 
-    /// Rings at this moment for whoever has news, where memory is shared.
+    /// Schedules the rings for peers with news, where memory is shared.
     fn ring_at(&mut self, node: usize, at: u64, rung: (Vec<Peer>, Vec<Peer>)) {
         let (news, hints) = rung;
         if !news.is_empty() || !hints.is_empty() {
@@ -500,7 +501,7 @@ impl<M: Machine> Cluster<M> {
         }
     }
 
-    /// Something arrived: threads that sleep take the next turn that they would have taken.
+    /// Handles an arrival: sleeping threads take the next turn that they would have taken.
     fn wake(&mut self, node: usize) {
         let now = self.now().0;
         let state = &mut self.nodes[node];
@@ -540,7 +541,7 @@ impl<M: Machine> Cluster<M> {
         let bill = settle(costs, *pace, now.0, costs.turn_ns, &mut turning.effects, |at, post| {
             self.network.with(|network| network.drive(at, DriverEvent::Post { node, post, stood }));
         });
-        // A turn that took no time at all would be repeated for ever at one moment.
+        // A turn without duration would be repeated forever at one moment.
         let took = (bill.end - now.0).max(1);
         turning.usage.turns += 1;
         turning.usage.busy_ns += took;
@@ -572,7 +573,7 @@ impl<M: Machine> Cluster<M> {
         self.nodes[node].unposted += bill.posts;
         self.ring_at(node, bill.end, rung);
         if let Some(again) = again {
-            // An act that takes no time and asks to act at once would stop time.
+            // An act without duration that asks to act at once would stop time.
             let at = again.0.max(bill.end).max(now.0 + 1);
             self.actions.insert(action, pending);
             self.drive(at, DriverEvent::Action { node, action });
@@ -589,7 +590,7 @@ impl<M: Machine> Cluster<M> {
         };
         match done {
             Ok(()) => {}
-            // Between the turn and the post the peer went, or a region was closed.
+            // The peer went, or a region was closed, between the turn and the post.
             Err(LinkError::PeerGone(_) | LinkError::NoRegion(_)) => self.refused += 1,
             Err(error) => panic!("a machine of node {node} posted what no link takes: {error}"),
         }

@@ -1,4 +1,4 @@
-//! What things cost: the CPU of a polling thread, the wire, the ports of a NIC, a log's disk.
+//! Prices: the CPU of a polling thread, the wire, the ports of a NIC, a log's disk.
 //!
 //! Owns: the prices and the arithmetic on them. Never does: decide when something happens; the
 //! links and the cluster ask for a price and add it to their clocks.
@@ -8,23 +8,23 @@
 //!   |-- waits --->[== transmit ==]-- latency ... ----->[== transmit ==]-|
 //!                                  latency counts from the first byte out to the last byte in
 //! ```
-//! A transfer that meets nobody takes exactly its latency: the bytes leave while they arrive.
+//! A transfer without competition takes exactly its latency: the bytes leave while they arrive.
 
 use std::fmt;
 
 use derecho_core::machine::Work;
 use serde::Deserialize;
 
-/// The default prices, as the papers give them.
+/// Default prices, as the papers give them.
 const PAPER: &str = include_str!("cost/paper.toml");
 
-/// The latency of a transfer that meets no other.
+/// Latency of a transfer without competition.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wire {
-    /// What a transfer of nothing would take, in nanoseconds.
+    /// Latency of an empty transfer, in nanoseconds.
     pub base_ns: f64,
-    /// What each byte adds, in nanoseconds.
+    /// Additional latency per byte, in nanoseconds.
     pub ns_per_byte: f64,
 }
 
@@ -32,33 +32,33 @@ pub struct Wire {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Racks {
-    /// The nodes of each rack, by the order in which they were added to the network. Nodes that no
-    /// rack names share one further rack.
+    /// Nodes of each rack, by the order in which they were added to the network. Nodes in no list
+    /// share one further rack.
     pub groups: Vec<Vec<usize>>,
-    /// What the way from one rack to another adds, in nanoseconds.
+    /// Additional latency between racks, in nanoseconds.
     pub extra_ns: f64,
-    /// The share of a port's bandwidth that a transfer between racks gets: at most 1.
+    /// Fraction of a port's bandwidth available to a transfer between racks: at most 1.
     pub bandwidth_factor: f64,
 }
 
-/// What the disk of a log costs, each member's its own.
+/// Prices of a log's disk; each member has its own disk.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskPrices {
-    /// What it writes in a row.
+    /// Rate of sequential writes.
     pub bytes_per_second: f64,
-    /// What a sync takes besides, in nanoseconds.
+    /// Additional time of a sync, in nanoseconds.
     pub sync_ns: f64,
 }
 
 impl DiskPrices {
-    /// How long it takes to write so many bytes in a row and to sync them.
+    /// Returns the time to write `bytes` bytes sequentially and sync them.
     pub fn group_ns(&self, bytes: u64) -> u64 {
         whole(bytes as f64 * 1e9 / self.bytes_per_second + self.sync_ns)
     }
 }
 
-/// The price of everything. See `cost/paper.toml` for where the defaults come from.
+/// All prices. See `cost/paper.toml` for the sources of the defaults.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CostModel {
@@ -66,11 +66,11 @@ pub struct CostModel {
     pub post_ns: f64,
     /// CPU time to poll one completion; paid by the turn that posted.
     pub completion_ns: f64,
-    /// The fixed CPU time of a turn.
+    /// Fixed CPU time of a turn.
     pub turn_ns: f64,
     /// CPU time to evaluate one predicate.
     pub predicate_ns: f64,
-    /// CPU time to look at one cell of a row.
+    /// CPU time to read one cell of a row.
     pub cell_ns: f64,
     /// CPU time to run one trigger.
     pub trigger_ns: f64,
@@ -78,21 +78,21 @@ pub struct CostModel {
     pub copy_ns_per_byte: f64,
     /// CPU time of an application to claim and commit a message.
     pub commit_ns: f64,
-    /// CPU time to take an entry in that is to be sent.
+    /// CPU time to take in an entry to send.
     pub send_ns: f64,
-    /// CPU time to go over an entry for the posts to one peer, besides those.
+    /// CPU time to process an entry for the posts to one peer, in addition to the posts.
     pub show_ns: f64,
     /// CPU time to receive an entry.
     pub receive_ns: f64,
     /// CPU time to deliver an entry.
     pub deliver_ns: f64,
-    /// What each port of a NIC moves in each direction. Transfers go through it one by one.
+    /// Bandwidth of each port of a NIC in each direction. Transfers pass through a port one by one.
     pub port_bytes_per_second: f64,
-    /// A write, from its post to its visibility.
+    /// Latency of a write, from its post to its visibility.
     pub write: Wire,
-    /// A read, from its post to its completion.
+    /// Latency of a read, from its post to its completion.
     pub read: Wire,
-    /// Writing to a log.
+    /// Prices of writing to a log.
     pub disk: DiskPrices,
     /// Racks, if the nodes are not all behind one switch.
     #[serde(default)]
@@ -106,7 +106,7 @@ impl Default for CostModel {
 }
 
 impl CostModel {
-    /// Reads prices; whatever the text leaves out is as in the papers.
+    /// Reads prices; those that the text omits are the papers'.
     pub fn from_toml(text: &str) -> Result<CostModel, CostError> {
         let mut prices = parse(PAPER)?;
         merge(&mut prices, parse(text)?);
@@ -117,7 +117,7 @@ impl CostModel {
         Ok(model)
     }
 
-    /// CPU time of what a turn did.
+    /// Returns the CPU time of a turn's work.
     pub fn work_ns(&self, work: Work) -> f64 {
         work.predicates as f64 * self.predicate_ns
             + work.cells as f64 * self.cell_ns
@@ -130,7 +130,7 @@ impl CostModel {
             + work.delivered as f64 * self.deliver_ns
     }
 
-    /// How long one port is busy with a transfer between two nodes.
+    /// Returns the time for which a transfer between two nodes occupies one port.
     pub fn transmit_ns(&self, bytes: u64, from: usize, to: usize) -> u64 {
         let share = match self.racks_apart(from, to) {
             Some(racks) => racks.bandwidth_factor,
@@ -139,19 +139,19 @@ impl CostModel {
         whole(bytes as f64 * 1e9 / (self.port_bytes_per_second * share))
     }
 
-    /// How long a write takes that meets no other, from its post to its visibility.
+    /// Returns the latency of a write without competition, from its post to its visibility.
     pub fn write_latency_ns(&self, bytes: u64, from: usize, to: usize) -> u64 {
         let wire = self.write.base_ns + bytes as f64 * self.write.ns_per_byte;
         self.on_the_way(wire, bytes, from, to, 1.0)
     }
 
-    /// How long a read takes that meets no other, from its post to its completion.
+    /// Returns the latency of a read without competition, from its post to its completion.
     pub fn read_latency_ns(&self, bytes: u64, reader: usize, owner: usize) -> u64 {
         let wire = self.read.base_ns + bytes as f64 * self.read.ns_per_byte;
         self.on_the_way(wire, bytes, owner, reader, 2.0)
     }
 
-    /// How long a read's request takes to the owner; part of the read's latency.
+    /// Returns the time of a read's request to the owner; part of the read's latency.
     pub(crate) fn request_ns(&self, reader: usize, owner: usize) -> u64 {
         let extra = self.racks_apart(reader, owner).map_or(0.0, |racks| racks.extra_ns);
         whole(self.read.base_ns / 2.0 + extra)
@@ -159,7 +159,7 @@ impl CostModel {
 
     fn on_the_way(&self, wire: f64, bytes: u64, from: usize, to: usize, crossings: f64) -> u64 {
         let extra = self.racks_apart(from, to).map_or(0.0, |racks| racks.extra_ns * crossings);
-        // However low the prices are set, the last byte does not arrive before it has left.
+        // However low the prices are, the last byte does not arrive before it has left.
         whole(wire + extra).max(self.transmit_ns(bytes, from, to))
     }
 
@@ -203,7 +203,7 @@ impl CostModel {
                 });
             }
         }
-        // Written so that what is no number fails too.
+        // Written so that a NaN fails too.
         let price = |value: f64| value.is_finite() && value >= 0.0;
         let rate = |value: f64| value.is_finite() && value > 0.0;
         if let Some(&(name, _)) = prices.iter().find(|&&(_, value)| !price(value)) {
@@ -216,7 +216,7 @@ impl CostModel {
     }
 }
 
-/// Whole nanoseconds; the nearest.
+/// Rounds to whole nanoseconds.
 pub(crate) fn whole(nanos: f64) -> u64 {
     nanos.round() as u64
 }
@@ -245,16 +245,16 @@ fn merge(into: &mut toml::Table, from: toml::Table) {
     }
 }
 
-/// Why a text is no cost model.
+/// Error in the text of a cost model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CostError {
-    /// It is not TOML, or a field is unknown or of the wrong kind; the text says which.
+    /// The text is not TOML, or a field is unknown or of the wrong kind; the message says which.
     Format(String),
-    /// A field has a value that cannot be.
+    /// The value of a field is not permitted.
     Field {
-        /// Which.
+        /// Name of the field.
         name: &'static str,
-        /// What is wrong with it.
+        /// Fault of the value.
         problem: &'static str,
     },
 }
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(costs.write_latency_ns(1, 0, 2), 2230);
         assert_eq!(costs.transmit_ns(12_500, 1, 0), 1000);
         assert_eq!(costs.transmit_ns(12_500, 1, 2), 2000);
-        // Nodes that no rack names are together.
+        // Nodes in no rack's list are together.
         assert_eq!(costs.write_latency_ns(1, 7, 8), 1730);
     }
 }

@@ -1,8 +1,9 @@
-//! The simulated disk: it keeps what was synced, and loses of the rest what hurts most.
+//! The simulated disk: keeps synced data, and of the rest loses what hurts most.
 //!
-//! Owns: what is on the disk and what is only in the system's memory, and every freedom that the port leaves: sectors that
-//! were not synced survive or not, one by one; names too; a failed sync drops what it was to keep. Never does: tear
-//! a sector, or lose what was synced; a bit flips only when somebody asks for it.
+//! Owns: the content of the disk and of the system's cache, and every freedom that the port
+//! leaves. Unsynced sectors survive or not, one by one; so do unsynced names; a failed sync drops
+//! the data that it should have kept. Never does: tear a sector, or lose synced data; a bit flips
+//! only on request.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +13,14 @@ use crate::random::Random;
 
 const BYTES: usize = SECTOR as usize;
 
-/// A file, whatever it is called.
+/// Content of a file, independent of its name.
 #[derive(Clone, Default)]
 struct Contents {
-    /// What is read.
+    /// Content that reads return.
     cached: Vec<u8>,
-    /// What a loss of power leaves, for certain.
+    /// Content that certainly survives a loss of power.
     kept: Vec<u8>,
-    /// What each sector has been since the last sync, and what lengths the file has had.
+    /// Contents of each sector since the last sync, and lengths of the file.
     dirty: BTreeMap<usize, Vec<[u8; BYTES]>>,
     lengths: Vec<usize>,
 }
@@ -37,7 +38,7 @@ impl Contents {
         self.lengths.push(self.cached.len());
     }
 
-    /// Keeps what was written since the last sync; what that one has dropped stays lost.
+    /// Makes the writes since the last sync durable; data dropped by that sync stays lost.
     fn keep(&mut self) {
         self.kept.resize(self.cached.len(), 0);
         for number in std::mem::take(&mut self.dirty).into_keys() {
@@ -49,14 +50,15 @@ impl Contents {
         self.lengths.clear();
     }
 
-    /// What is there after the power was lost: of each sector that was not synced, something that it has been.
+    /// Sets the content after a loss of power: each unsynced sector gets one of its
+    /// earlier contents.
     fn lose_power(&mut self, random: &mut Random) {
         let lengths = std::mem::take(&mut self.lengths);
         let length = match random.below(lengths.len() as u64 + 1) as usize {
             0 => self.kept.len(),
             at => lengths[at - 1],
         };
-        // All, nothing, or any of them.
+        // Keep all, nothing, or any of them.
         let mood = random.below(4);
         let mut left = std::mem::take(&mut self.kept);
         left.resize(length, 0);
@@ -86,44 +88,46 @@ fn sector_of(bytes: &[u8], number: usize) -> [u8; BYTES] {
     sector
 }
 
-/// A change of which files there are.
+/// Change of the set of file names.
 #[derive(Clone)]
 struct Renamed {
     gone: Option<String>,
     there: Option<(String, usize)>,
 }
 
-/// What goes wrong, and when.
+/// Faults of the disk, and their times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mishaps {
-    /// The process ends at this step, counted from when this was said; it is done partly or not at all.
+    /// Step at which the process ends, counted from the call of [`SimDisk::plan`]; that step is
+    /// done partly or not at all.
     pub crash_at: Option<u64>,
-    /// One sync in so many fails. None if zero.
+    /// One in this many syncs fails. None if zero.
     pub failing_syncs: u64,
-    /// So many bytes have room.
+    /// Bytes for which the disk has room.
     pub room: Option<u64>,
-    /// One sync in so many puts a sector where another one belongs. None if zero.
+    /// Frequency of misdirected sectors: one in this many syncs puts a sector in another one's
+    /// place. None if zero.
     pub misdirected: u64,
 }
 
-/// A folder on a simulated disk.
+/// Folder on a simulated disk.
 pub struct SimDisk {
     random: Random,
     contents: Vec<Contents>,
     names: BTreeMap<String, usize>,
     kept_names: BTreeMap<String, usize>,
     renamed: Vec<Renamed>,
-    /// What goes wrong.
+    /// Planned faults.
     pub mishaps: Mishaps,
     steps: u64,
     crashed: bool,
     misdirected: Option<String>,
-    /// Files that cannot be read from these bytes on.
+    /// Offset from which each of these files cannot be read.
     unreadable: BTreeMap<String, u64>,
 }
 
 impl SimDisk {
-    /// An empty folder. The seed determines what is lost.
+    /// Creates an empty folder. The seed determines which data is lost.
     pub fn new(seed: u64) -> SimDisk {
         SimDisk {
             random: Random::new(seed),
@@ -139,33 +143,34 @@ impl SimDisk {
         }
     }
 
-    /// The medium below a file is bad from this byte on: what reads there gets an error.
+    /// Damages the medium below a file from this byte on: reads there fail.
     pub fn lose_medium(&mut self, name: &str, from: u64) {
         self.unreadable.insert(name.to_owned(), from);
     }
 
-    /// Whether the process has ended at its step.
+    /// Whether the process has ended at its planned step.
     pub fn has_crashed(&self) -> bool {
         self.crashed
     }
 
-    /// What goes wrong from now on.
+    /// Plans the faults from now on.
     pub fn plan(&mut self, mishaps: Mishaps) {
         self.mishaps = mishaps;
         self.steps = 0;
         self.crashed = false;
     }
 
-    /// The process was killed: what it wrote is still in the system's memory.
+    /// Kills the process: its writes stay in the system's cache.
     pub fn kill(&mut self) {
         self.plan(Mishaps::default());
     }
 
-    /// The power was lost: what was not synced is there or not.
+    /// Loses power: unsynced data survives or not.
     pub fn lose_power(&mut self) {
         self.plan(Mishaps::default());
         let renamed = std::mem::take(&mut self.renamed);
-        // What a journal keeps is a prefix; what nobody promises is any of it.
+        // A journalling file system keeps a prefix of the changes; without a journal any of them
+        // may survive.
         let prefix = (self.random.one_in(2)).then(|| self.random.below(renamed.len() as u64 + 1));
         for (at, change) in renamed.into_iter().enumerate() {
             let happens = match prefix {
@@ -182,17 +187,17 @@ impl SimDisk {
         }
     }
 
-    /// All names, in order.
+    /// Returns all names, in order.
     pub fn files(&self) -> Vec<String> {
         self.names.keys().cloned().collect()
     }
 
-    /// What is read of a file.
+    /// Returns the content of a file as reads see it.
     pub fn bytes(&self, name: &str) -> &[u8] {
         self.names.get(name).map_or(&[], |at| &self.contents[*at].cached)
     }
 
-    /// Changes one bit of a file, on the disk itself.
+    /// Flips one bit of a file, on the disk itself.
     pub fn flip(&mut self, name: &str, bit: u64) {
         let Some(at) = self.names.get(name) else { return };
         let contents = &mut self.contents[*at];
@@ -203,7 +208,7 @@ impl SimDisk {
         }
     }
 
-    /// Makes zeros of what is synced of a sector, as if it had never been written.
+    /// Zeroes the synced content of a sector, as if it had never been written.
     pub fn lose_sector(&mut self, name: &str, number: usize) {
         let Some(at) = self.names.get(name) else { return };
         let contents = &mut self.contents[*at];
@@ -215,12 +220,12 @@ impl SimDisk {
         }
     }
 
-    /// The file that a misdirected sector has come into, once.
+    /// Returns, once, the file that received a misdirected sector.
     pub fn take_misdirected(&mut self) -> Option<String> {
         self.misdirected.take()
     }
 
-    /// One more step; an error if the process has come to its end.
+    /// Counts one step; returns an error if the process has ended.
     fn step(&mut self) -> Result<bool, DiskError> {
         self.steps += 1;
         if self.crashed {
@@ -228,13 +233,13 @@ impl SimDisk {
         }
         if self.mishaps.crash_at.is_some_and(|at| self.steps >= at) {
             self.crashed = true;
-            // Whether the step is done is known to nobody.
+            // It is undetermined whether the step is done.
             return if self.random.one_in(2) { Ok(true) } else { Err(ended()) };
         }
         Ok(false)
     }
 
-    /// The end of a step that was done: it is not heard of if the process ended in it.
+    /// Returns the result of a step that was done; an error if the process ended in it.
     fn done<T>(ends: bool, answer: T) -> Result<T, DiskError> {
         if ends { Err(ended()) } else { Ok(answer) }
     }
@@ -350,7 +355,8 @@ impl Disk for SimDisk {
         let file = self.find(name)?;
         if self.random.one_in(self.mishaps.failing_syncs) {
             let contents = &mut self.contents[file];
-            // Some of it has come to the disk; of the rest nobody thinks any more, though it is still read.
+            // Part of the data has reached the disk; the rest is dropped, though reads still
+            // see it.
             let mut kept = contents.clone();
             kept.lose_power(&mut self.random);
             contents.kept = kept.kept;

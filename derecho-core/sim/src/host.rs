@@ -1,10 +1,10 @@
-//! The simulated host: what the nodes of a network share beside their links.
+//! The simulated host: state that the nodes of a network share beside their links.
 //!
-//! Owns: the words of the local group, and which node runs. Never does: anything of its own; it is asked
-//! within somebody's turn, answers at once, and so the same each time.
+//! Owns: the words of the local group, and the record of which nodes run. Never does: act on its
+//! own; it answers at once, within the caller's turn, and therefore deterministically.
 //!
-//! All nodes of a network are on it. What two of them ask at the same moment is asked in the order of their
-//! turns.
+//! All nodes of a network are on this host. Requests of two nodes at the same moment are handled in
+//! the order of their turns.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use derecho_core::ids::Rank;
 use derecho_core::link::host::{self, DecisionWord, Seat};
 use derecho_core::link::{Arbiter, Founding, Generation, LinkError};
 
-/// The words, and one seat for each node that there ever was.
+/// The words, and one seat for each node ever added.
 #[derive(Default)]
 struct Words {
     decision: DecisionWord,
@@ -20,24 +20,25 @@ struct Words {
     up: Vec<bool>,
 }
 
-/// A handle on the host. An arbiter may be kept by any thread, so it is behind a lock.
+/// Handle on the host. Any thread may keep an arbiter, so the state is behind a lock.
 #[derive(Clone, Default)]
 pub(crate) struct SimHost(Arc<Mutex<Words>>);
 
 impl SimHost {
     fn words(&self) -> MutexGuard<'_, Words> {
-        // Nothing in there can be left half done.
+        // No operation under this lock can be left half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more node, which is up.
+    /// Adds a node, which is up.
     pub(crate) fn add_node(&self) {
         let mut words = self.words();
         words.seats.push(Seat::default());
         words.up.push(true);
     }
 
-    /// A node is gone. `left`: it is no member any more; else its seat stays as it was.
+    /// Records that a node is gone. If `left`, it ceases to be a member; otherwise its seat stays
+    /// as it was.
     pub(crate) fn node_down(&self, node: usize, left: bool) {
         let mut words = self.words();
         words.up[node] = false;
@@ -46,20 +47,20 @@ impl SimHost {
         }
     }
 
-    /// What a node asks.
+    /// Returns the arbiter of a node.
     pub(crate) fn arbiter(&self, node: usize) -> Arc<dyn Arbiter> {
         Arc::new(SimArbiter { host: self.clone(), node })
     }
 }
 
-/// One node's way to ask.
+/// Arbiter of one node.
 struct SimArbiter {
     host: SimHost,
     node: usize,
 }
 
 impl SimArbiter {
-    /// The words, for a node that is up: another can do nothing.
+    /// Returns the words for a node that is up; a node that is down can do nothing.
     fn words(&self) -> Option<MutexGuard<'_, Words>> {
         Some(self.host.words()).filter(|words| words.up[self.node])
     }

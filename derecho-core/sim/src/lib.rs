@@ -1,10 +1,10 @@
 //! Derecho machines in virtual time: simulated links, a cost model of a NIC, faults, replay.
 //!
-//! Owns: virtual time, the simulated network and what everything costs. Never does: protocol. What
+//! Owns: virtual time, the simulated network and all prices. Never does: protocol. The code that
 //! runs here is the code that runs in production; a seed and a commit replay any run.
 //!
-//! Read in this order: [`cost`] (what things cost), [`link`] (what is promised of one-sided writes
-//! and how every freedom of it is used), [`cluster`] (threads, turns and virtual time).
+//! Read in this order: [`cost`] (prices), [`link`] (the contract of one-sided writes and the use of
+//! every freedom in it), [`cluster`] (threads, turns and virtual time).
 //!
 //! ```text
 //!   Cluster ── turn, handle ──> Machine          one per thread, any number of threads per node

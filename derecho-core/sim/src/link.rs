@@ -1,21 +1,22 @@
 //! The simulated link: one node's end of a simulated network.
 //!
-//! Owns: the public face of the network and of its faults. Never does: give more than the contract
-//! in [`derecho_core::link`]. What the contract leaves open, [`Mode::Adversarial`] uses:
+//! Owns: the public interface of the network and of its faults. Never does: guarantee more than the
+//! contract in [`derecho_core::link`]. [`Mode::Adversarial`] uses everything that the contract
+//! leaves open:
 //!
-//! | the contract leaves open | what happens here |
+//! | the contract leaves open | behaviour here |
 //! | --- | --- |
 //! | when a source word is read | each word at a random moment from the post to its landing |
 //! | the order of words in a write | random, spread over time; a crash may leave any part |
 //! | the order to different peers | delays are drawn per peer, at times far longer than usual |
 //! | notes against writes | delays of their own |
-//! | what a new replica holds | zeros or the words as they are |
-//! | what a read fetches | each word as it was at a moment of its own, in any order |
-//! | when a peer's end is told | after whatever was on its way was dropped or has landed |
+//! | content of a new replica | zeros or the words as they are |
+//! | values fetched by a read | each word as it was at a moment of its own, in any order |
+//! | report of a peer's end | after everything on its way was dropped or has landed |
 //!
 //! In [`Mode::Costed`] nothing is random: a write's words are read when it leaves its sender's
-//! port and land together when they have passed the receiver's; every delay is the price that the
-//! [`CostModel`] puts on it.
+//! port and land together when they have passed the receiver's; every delay is the price in
+//! the [`CostModel`].
 
 use std::cell::RefCell;
 use std::fmt;
@@ -31,33 +32,33 @@ use derecho_core::memory::OwnRegion;
 use crate::cost::CostModel;
 use crate::network::{Network, Step};
 
-/// A node of a simulated network: its place in the order in which nodes were added.
+/// A node of a simulated network: its index in the order in which nodes were added.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeIndex(pub usize);
 
-/// How the network behaves.
+/// Behaviour of the network.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Mode {
-    /// As badly as the contract allows.
+    /// As adverse as the contract allows.
     Adversarial(Adversary),
     /// As fast as the cost model says, the same each time.
     Costed,
 }
 
-/// What the adversarial network does to a message. Times are in nanoseconds.
+/// Treatment of a message by the adversarial network. Times are in nanoseconds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Adversary {
-    /// The usual delay, from and to.
+    /// Usual delay, minimum and maximum.
     pub delay_ns: (u64, u64),
-    /// One message in so many is delayed far longer; zero for none.
+    /// One message in this many is delayed far longer; zero for none.
     pub heavy_one_in: u64,
-    /// How often such a delay doubles at most (and at most 32 times).
+    /// Maximum number of doublings of such a delay (at most 32).
     pub heavy_doublings: u32,
-    /// The words of one write or read land within this time of each other.
+    /// Time within which the words of one write or read land.
     pub spread_ns: u64,
-    /// One ordered pair of nodes in so many is slow for the whole run; zero for none.
+    /// One ordered pair of nodes in this many is slow for the whole run; zero for none.
     pub slow_pair_one_in: u64,
-    /// How much slower.
+    /// Factor by which a slow pair is slower.
     pub slow_factor: u64,
 }
 
@@ -74,18 +75,19 @@ impl Default for Adversary {
     }
 }
 
-/// What nodes are told of a fault, and how long after it, from and to (nanoseconds).
+/// Reports of a fault to nodes, with the minimum and maximum delay in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EvidenceRules {
-    /// What a crash is to every peer; `None` for silence.
+    /// Evidence of a crash for every peer; `None` for silence.
     pub crash: Option<(Evidence, (u64, u64))>,
-    /// When an end of a cut connection concludes, uncertainly, that the other is gone, if the cut
-    /// has not healed by then; `None` for never. The end that is left alone hears of it likewise.
+    /// Time after which an end of a cut connection concludes, uncertainly, that the other is
+    /// gone, if the cut has not healed by then; `None` for never. The other end then hears of
+    /// this likewise.
     pub cut: Option<(u64, u64)>,
 }
 
 impl Default for EvidenceRules {
-    /// A crash is certain within 100 µs, a cut breaks the connection within 2 ms.
+    /// Certain evidence of a crash within 100 µs; a cut breaks the connection within 2 ms.
     fn default() -> EvidenceRules {
         EvidenceRules {
             crash: Some((Evidence::Certain, (10_000, 100_000))),
@@ -94,20 +96,20 @@ impl Default for EvidenceRules {
     }
 }
 
-/// A simulated network. Clones are handles on the same one.
+/// Simulated network. Clones are handles on the same network.
 #[derive(Clone)]
 pub struct SimNetwork {
     inner: Rc<RefCell<Network>>,
 }
 
 impl SimNetwork {
-    /// A network without nodes, at time zero.
+    /// Creates a network without nodes, at time zero.
     pub fn new(seed: u64, mode: Mode, costs: CostModel, evidence: EvidenceRules) -> SimNetwork {
         SimNetwork { inner: Rc::new(RefCell::new(Network::new(seed, mode, costs, evidence))) }
     }
 
-    /// From now on the nodes share memory: a peer sees what is stored at once and without a post, and is woken by
-    /// [rings](Link::ring). For a network without nodes.
+    /// Makes the nodes share memory: a peer sees a store at once and without a post, and
+    /// [rings](Link::ring) wake it. For a network without nodes.
     ///
     /// # Panics
     /// If the network has nodes.
@@ -119,23 +121,23 @@ impl SimNetwork {
         act(&mut self.inner.borrow_mut())
     }
 
-    /// The time.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         Time(self.with(|network| network.now()))
     }
 
-    /// How many nodes were ever added.
+    /// Number of nodes ever added.
     pub fn nodes(&self) -> usize {
         self.with(|network| network.node_count())
     }
 
-    /// Adds a node, which is never used again once it is gone.
+    /// Adds a node. Its index is never reused.
     pub fn add_node(&self) -> SimLink {
         let node = self.with(Network::add_node);
         self.link(NodeIndex(node))
     }
 
-    /// A further handle on a node's end.
+    /// Returns a further handle on a node's end.
     ///
     /// # Panics
     /// If there is no such node.
@@ -144,8 +146,8 @@ impl SimNetwork {
         SimLink { network: self.clone(), node: node.0 }
     }
 
-    /// Applies everything that happens up to `at`. Not for the network of a cluster, whose threads
-    /// would miss their turns.
+    /// Applies all events up to `at`. Not for the network of a cluster, whose threads would miss
+    /// their turns.
     pub fn advance_to(&self, at: Time) {
         self.with(|network| {
             while network.next_at().is_some_and(|next| next <= at.0) {
@@ -155,8 +157,8 @@ impl SimNetwork {
         });
     }
 
-    /// Applies the next thing that happens; false if nothing is left. Not for the network of a
-    /// cluster, as [`advance_to`](SimNetwork::advance_to).
+    /// Applies the next event; returns false if none is left. Not for the network of a cluster,
+    /// as [`advance_to`](SimNetwork::advance_to).
     pub fn advance_once(&self) -> bool {
         self.with(|network| network.step().is_some())
     }
@@ -165,18 +167,18 @@ impl SimNetwork {
         self.with(Network::step)
     }
 
-    /// A running hash over everything that was posted, that landed, that was delivered and that
-    /// failed, with its moment. Equal for equal seeds and equal use.
+    /// Returns a running hash over all posts, landings, deliveries and faults, with their moments.
+    /// Equal for equal seeds and equal use.
     pub fn trace_hash(&self) -> u64 {
         self.with(|network| network.trace_hash())
     }
 
-    /// Writes and reads that have landed, control messages that have arrived, and faults.
+    /// Number of landed writes and reads, arrived control messages, and faults.
     pub fn events(&self) -> u64 {
         self.with(|network| network.events())
     }
 
-    /// What all nodes together have posted.
+    /// Returns the sum of all nodes' counters.
     pub fn counters(&self) -> LinkCounters {
         self.with(|network| {
             let mut sum = LinkCounters::default();
@@ -193,53 +195,54 @@ impl SimNetwork {
         })
     }
 
-    /// The node stops at this moment. Of what it has posted to each peer a prefix arrives:
-    /// adversarially a random one with a random part of the write after it, costed what has left
+    /// Stops a node at this moment. A prefix of its posts to each peer arrives: in adversarial mode
+    /// a random prefix and a random part of the next write; in costed mode everything that has left
     /// its port.
     pub fn crash(&self, node: NodeIndex) {
         self.with(|network| network.crash(node.0));
     }
 
-    /// The node says goodbye; all that it has posted arrives before that.
+    /// Makes a node say goodbye; all its posts arrive before the goodbye.
     pub fn leave(&self, node: NodeIndex) {
         self.with(|network| network.leave(node.0));
     }
 
-    /// The node's host shows it as stopped, or no more. A cluster says so of those that it pauses.
+    /// Sets whether the node's host shows it as stopped. A cluster calls this for the nodes that
+    /// it pauses.
     pub fn show_halted(&self, node: NodeIndex, halted: bool) {
         self.with(|network| network.set_halted(node.0, halted));
     }
 
-    /// Nothing passes from one node to another, neither words nor notes; what is on its way is
-    /// held back. Reads need both ways.
+    /// Stops all words and notes from one node to another; everything on its way is held back.
+    /// Reads need both directions.
     pub fn cut(&self, from: NodeIndex, to: NodeIndex) {
         self.with(|network| network.cut(from.0, to.0));
     }
 
-    /// Cuts both ways.
+    /// Cuts both directions.
     pub fn cut_both(&self, a: NodeIndex, b: NodeIndex) {
         self.cut(a, b);
         self.cut(b, a);
     }
 
-    /// Ends a cut; what was held back goes on, unless the connection was given up meanwhile.
+    /// Ends a cut; held-back messages continue, unless the connection was given up meanwhile.
     pub fn heal(&self, from: NodeIndex, to: NodeIndex) {
         self.with(|network| network.heal(from.0, to.0));
     }
 
-    /// Heals both ways.
+    /// Heals both directions.
     pub fn heal_both(&self, a: NodeIndex, b: NodeIndex) {
         self.heal(a, b);
         self.heal(b, a);
     }
 
-    /// Whatever is posted from one node to another from now on takes `factor` times as long, and then up to
-    /// `later` nanoseconds more, at random; in its order all the same. Adversarial networks only.
+    /// Slows down all later posts from one node to another: `factor` times as long, plus a random
+    /// time up to `later` nanoseconds. Their order is kept. Adversarial networks only.
     pub fn hamper(&self, from: NodeIndex, to: NodeIndex, factor: u64, later: u64) {
         self.with(|network| network.hamper(from.0, to.0, Some((factor, later))));
     }
 
-    /// Ends that.
+    /// Ends the slow-down of [`hamper`](SimNetwork::hamper).
     pub fn unhamper(&self, from: NodeIndex, to: NodeIndex) {
         self.with(|network| network.hamper(from.0, to.0, None));
     }
@@ -249,12 +252,13 @@ impl SimNetwork {
         self.with(|network| network.is_broken(a.0, b.0))
     }
 
-    /// Time until which control messages from or to a node took so long that it may have been taken for silent; zero if none did.
+    /// Time until which control messages from or to a node took so long that the node may have been
+    /// taken for silent; zero if none did.
     pub fn held_up_until(&self, node: NodeIndex) -> Time {
         self.with(|network| Time(network.held_up_until(node.0)))
     }
 
-    /// `at` is told after `after` nanoseconds that `about` is gone, whether it is or not.
+    /// Tells `at` after `after` nanoseconds that `about` is gone, whether or not it is.
     pub fn conclude(&self, at: NodeIndex, about: NodeIndex, evidence: Evidence, after: u64) {
         self.with(|network| network.conclude(at.0, about.0, evidence, after));
     }
@@ -274,17 +278,17 @@ pub struct SimLink {
 }
 
 impl SimLink {
-    /// Which node of the network this is.
+    /// Returns the index of this node.
     pub fn index(&self) -> NodeIndex {
         NodeIndex(self.node)
     }
 
-    /// The network.
+    /// Returns the network.
     pub fn network(&self) -> &SimNetwork {
         &self.network
     }
 
-    /// This link's handle for another node, once that node is up here.
+    /// Returns this link's handle for another node, once that node is up here.
     pub fn peer(&self, other: NodeIndex) -> Option<Peer> {
         self.network.with(|network| network.peer_of(self.node, other.0))
     }
@@ -320,7 +324,7 @@ impl Link for SimLink {
         self.network.with(|network| network.note(self.node, peer, bytes))
     }
 
-    /// Does nothing where memory is copied: whatever lands wakes the threads there.
+    /// Does nothing where memory is copied: landings wake the threads there.
     fn ring(&mut self, news: &[Peer], hints: &[Peer]) {
         self.network.with(|network| {
             if network.shares_memory() {
@@ -340,7 +344,7 @@ impl Link for SimLink {
 
     fn poll(&mut self, sink: &mut dyn FnMut(LinkEvent)) -> usize {
         let mut taken = 0;
-        // The network is let go before the sink runs, which may use this very link.
+        // The borrow of the network ends before the sink runs, which may use this very link.
         while let Some(event) = self.network.with(|network| network.poll(self.node)) {
             taken += 1;
             sink(event);

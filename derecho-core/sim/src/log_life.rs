@@ -1,10 +1,10 @@
-//! The life of one log on a disk that does its worst: it is appended to, cut, replaced by checkpoints, dropped from, killed at any
-//! step, opened again.
+//! Life of one log on a disk that does its worst. The log is appended to, cut, replaced by
+//! checkpoints, trimmed, killed at any step, and opened again.
 //!
-//! Owns: what happens, and the rules that are checked: nothing that was reported durable is lost or rolled
-//! back (`durable`), what is read is what was appended, exactly (`prefix`), what a disk has changed is found and
-//! located (`found`), nothing else stops a log (`opens`), and a failed log stays so (`failed`). Never does: anything
-//! of a log itself; it is the product's.
+//! Owns: the events, and the rules that are checked: nothing reported as durable is lost or rolled
+//! back (`durable`), reads return exactly what was appended (`prefix`), every change made by the
+//! disk is found and located (`found`), nothing else stops a log (`opens`), and a failed log stays
+//! failed (`failed`). Never does: anything of a log itself; the log is the product's.
 
 use derecho_core::ids::NodeId;
 use derecho_core::log::segment::FileHeader;
@@ -20,60 +20,60 @@ use crate::random::Random;
 const GROUP: GroupId = GroupId(7);
 const STREAM: StreamKey = StreamKey(0xabc);
 
-/// What may happen.
+/// Hazards of a life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hazards {
-    /// Power is lost, not only processes killed.
+    /// Loss of power, in addition to killed processes.
     pub power: bool,
-    /// Syncs fail.
+    /// Failing syncs.
     pub failing_syncs: bool,
-    /// The disk is full now and then.
+    /// A disk that is full now and then.
     pub full: bool,
-    /// Bits flip, and synced sectors are lost.
+    /// Flipped bits, and lost synced sectors.
     pub decay: bool,
-    /// Sectors are written where others belong.
+    /// Sectors written in the place of others.
     pub misdirected: bool,
 }
 
 impl Hazards {
-    /// All of them.
+    /// All hazards.
     pub const ALL: Hazards =
         Hazards { power: true, failing_syncs: true, full: true, decay: true, misdirected: true };
 }
 
-/// What came of it.
+/// Result of a life.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LogAccount {
-    /// Messages appended.
+    /// Number of messages appended.
     pub messages: u64,
-    /// Commits that were told to be durable.
+    /// Number of commits reported as durable.
     pub commits: u64,
-    /// Times the log was opened.
+    /// Number of times the log was opened.
     pub openings: u64,
-    /// Processes that ended at a step of theirs.
+    /// Number of processes that ended at a planned step.
     pub crashes: u64,
-    /// Torn tails that were cut.
+    /// Number of torn tails that were cut.
     pub torn: u64,
-    /// Syncs that failed.
+    /// Number of syncs that failed.
     pub failed_syncs: u64,
-    /// Times the disk was full.
+    /// Number of times the disk was full.
     pub full: u64,
-    /// Checkpoints made.
+    /// Number of checkpoints made.
     pub checkpoints: u64,
-    /// Segments dropped.
+    /// Number of segments dropped.
     pub dropped: u64,
-    /// Cuts made.
+    /// Number of cuts made.
     pub cuts: u64,
-    /// Bits flipped, and sectors lost.
+    /// Number of flipped bits and lost sectors.
     pub decays: u64,
-    /// Sectors that went elsewhere.
+    /// Number of misdirected sectors.
     pub misdirected: u64,
-    /// What was broken: the rule, and how.
+    /// Violations: the rule, and how it was broken.
     pub violations: Vec<String>,
 }
 
 impl LogAccount {
-    /// Adds another life's.
+    /// Adds the counts of another life.
     pub fn add(&mut self, other: &LogAccount) {
         self.messages += other.messages;
         self.commits += other.commits;
@@ -91,7 +91,7 @@ impl LogAccount {
     }
 }
 
-/// A message as it was appended.
+/// Message as it was appended.
 #[derive(Clone)]
 struct Message {
     entry: Entry<'static>,
@@ -105,13 +105,13 @@ impl Message {
     }
 }
 
-/// Why a process ended.
+/// Reason why a process ended.
 enum End {
-    /// At a step, by its own failure, or because it was time.
+    /// The process ended at a step, by its own failure, or because its time was up.
     Over,
     /// A rule is broken.
     Broken(String),
-    /// The disk has put something elsewhere: nothing after that says anything.
+    /// The disk has misdirected data: later checks are meaningless.
     Spoilt,
 }
 
@@ -126,16 +126,16 @@ struct Life {
     disk: SimDisk,
     hazards: Hazards,
     account: LogAccount,
-    /// All that was appended and may be there.
+    /// All appended messages that may still be in the log.
     messages: Vec<Message>,
-    /// What was reported durable, at the most.
+    /// Highest version reported as durable.
     reported: u64,
     epoch: EpochId,
     time: u64,
     limits: Limits,
 }
 
-/// Lives the life of this seed.
+/// Runs the life of this seed.
 pub fn live(seed: u64, hazards: Hazards) -> LogAccount {
     let mut random = Random::new(seed);
     let limits = Limits { segment_bytes: random.between(1000, 20_000) };
@@ -174,7 +174,7 @@ pub fn live(seed: u64, hazards: Hazards) -> LogAccount {
 }
 
 impl Life {
-    /// One process: it opens the log, works and ends.
+    /// Runs one process: opens the log, works and ends.
     fn process(&mut self) -> Step<()> {
         let mishaps = Mishaps {
             crash_at: (!self.random.one_in(4)).then(|| self.random.between(1, 120)),
@@ -201,7 +201,7 @@ impl Life {
         Ok(())
     }
 
-    /// An error that the disk's mishaps explain ends the process; any other one breaks a rule.
+    /// Ends the process for an error that the disk's faults explain; any other error breaks a rule.
     fn unless_excused<T>(&mut self, result: Result<T, LogError>) -> Step<T> {
         let error = match result {
             Ok(value) => return Ok(value),
@@ -211,7 +211,7 @@ impl Life {
             return Err(End::Over);
         }
         match &error {
-            // A new file that could not be begun is heard of at the next call.
+            // The next call reports a new file that could not be begun.
             LogError::Failed | LogError::Disk { cause: DiskError::FailedSync, .. }
                 if self.disk.mishaps.failing_syncs > 0 =>
             {
@@ -222,7 +222,7 @@ impl Life {
                 self.account.full += 1;
                 Err(End::Over)
             }
-            // What has gone elsewhere is found, and not at the step that it was.
+            // Misdirected data is found later than at the step that misdirected it.
             _ if self.disk.take_misdirected().is_some() => {
                 self.account.misdirected += 1;
                 Err(End::Spoilt)
@@ -256,7 +256,7 @@ impl Life {
         Ok(log)
     }
 
-    /// What is read after this version, or from this time on, is what was appended.
+    /// Checks that reads after this version, or from this time on, return what was appended.
     fn compare(&mut self, log: &StreamLog, (after, since): (u64, u64)) -> Step<()> {
         let cursor =
             if since > 0 { Ok(log.since(WallTime(since))) } else { log.after(Version(after)) };
@@ -321,7 +321,7 @@ impl Life {
             }
         }
         if self.random.one_in(8) {
-            // It goes with the next one, or not at all.
+            // The message goes with the next commit, or not at all.
             return Ok(());
         }
         self.commit(log)
@@ -384,7 +384,7 @@ impl Life {
         }
     }
 
-    /// The last message of each instance, of those that can still be known.
+    /// Returns the last message of each instance, of those that can still be known.
     fn state(&self, log: &StreamLog, known: impl Fn(&Message) -> bool) -> Vec<(KeyHash, u64)> {
         let gone = log.checkpointed().map_or(0, |version| version.0)..log.complete_from().0 - 1;
         let mut state = std::collections::BTreeMap::new();
@@ -420,7 +420,7 @@ impl Life {
             return Ok(());
         }
         let made = if self.random.one_in(4) {
-            // As if another member's log had been taken over: it goes further.
+            // As if another member's log had been taken over: it extends further.
             for _ in 0..self.random.below(5) {
                 let message = self.message();
                 self.messages.push(message);
@@ -443,7 +443,7 @@ impl Life {
             log.checkpoint_last_of_each_key(&mut self.disk)
         };
         if made.as_ref().is_err_and(LogError::is_full) {
-            // The log is as it was, or ends with this process.
+            // The log is unchanged, or ends with this process.
             return self.unless_excused(made);
         }
         self.unless_excused(made)?;
@@ -473,7 +473,7 @@ impl Life {
         let floor =
             log.checkpointed().map_or(0, |version| version.0).max(log.complete_from().0 - 1);
         let version = self.random.between(floor, log.durable().0);
-        // From here on it may have happened.
+        // From here on the cut may have happened.
         self.reported = version;
         let cut = log.cut_after(&mut self.disk, Version(version));
         self.unless_excused(cut)?;
@@ -500,7 +500,7 @@ impl Life {
         StreamLog::read(&mut self.disk, (owner, STREAM), Check::All)
     }
 
-    /// The disk has put a sector where another one belongs: it is found, or what is missing is told to be torn.
+    /// Checks that a misdirected sector is found, or that the missing data is reported as torn.
     fn spoilt(&mut self, owner: Owner, file: &str) -> Step<()> {
         self.account.misdirected += 1;
         self.disk.kill();
@@ -517,7 +517,7 @@ impl Life {
         Err(End::Spoilt)
     }
 
-    /// A bit flips, or a sector that was synced is gone: it is found, and said where.
+    /// Flips a bit or loses a synced sector, and checks that this is found and located.
     fn decay(&mut self, owner: Owner) -> Step<()> {
         let files = self.disk.files();
         for _ in 0..4 {
@@ -553,7 +553,8 @@ impl Life {
         Ok(())
     }
 
-    /// Bytes that the record at a place can have where this version is expected, also if it is a mark.
+    /// Returns the maximum size of the record at a place where this version is expected, which may
+    /// also be a mark.
     fn longest_before(&self, version: u64) -> u64 {
         let message = self.messages.get(version.saturating_sub(1) as usize);
         let own = message.map_or(0, |message| record::size(message.payload.len()));

@@ -1,7 +1,7 @@
-//! The simulated network: nodes, the channels between them, and what is under way.
+//! The simulated network: nodes, the channels between them, and everything under way.
 //!
 //! Owns: virtual time, the event queue, every replica, and the random stream. Never does: run a
-//! machine; a driver puts its own events into the queue and gets them back in their turn.
+//! machine; a driver puts its own events into the queue and gets them back when they are due.
 //!
 //! ```text
 //!   channel A -> B
@@ -34,22 +34,22 @@ use control::Control;
 use fault::Silence;
 use transfer::{Lane, Spot, Transfer};
 
-/// What a driver has put into the queue.
+/// Event that a driver has put into the queue.
 pub(crate) enum DriverEvent {
-    /// A thread's next turn, unless it was put off since (then its number is old). `stood`: how long the node had
-    /// stood still when the turn was planned.
+    /// Next turn of a thread. Ignored if the turn was postponed since, because its number is then
+    /// outdated. `stood`: how long the node had stood still when the turn was planned.
     Turn { node: usize, thread: usize, number: u64, stood: u64 },
-    /// The moment of a post within a turn; `stood` as for a turn.
+    /// Moment of a post within a turn; `stood` as for a turn.
     Post { node: usize, post: Post, stood: u64 },
-    /// A turn or an act is over, and rings for the peers that have news, and for those that may wait for a hint;
-    /// `stood` as for a turn.
+    /// End of a turn or an act: rings for the peers that have news, and for those that may wait for
+    /// a hint; `stood` as for a turn.
     Ring { node: usize, news: Vec<Peer>, hints: Vec<Peer>, stood: u64 },
-    /// An application thread acts.
+    /// Action of an application thread.
     Action { node: usize, action: u64 },
 }
 
 impl DriverEvent {
-    /// The same event, planned when its node had stood still for `stood` nanoseconds.
+    /// Returns the same event, planned when its node had stood still for `stood` nanoseconds.
     pub(crate) fn planned_after(self, stood: u64) -> DriverEvent {
         match self {
             DriverEvent::Turn { node, thread, number, .. } => {
@@ -64,11 +64,11 @@ impl DriverEvent {
     }
 }
 
-/// Everything that can happen.
+/// Event of the network.
 enum Event {
-    /// The words of a piece are read at their source.
+    /// Reads the words of a piece at their source.
     Source { spot: Spot, piece: usize },
-    /// The words of a piece land.
+    /// Lands the words of a piece.
     Land { spot: Spot, piece: usize },
     /// A transfer asks for its sender's port.
     Queue { spot: Spot },
@@ -78,15 +78,15 @@ enum Event {
     Ingress { spot: Spot },
     /// The oldest control message of a channel arrives.
     Control { from: usize, to: usize, plan: u32 },
-    /// A bell that another node has rung is heard.
+    /// A bell rung by another node is heard.
     Bell { from: usize, to: usize, hint: bool },
-    /// A node hears that another is gone, unless the silence that says so has ended.
+    /// A node hears that another one is gone, unless the silence behind this has ended.
     Evidence { at: usize, about: usize, evidence: Evidence, silence: Option<Silence> },
-    /// A driver's.
+    /// Event of a driver.
     Driver(DriverEvent),
 }
 
-/// What a step was.
+/// Result of a step.
 pub(crate) enum Step {
     /// Nothing that a node could notice.
     Unseen,
@@ -98,23 +98,23 @@ pub(crate) enum Step {
     Driver(DriverEvent),
 }
 
-/// One node as the network knows it.
+/// State of one node in the network.
 struct Station {
     id: NodeId,
-    /// False once it has crashed or left.
+    /// False once the node has crashed or left.
     up: bool,
-    /// Its threads stand still.
+    /// True while the node's threads stand still.
     halted: bool,
     /// Node of each peer handle.
     peers: Vec<usize>,
-    /// Peer handle of each node, once it is up here.
+    /// Peer handle of each node, once that node is up here.
     handles: Vec<Option<Peer>>,
     /// `None` for a closed region: names are not reused.
     regions: BTreeMap<RegionId, Option<Replica>>,
     inbox: VecDeque<LinkEvent>,
     counters: LinkCounters,
     reads: u64,
-    /// Reads in the order of posting whose end was not told yet.
+    /// Reads, in the order of posting, whose completion was not reported yet.
     reading: VecDeque<Reading>,
     egress_free_at: u64,
     ingress_free_at: u64,
@@ -122,35 +122,36 @@ struct Station {
     held_up_until: u64,
 }
 
-/// A read whose end was not told yet.
+/// A read whose completion was not reported yet.
 struct Reading {
     read: ReadId,
     owner: usize,
     landed: bool,
 }
 
-/// What one node sees of another's region.
+/// One node's view of another node's region.
 struct Copy {
-    /// The owner's memory, which reads fetch from. Kept until the reader hears of the closing.
+    /// The owner's memory, from which reads fetch. Kept until the reader hears of the closing.
     source: Replica,
-    /// Where writes and reads land; `None` where the reader sees the owner's memory itself.
+    /// Memory in which writes and reads land; `None` where the reader sees the owner's
+    /// memory itself.
     memory: Option<OwnRegion>,
 }
 
 /// Everything on the way from one node to another.
 #[derive(Default)]
 struct Channel {
-    /// The receiver has heard that the sender is there.
+    /// True once the receiver has heard that the sender is up.
     up: bool,
-    /// The receiver has heard that the sender is gone; nothing arrives any more.
+    /// True once the receiver has heard that the sender is gone; nothing arrives any more.
     down: bool,
-    /// Nothing passes for now.
+    /// True while nothing passes.
     cut: bool,
-    /// Numbers the cuts, so that evidence of a healed one is void.
+    /// Number of cuts so far, which invalidates evidence of a healed cut.
     cuts: u32,
-    /// A pair that is slow in this run.
+    /// True for a pair that is slow in this run.
     slow: bool,
-    /// Beyond that so many times slower for a while, and so much later, at random.
+    /// Additional temporary slow-down: factor, and maximum random delay.
     hampered: Option<(u64, u64)>,
     control: VecDeque<Control>,
     control_plan: u32,
@@ -159,11 +160,11 @@ struct Channel {
     reads: Lane,
     /// The sender's regions as the receiver sees them.
     replicas: BTreeMap<RegionId, Copy>,
-    /// The sender's regions that the sender knows the receiver can receive.
+    /// The sender's regions that, as the sender knows, the receiver can receive.
     ready: BTreeSet<RegionId>,
 }
 
-/// The state behind every [`SimLink`](crate::link::SimLink).
+/// State behind every [`SimLink`](crate::link::SimLink).
 pub(crate) struct Network {
     now: u64,
     queue: Queue<Event>,
@@ -174,7 +175,7 @@ pub(crate) struct Network {
     costs: CostModel,
     rules: EvidenceRules,
     stations: Vec<Station>,
-    /// By sender, then by receiver.
+    /// Channels by sender, then by receiver.
     channels: Vec<Vec<Channel>>,
     host: SimHost,
     trace: u64,
@@ -199,7 +200,7 @@ impl Network {
         }
     }
 
-    /// From now on, replicas are the owners' memory itself. For a network without nodes.
+    /// Makes replicas refer to the owners' memory itself. For a network without nodes.
     pub(crate) fn share_memory(&mut self) {
         assert!(self.stations.is_empty(), "nodes have met over memory that is copied");
         self.sharing = Sharing::Shared;
@@ -245,17 +246,17 @@ impl Network {
         self.stations[node].handles.get(other).copied().flatten()
     }
 
-    /// The host of all nodes.
+    /// Returns the host of all nodes.
     pub(crate) fn host(&self) -> &SimHost {
         &self.host
     }
 
-    /// The node's threads stand still, or go on.
+    /// Sets whether the node's threads stand still.
     pub(crate) fn set_halted(&mut self, node: usize, halted: bool) {
         self.stations[node].halted = halted;
     }
 
-    /// Whether a peer's threads stand still. A node that has crashed is gone.
+    /// Whether a peer's threads stand still. False for a crashed node, which is gone.
     pub(crate) fn is_halted(&self, node: usize, peer: Peer) -> bool {
         let other = self.check_peer(node, peer).map(|other| &self.stations[other]);
         other.is_ok_and(|other| other.up && other.halted)
@@ -267,12 +268,12 @@ impl Network {
         self.now = self.now.max(at);
     }
 
-    /// A driver's event, to be given back at `at`.
+    /// Schedules a driver's event at `at`.
     pub(crate) fn drive(&mut self, at: u64, event: DriverEvent) {
         self.schedule(at, Event::Driver(event));
     }
 
-    /// Applies the next event; `None` if nothing is left that could happen.
+    /// Applies the next event; returns `None` if none is left.
     pub(crate) fn step(&mut self) -> Option<Step> {
         let (at, event) = self.queue.pop()?;
         self.now = self.now.max(at);
@@ -291,7 +292,7 @@ impl Network {
         })
     }
 
-    /// A new node; all that are up hear of it, and it of them.
+    /// Adds a node; all nodes that are up hear of the new node, and the new node hears of them.
     pub(crate) fn add_node(&mut self) -> usize {
         let node = self.stations.len();
         let id = u128::from(self.random.next_word()) << 64 | u128::from(self.random.next_word());
@@ -347,7 +348,8 @@ impl Network {
             return Err(LinkError::RegionExists(region));
         }
         let own = OwnRegion::heap(words);
-        // Only to be read: the owner may give its own handle to a sender's memory, which takes no other one beside it.
+        // A read-only replica: the owner may give its own handle to a sender's memory, which
+        // permits no other handle beside it.
         station.regions.insert(region, Some(own.replica()));
         for other in self.live_peers(node) {
             self.send_control(node, other, Control::Region(region, own.replica()));
@@ -383,13 +385,13 @@ impl Network {
         if !channel.ready.contains(&region) {
             return Err(LinkError::NotReady(peer, region));
         }
-        // Nothing is there if the peer has crashed, or has given up this node.
+        // No target exists if the peer has crashed, or has given up this node.
         let target = channel.replicas.get(&region).and_then(|copy| copy.memory.clone());
         let counters = &mut self.stations[node].counters;
         counters.writes += 1;
         counters.written_bytes += bytes_of(range);
         self.note_trace(&[1, node as u64, to as u64, region.0, range.first as u64]);
-        // Where memory is shared the peer has seen the words already.
+        // Where memory is shared, the peer has seen the words already.
         if let Some(target) = target {
             let transfer = Transfer::new(source, target, range, None);
             self.post_transfer(node, to, transfer);
@@ -411,7 +413,7 @@ impl Network {
         };
         let source = source.clone();
         check_range(region, range, source.words())?;
-        // Where memory is shared the words are here already, and what is fetched goes nowhere.
+        // Where memory is shared, the words are here already, and the fetched ones are discarded.
         let target = memory.clone().unwrap_or_else(|| OwnRegion::heap(source.words()));
         let station = &mut self.stations[node];
         let read = ReadId(station.reads);
@@ -427,7 +429,7 @@ impl Network {
         Ok(read)
     }
 
-    /// The next event for a node's link.
+    /// Returns the next event for a node's link.
     pub(crate) fn poll(&mut self, node: usize) -> Option<LinkEvent> {
         self.stations[node].inbox.pop_front()
     }
@@ -440,7 +442,7 @@ impl Network {
         Err(LinkError::System(text.into()))
     }
 
-    /// Which node a handle means, if that peer is not known to be gone.
+    /// Returns the node behind a handle, if that peer is not known to be gone.
     fn check_peer(&self, node: usize, peer: Peer) -> Result<usize, LinkError> {
         self.check_up(node)?;
         match self.stations[node].peers.get(peer.index()) {
@@ -449,15 +451,15 @@ impl Network {
         }
     }
 
-    /// The nodes that `node` knows and does not know to be gone.
+    /// Returns the nodes that `node` knows and does not know to be gone.
     fn live_peers(&self, node: usize) -> Vec<usize> {
         let peers = &self.stations[node].peers;
         peers.iter().copied().filter(|&other| !self.channels[other][node].down).collect()
     }
 
     fn schedule(&mut self, at: u64, event: Event) {
-        // A turn sees all that lands at its moment, and turns of one moment go by node, whenever
-        // they were planned: it must not matter whether a thread polled or was woken.
+        // A turn sees everything that lands at its moment, and turns of one moment are ordered by
+        // node, whenever they were planned: whether a thread polled or was woken must not matter.
         let rank = match event {
             Event::Driver(DriverEvent::Turn { node, thread, .. }) => {
                 1 + ((node as u64) << 32) + thread as u64
@@ -475,7 +477,7 @@ impl Network {
         self.peer_of(node, other).expect("only peers that are up here are spoken of")
     }
 
-    /// Takes something that happened into the trace.
+    /// Adds an event to the trace.
     fn note_trace(&mut self, what: &[u64]) {
         let mut trace = mix(self.trace ^ self.now);
         for word in what {
@@ -484,7 +486,7 @@ impl Network {
         self.trace = trace;
     }
 
-    /// A delay between two nodes that the adversary likes.
+    /// Draws an adversarial delay between two nodes.
     fn adverse_delay(&mut self, from: usize, to: usize) -> u64 {
         let Mode::Adversarial(adversary) = &self.mode else { return 0 };
         let (low, high) = adversary.delay_ns;

@@ -1,7 +1,7 @@
-//! The event queue: what happens next in virtual time.
+//! The event queue in virtual time.
 //!
 //! Owns: the total order of events, so that two runs never differ: by time, then by rank, then by
-//! the order in which they were put in. Never does: look into an event.
+//! the order of insertion. Never does: look into an event.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -34,7 +34,7 @@ impl<E> PartialOrd for Entry<E> {
 }
 
 impl<E> Ord for Entry<E> {
-    // Turned round: the heap gives its greatest first, and the earliest is wanted first.
+    // Reversed: the heap returns its greatest entry first, and the earliest is wanted first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }
@@ -47,24 +47,24 @@ pub(crate) struct Queue<E> {
 }
 
 impl<E> Queue<E> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub(crate) fn new() -> Queue<E> {
         Queue { heap: BinaryHeap::new(), sequence: 0 }
     }
 
-    /// `event` happens at `at`, after everything of that moment that has a lower rank or was put
-    /// in before with the same.
+    /// Schedules `event` at `at`, after all events of that moment that have a lower rank, or the
+    /// same rank and an earlier insertion.
     pub(crate) fn push(&mut self, at: u64, rank: u64, event: E) {
         self.sequence += 1;
         self.heap.push(Entry { at, rank, sequence: self.sequence, event });
     }
 
-    /// When the next event happens.
+    /// Returns the time of the next event.
     pub(crate) fn next_at(&self) -> Option<u64> {
         self.heap.peek().map(|entry| entry.at)
     }
 
-    /// The next event and its moment.
+    /// Returns the next event and its moment.
     pub(crate) fn pop(&mut self) -> Option<(u64, E)> {
         self.heap.pop().map(|entry| (entry.at, entry.event))
     }

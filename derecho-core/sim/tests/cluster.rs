@@ -1,4 +1,4 @@
-//! Threads in virtual time: turns, posts, idleness, faults and limits.
+//! Threads in virtual time: turns, posts, idle times, faults and limits.
 
 mod toy;
 
@@ -55,7 +55,7 @@ fn an_idle_node_polls_on_in_its_phase() {
         cluster.inject(node, 0, Time(at), |_, _, _| {});
     }
     assert_eq!(cluster.run_until_met(|_| false), Stop::Quiet);
-    // An idle turn takes 70 ns; one that was asked for at 70 begins at 70, at 71 begins at 140.
+    // An idle turn takes 70 ns: a request at 70 begins at 70, a request at 71 begins at 140.
     let turns: Vec<u64> = cluster.machine(node, 0).turns.iter().map(|time| time.0).collect();
     assert_eq!(turns, [0, 70, 140, 1050, 2_000_000_030]);
     let steps = cluster.steps();
@@ -125,7 +125,7 @@ fn a_crash_within_a_turn_stops_its_posts() {
     assert!(!cluster.is_running(node));
 }
 
-/// What the host shows node 1 of node 0.
+/// Whether the host shows node 0 to node 1 as halted.
 fn shows_halted(cluster: &Cluster<Counter>) -> bool {
     let link = cluster.network().link(NodeIndex(1));
     link.peer(NodeIndex(0)).is_some_and(|peer| link.is_halted(peer))
@@ -153,11 +153,12 @@ fn a_paused_node_stands_still_and_goes_on_where_it_stopped() {
     };
     let usual = run(None);
     let paused = run(Some(1_000_000));
-    // Its peer stood waiting, so the whole count is as late, but for the phase of polling.
+    // The peer waited, so the whole count is delayed by the pause, except for the phase of polling.
     assert!((usual + 999_000..=usual + 1_001_000).contains(&paused), "{usual}, {paused}");
 }
 
-/// A turn posts to three peers, a microsecond after each other, and the node is paused twice within the turn.
+/// A turn posts to three peers, one microsecond apart, and the node is paused twice within
+/// the turn.
 #[test]
 fn posts_of_a_turn_keep_their_distances_through_pauses() {
     let mut cluster = Cluster::new(Config::costed(1));
@@ -167,8 +168,8 @@ fn posts_of_a_turn_keep_their_distances_through_pauses() {
     let before = cluster.counters(node).writes;
     cluster.inject(node, 0, Time(2_000_000), |machine, _, effects| machine.pass_on(0, effects));
     let run_to = |cluster: &mut Cluster<Counter>, at: u64| cluster.run_until(Time(2_000_000 + at));
-    // One pause holds the first post and ends before the second one was due; another one begins when only
-    // the third is left, and is longer than the rest of the turn.
+    // One pause holds the first post and ends before the second one was due. The other begins when
+    // only the third is left, and is longer than the rest of the turn.
     for (pause, resume) in [(500, 1_500), (3_500, 9_500)] {
         run_to(&mut cluster, pause);
         cluster.pause(node);

@@ -1,5 +1,5 @@
-//! The adversarial link uses every freedom of the contract: each is seen in some seed, and what
-//! the contract promises holds in all.
+//! The adversarial link uses every freedom of the contract: each is seen with some seed, and the
+//! guarantees of the contract hold with all seeds.
 
 mod pair;
 
@@ -86,7 +86,7 @@ fn writes_to_one_peer_keep_their_order_and_to_two_do_not() {
                 assert!(seen.is_sorted_by(|a, b| a >= b), "seed {seed}: {seen:?}");
                 seen.iter().sum::<u64>()
             });
-            // Each word was posted to node 1 before it was to node 2.
+            // Each word was posted to node 1 before node 2.
             overtaken += u64::from(other > one);
             if !nodes.network.advance_once() {
                 break;

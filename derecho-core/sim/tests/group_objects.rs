@@ -1,4 +1,5 @@
-//! Replicated objects through joins, leaves and crashes, with queries and direct messages all the while.
+//! Replicated objects through joins, leaves and crashes, with queries and direct
+//! messages throughout.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod objects;
@@ -41,7 +42,7 @@ fn a_newcomer_gets_the_object_in_full_flow() {
     }
 }
 
-/// Whoever tells the object dies at some moment while it tells it.
+/// The sender of a state transfer dies at some moment of the transfer.
 #[test]
 fn the_one_who_tells_dies() {
     for seed in 0..40 {
@@ -77,7 +78,7 @@ fn everybody_who_has_it_dies() {
     assert!(anew > 3, "it began anew {anew} times");
 }
 
-/// What is run always; more by the variable OBJECT_SEEDS, as `60-400`.
+/// Returns the seeds that always run; the variable OBJECT_SEEDS selects others, as `60-400`.
 fn seeds() -> std::ops::Range<u64> {
     let wanted = std::env::var("OBJECT_SEEDS").ok();
     let bounds = wanted.as_ref().and_then(|text| text.split_once('-'));
@@ -110,15 +111,16 @@ fn whatever_happens() {
     assert!(transfers > 300 || seeds().count() < 60);
 }
 
-/// A view came when a member had finished an epoch at its cut and not begun the next one. It reported all that it
-/// had received, the finished epoch was ended once more, further on, and a newcomer was told so.
+/// A view comes when a member has finished an epoch at its cut and not begun the next one. The
+/// member must not report everything that it has received, because the finished epoch would then
+/// end once more, further on, and a newcomer would be told so.
 #[test]
 fn a_view_between_an_end_and_a_beginning() {
     anything(44);
 }
 
-/// The state of the group came to a member after it had reported that it has none, and all who had it were dead: it
-/// went on with that state, and the others began with none.
+/// The group's state comes to a member after it has reported that it has none, and all members that
+/// had it are dead. The member must not continue with that state while the others begin with none.
 #[test]
 fn a_state_that_comes_after_the_report() {
     anything(1079);

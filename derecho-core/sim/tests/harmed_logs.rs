@@ -1,4 +1,4 @@
-//! Harmed logs: what is claimed of them, and when they are put aside.
+//! Harmed logs: their claims, and the conditions for putting them aside.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use derecho_core::bytes::Wire;
@@ -28,7 +28,7 @@ fn owner(id: u128) -> Owner {
     Owner { group: GROUP, log: LogId(id) }
 }
 
-/// A folder with a log of so many messages in several files, kept by logs 1 and 2.
+/// Returns a folder with a log of `messages` messages in several files, kept by logs 1 and 2.
 fn folder_of(id: u128, messages: u64) -> SimDisk {
     let mut disk = SimDisk::new(id as u64);
     folder::claim(&mut disk, GROUP, LogId(id)).unwrap();
@@ -66,7 +66,7 @@ fn is_harmed(id: u128, disk: &mut SimDisk) -> bool {
     }
 }
 
-/// A folder with such a log that has a bad record in the middle.
+/// Returns such a folder with a bad record in the middle of its log.
 fn harmed_folder(id: u128, messages: u64) -> SimDisk {
     let mut disk = folder_of(id, messages);
     let files = segments(&disk);
@@ -102,11 +102,11 @@ fn a_harmed_log_is_put_aside_when_a_sound_one_in_reach_covers_it() {
         &mut [neighbour(1, folder_of(1, MESSAGES))],
     ));
     assert_eq!((claim.found.tail.version, &claim.harmed[..]), (Version(MESSAGES), &[LogId(2)][..]));
-    // One message more.
+    // The harmed log has one message more.
     let mut shorter = [neighbour(1, folder_of(1, MESSAGES - 1))];
     let claim = claimed(judge(&Errand::Claim(true), &mut disk, &mut shorter));
     assert_eq!((&claim.awaits[..], &claim.accounts[..]), (&[LogId(1)][..], &[][..]));
-    // Both are harmed.
+    // Both logs are harmed.
     let mut both = [neighbour(1, harmed_folder(1, MESSAGES))];
     let claim = claimed(judge(&Errand::Claim(true), &mut disk, &mut both));
     assert_eq!(claim.harmed, [LogId(2), LogId(1)]);
@@ -126,7 +126,7 @@ fn a_harmed_log_is_put_aside_when_others_complete_it_or_a_topic_begins_without_i
     assert!(is_harmed(2, &mut disk));
     let complete = Errand::Complete(Vec::new(), Version(MESSAGES), (Tail::default(), 1));
     assert!(matches!(judge(&complete, &mut disk, none), Harmed::PutAside(1)));
-    // The operator's word for the only log that is left.
+    // The operator allows proceeding without the only log that is left.
     let mut disk = harmed_folder(2, MESSAGES);
     let mut claim = claimed(judge(&Errand::Claim(true), &mut disk, none));
     let mut book = LogBook::default();
@@ -145,7 +145,8 @@ fn a_harmed_log_is_put_aside_when_others_complete_it_or_a_topic_begins_without_i
     assert!(matches!(judge(&Errand::Recall(Vec::new()), &mut disk, none), Harmed::PutAside(1)));
 }
 
-/// The operator's word for a harmed log counts also when its folder is a member's again; another harm needs another word.
+/// The operator's word for a harmed log also counts when its folder belongs to a member again;
+/// another harm needs another word.
 #[test]
 fn a_word_for_a_harmed_log_counts_for_this_harm() {
     let none: &mut [Neighbour<SimDisk>] = &mut [];
@@ -179,7 +180,7 @@ fn a_word_for_a_harmed_log_counts_for_this_harm() {
     assert!(!counts(&mut disk, Some(&harm), said(STREAM)), "it was put aside");
 }
 
-/// Nothing covers a log of which the end or the last keepers are not known.
+/// No log covers one whose end or last keepers are unknown.
 #[test]
 fn a_log_whose_end_is_not_known_is_covered_by_none() {
     let mut sound = [neighbour(1, folder_of(1, MESSAGES))];
@@ -197,14 +198,14 @@ fn a_log_whose_end_is_not_known_is_covered_by_none() {
     let mut headless = folder_of(2, MESSAGES);
     headless.flip(&files[files.len() - 1], 8);
     assert!(is_unknown(headless), "the last file has no header");
-    // The beginning says nothing of the end.
+    // A missing beginning does not affect the end.
     let mut beheaded = folder_of(2, MESSAGES);
     beheaded.remove(&files[0]).unwrap();
     assert!(matches!(judge(&Errand::Claim(true), &mut beheaded, &mut sound), Harmed::PutAside(1)));
 }
 
-/// A member whose neighbour's log is harmed accounts for it if its own log covers it. Harm in closed files is found where the
-/// neighbour's log would win.
+/// A member whose neighbour's log is harmed accounts for it if its own log covers it. Harm in
+/// closed files is found where the neighbour's log would win.
 #[test]
 fn a_harmed_log_in_reach_is_accounted_for_by_one_that_covers_it() {
     let claim_beside = |messages, other: SimDisk| {
@@ -226,7 +227,7 @@ fn a_harmed_log_in_reach_is_accounted_for_by_one_that_covers_it() {
     assert!(claim.accounts.is_empty());
 }
 
-/// Wherever a crash comes while a log is put aside, what is left is harmed, and every file ends aside.
+/// A crash at any moment of putting a log aside leaves the log harmed, and every file ends aside.
 #[test]
 fn a_crash_while_a_log_is_put_aside_leaves_it_harmed() {
     let (mut crashes, mut at) = (0, 0);
@@ -246,7 +247,7 @@ fn a_crash_while_a_log_is_put_aside_leaves_it_harmed() {
         if is_harmed(2, &mut disk)
             && let Harmed::Claimed(claim) = judge(&Errand::Claim(true), &mut disk, &mut sound)
         {
-            // Only the extent was left, so the end is not known.
+            // Only the extent was left, so the end is unknown.
             assert_eq!(claim.found.tail.version, Version(u64::MAX), "step {at}");
             let left = disk.files().into_iter().filter(|name| files.contains(name)).count();
             assert_eq!(left, 0, "step {at}");
@@ -264,7 +265,7 @@ fn a_crash_while_a_log_is_put_aside_leaves_it_harmed() {
     assert!(crashes > 20, "{crashes} crashes");
 }
 
-/// The end that an extent tells counts also where the beginning is gone.
+/// The end according to an extent also counts where the beginning is gone.
 #[test]
 fn a_log_with_two_harms_has_no_known_end() {
     let mut disk = folder_of(2, MESSAGES);
@@ -278,7 +279,7 @@ fn a_log_with_two_harms_has_no_known_end() {
     assert_eq!(harm.salvaged, None);
 }
 
-/// An error of the disk below another folder is no harm of the own log.
+/// A disk error in another folder is no harm of the own log.
 #[test]
 fn a_neighbour_that_cannot_be_read_is_awaited() {
     for (messages, is_awaited) in [(MESSAGES, false), (MESSAGES - 1, true)] {

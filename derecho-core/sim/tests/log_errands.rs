@@ -1,5 +1,5 @@
-//! What a log answers when it is asked on behalf of a topic: nothing is taken for complete, or for accounted for, that
-//! may not be.
+//! Answers of a log on behalf of a topic: it reports nothing as complete, or as accounted for, that
+//! may not be so.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::cell::RefCell;
@@ -40,7 +40,8 @@ fn entry(id: u128, number: u64, of: EpochId, payload: &[u8]) -> Entry<'_> {
     }
 }
 
-/// A folder with a log of so many messages of an epoch, which begins and ends with these marks.
+/// Returns a folder with a log of `messages` messages of an epoch, which begins and ends with
+/// these marks.
 fn log(id: u128, messages: u64, of: EpochId, marks: &[Mark]) -> (StreamLog, SimDisk) {
     let mut disk = SimDisk::new(id as u64);
     let owner = folder::claim(&mut disk, GroupId(9), LogId(id)).unwrap();
@@ -63,7 +64,7 @@ fn claim(own: &mut (StreamLog, SimDisk), others: &mut [Neighbour<SimDisk>]) -> C
     }
 }
 
-/// A folder that nobody keeps says that another log has more: that one is waited for.
+/// A folder without a process says that another log has more: the restart waits for that log.
 #[test]
 fn who_is_named_by_a_log_that_cannot_win_is_waited_for() {
     let marks = [Mark::Begun(epoch(1, 5), vec![LogId(9)])];
@@ -76,7 +77,7 @@ fn who_is_named_by_a_log_that_cannot_win_is_waited_for() {
     assert_eq!(book.standing(0), Standing::Waits([LogId(9)].into()));
 }
 
-/// Older marks that come with what is taken over do not take the place of a newer one.
+/// Older marks taken over from another log do not replace a newer one.
 #[test]
 fn the_newest_mark_stays_the_newest() {
     let begun = |sequence, of: &[u128]| {
@@ -90,8 +91,8 @@ fn the_newest_mark_stays_the_newest() {
     assert_eq!(claim.found.begun, Some((epoch(1, 5), vec![LogId(1), LogId(2)])));
 }
 
-/// Two logs have noted the same epoch, with other logs beside them: who came and who went is not known, so all of them
-/// are waited for, whoever claims first.
+/// Two logs have recorded the same epoch, with different other logs. Membership changes in between
+/// are unknown, so all of these logs are awaited, whichever claims first.
 #[test]
 fn of_marks_of_one_epoch_all_are_meant() {
     let begun = |of: &[u128]| Mark::Begun(epoch(1, 5), of.iter().map(|log| LogId(*log)).collect());
@@ -113,7 +114,7 @@ const MEANING: Meaning = Meaning {
     beside: |key| key,
 };
 
-/// A store of so many messages, as a checkpoint at the last of them says it.
+/// Returns the state of a store of `messages` messages, as a checkpoint at the last of them has it.
 fn state_of(messages: u64, of: EpochId) -> State {
     let mut store = Store::new(Retention::default(), MEANING);
     let stream = store.stream(StreamId { node: NodeId(5), region: RegionId(1) });
@@ -121,7 +122,8 @@ fn state_of(messages: u64, of: EpochId) -> State {
     State::new((store.cursor(), &store), (messages, of), MEANING)
 }
 
-/// What is no part of what the topic has been is put aside, where it can be read; what is a part of it is not kept twice.
+/// Records outside the topic's history are put aside, where they can be read; records within it are
+/// not kept twice.
 #[test]
 fn what_a_topic_went_on_without_is_put_aside() {
     let (base, era) = (Tail { epoch: epoch(2, 9), version: Version(4) }, 3);
@@ -143,7 +145,8 @@ fn what_a_topic_went_on_without_is_put_aside() {
     }
 }
 
-/// The same where the log that wins lies beside it.
+/// Records of which the winner knows nothing are put aside also if the winning log lies beside
+/// the log.
 #[test]
 fn what_the_winner_knows_nothing_of_is_put_aside() {
     let (_, disk) = log(1, 30, epoch(2, 1), &[Mark::Begun(epoch(2, 1), vec![LogId(1)])]);
@@ -155,7 +158,7 @@ fn what_the_winner_knows_nothing_of_is_put_aside() {
     assert_eq!(asides, [(STREAM, [1].into())].into());
 }
 
-/// So many logs that were put aside, in a folder that the log goes on in.
+/// Returns a log, and a folder in which `times` earlier logs were put aside.
 fn put_aside(times: u64) -> (StreamLog, SimDisk) {
     let (mut own, mut disk) = log(2, 10, epoch(1, 5), &[]);
     for era in 2..2 + times {
@@ -171,8 +174,8 @@ fn numbers(disk: &mut SimDisk) -> Vec<u32> {
     all.get(&STREAM).into_iter().flatten().copied().collect()
 }
 
-/// Of what was put aside the last eight stay, or fewer where they take too much room, but one (I-96); a crash in the midst takes
-/// nothing of those.
+/// At most the last eight logs put aside stay, or fewer if they take too much room, but at least
+/// one (I-96). A crash in the middle loses none of these.
 #[test]
 fn what_was_put_aside_last_stays() {
     let times = aside::MOST as u32 + 3;
@@ -215,7 +218,7 @@ fn what_was_put_aside_last_stays() {
     assert!(step > 6, "{step} steps");
 }
 
-/// A checkpoint that goes beyond what is wanted says nothing of what was before.
+/// A checkpoint beyond the requested version says nothing of earlier states.
 #[test]
 fn a_state_is_not_made_of_a_later_one() {
     let from = (StreamId { node: NodeId(5), region: RegionId(1) }, 12);
@@ -231,7 +234,7 @@ fn a_state_is_not_made_of_a_later_one() {
     assert_eq!((store.version(), store.len()), (20, 20));
 }
 
-/// Who has not come far enough yet is asked again: what was read of it is not read once more.
+/// A log that has not advanced far enough is asked again, and only its new part is read.
 #[test]
 fn a_log_that_is_asked_again_is_read_on() {
     let (mut theirs, disk) = log(1, 5_000, epoch(1, 1), &[]);
@@ -263,8 +266,8 @@ fn a_log_that_is_asked_again_is_read_on() {
     assert!(read[1..].iter().all(|again| *again < read[0] / 4), "{read:?}");
 }
 
-/// What is dropped is in a checkpoint before; at whatever moment the process is killed meanwhile, the log leads to the
-/// same state.
+/// Dropped records are in a checkpoint first: if the process is killed at any moment, the log leads
+/// to the same state.
 #[test]
 fn what_is_dropped_is_in_a_checkpoint_before() {
     let state = Retention { depth: Some(2), ..Retention::default() };
@@ -305,7 +308,7 @@ fn what_is_dropped_is_in_a_checkpoint_before() {
             assert!(log.complete_from() > Version(100) && log.complete_from() <= Version(251));
             let checkpoint = log.checkpointed().unwrap();
             assert_eq!(checkpoint.next(), log.complete_from());
-            // Nothing more is to go.
+            // Nothing more can be dropped.
             assert!(!errands::trim(&mut log, &mut disk, &keep, WallTime(0)).unwrap());
             break;
         }
@@ -314,7 +317,7 @@ fn what_is_dropped_is_in_a_checkpoint_before() {
     assert!(killed > 10 && dropped == 1, "{killed}");
 }
 
-/// A disk that counts what is read of it.
+/// Disk that counts the bytes read from it.
 struct Counted(Rc<RefCell<(SimDisk, usize)>>);
 
 impl Disk for Counted {
@@ -353,7 +356,7 @@ impl Disk for Counted {
     }
 }
 
-/// As many messages are not the same ones.
+/// An equal number of messages does not mean equal messages.
 #[test]
 fn a_log_of_another_beginning_is_not_complete() {
     let mut own = log(2, 10, epoch(1, 1), &[]);
@@ -364,8 +367,8 @@ fn a_log_of_another_beginning_is_not_complete() {
     assert!(matches!(answer, Answer::OutOfReach));
 }
 
-/// Who alone kept the last noted epoch was emptied to be completed anew, from one that has all of it, and whose own
-/// marks were lost: that one wins.
+/// The only log that kept the last recorded epoch was emptied, to be completed from a log that has
+/// everything and whose own marks were lost. The complete log wins.
 #[test]
 fn one_that_was_emptied_does_not_win_over_the_one_it_was_emptied_for() {
     let marks = [Mark::Begun(epoch(1, 5), vec![LogId(6)])];
@@ -382,7 +385,8 @@ fn one_that_was_emptied_does_not_win_over_the_one_it_was_emptied_for() {
     assert_eq!(book.standing(0), Standing::Begins(NodeId(2)));
 }
 
-/// While one that is named is elsewhere, what this log has is not given up for the less that another one has.
+/// While a named log is elsewhere, a log does not give up its records for another log that
+/// has less.
 #[test]
 fn nothing_is_given_up_while_others_are_awaited() {
     let marks = [Mark::Begun(epoch(1, 5), vec![LogId(6), LogId(9)])];

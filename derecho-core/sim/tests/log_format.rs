@@ -1,4 +1,4 @@
-//! The bytes of `docs/LOG_FORMAT.md` are what the product reads and writes.
+//! The product reads and writes the bytes of `docs/LOG_FORMAT.md`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use derecho_core::ids::NodeId;
@@ -13,7 +13,7 @@ const OWNER: Owner = Owner { group: GroupId(1), log: LogId(2) };
 const STREAM: StreamKey = StreamKey(0x4f);
 const NAME: &str = "0000000000000000000000000000004f-0000000000000001.log";
 
-/// The bytes of the example, from its lines of hexadecimal numbers.
+/// Returns the bytes of the example, from its lines of hexadecimal numbers.
 fn example() -> Vec<u8> {
     let page = include_str!("../../../docs/LOG_FORMAT.md");
     let lines = page.lines().filter_map(|line| line.split_once(": ")).filter(|(offset, _)| {
@@ -22,7 +22,7 @@ fn example() -> Vec<u8> {
     let mut bytes = Vec::new();
     for (offset, rest) in lines {
         assert_eq!(usize::from_str_radix(offset, 16).unwrap(), bytes.len());
-        // The numbers end where two blanks begin what is said of them.
+        // Two blanks end the numbers and begin their description.
         let digits: String = rest.split("  ").next().unwrap().split(' ').collect();
         let pairs = digits.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
         bytes.extend(pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()));
@@ -75,7 +75,7 @@ fn the_example_is_written() {
     assert_eq!(disk.bytes(NAME), example());
 }
 
-/// What is cut off or changed at each byte, and what is made of it.
+/// The result of truncating or changing the example at each byte.
 #[test]
 fn damage_to_the_example_is_read_as_the_page_says() {
     let bytes = example();
@@ -88,7 +88,7 @@ fn damage_to_the_example_is_read_as_the_page_says() {
         let (last, torn) = read(&bytes[..end]).unwrap();
         assert_eq!((last, torn.map(|torn| torn.offset)), (Version(0), Some(128)), "cut at {end}");
     }
-    // The part of the record in the first sector is there, and it has no other.
+    // The part of the record in the first sector is present, and the rest is missing.
     let zeroed: Vec<u8> = bytes[..128].iter().copied().chain([0; 120]).collect();
     assert_eq!(read(&zeroed).unwrap().1.unwrap().bytes, 120);
     for at in 128..bytes.len() {

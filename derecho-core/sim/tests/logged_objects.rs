@@ -1,5 +1,5 @@
-//! Objects that are kept in logs, through joins, leaves, crashes, and the end of all: what was durable everywhere is there
-//! again, members agree on every version, and logs on every update.
+//! Logged objects through joins, leaves, crashes, and total failure: everything durable everywhere
+//! is restored, members agree on every version, and logs on every update.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod objects;
@@ -16,7 +16,7 @@ fn first(seed: u64, nodes: usize) -> (World, Root) {
     (World::over(Config::adversarial(seed), nodes, true, over), root)
 }
 
-/// All crash, and as many others come.
+/// Crashes all members, and starts as many others.
 fn restart(mut world: World, root: &Root, (seed, life): (u64, u64)) -> World {
     world.crash_all();
     println!("life {life} of {seed}");
@@ -25,7 +25,7 @@ fn restart(mut world: World, root: &Root, (seed, life): (u64, u64)) -> World {
     World::over(config, nodes, true, (Rc::clone(&world.court), Some(root.clone())))
 }
 
-/// What became durable of the objects of a run.
+/// Returns the number of versions of a run's objects that became durable.
 fn firm(world: &World) -> u64 {
     let court = world.court.borrow();
     [1 << 32, (1 << 32) + 1, 2 << 32].into_iter().map(|key| court.firm(key)).sum()
@@ -58,8 +58,8 @@ fn objects_go_on_from_their_logs_when_all_were_gone() {
     assert!(durable > 1_000, "{durable}");
 }
 
-/// All who have the objects die while others are on their way to them: these begin with what is in the logs, and with what
-/// they have kept. Then all die.
+/// All members that have the objects die while others are receiving them: these begin with the
+/// logs' content, and with what they have kept. Then all die.
 #[test]
 fn those_who_have_it_die_while_others_come() {
     let mut begun = 0;
@@ -87,14 +87,14 @@ fn those_who_have_it_die_while_others_come() {
     assert!(begun > 5, "{begun}");
 }
 
-/// What is run always; more by the variable LOGGED_SEEDS, as `60-400`.
+/// Returns the seeds that always run; the variable LOGGED_SEEDS selects others, as `60-400`.
 fn seeds() -> std::ops::Range<u64> {
     let wanted = std::env::var("LOGGED_SEEDS").ok();
     let bounds = wanted.as_ref().and_then(|text| text.split_once('-'));
     bounds.map_or(0..24, |(from, to)| from.parse().unwrap()..to.parse().unwrap())
 }
 
-/// Members come, crash and leave, then all crash at some moment, and some come again.
+/// Members join, crash and leave, then all crash at some moment, and some come back.
 fn anything(seed: u64) -> u64 {
     let (mut world, root) = first(seed, 2 + seed as usize % 2);
     for life in 1..4 {

@@ -1,5 +1,5 @@
-//! Subgroups that are kept in logs, through joins, leaves, crashes, and the end of all: what was durable everywhere is
-//! there again, logs agree, and who comes later gets all of it.
+//! Logged subgroups through joins, leaves, crashes, and total failure: everything durable
+//! everywhere is restored, logs agree, and late joiners get all of it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod stored;
@@ -23,7 +23,7 @@ fn first(seed: u64, nodes: usize) -> (World, Root) {
     (World::over(config, nodes, true, (court, Some(root.clone()))), root)
 }
 
-/// All crash, and as many others come.
+/// Crashes all members, and starts as many others.
 fn restart(mut world: World, root: &Root, (seed, life): (u64, u64)) -> World {
     world.crash_all();
     let court = Rc::clone(&world.court);
@@ -58,14 +58,14 @@ fn a_group_that_all_have_left_goes_on_from_its_logs() {
     assert!(durable > 1_000, "{durable}");
 }
 
-/// What is run always; more by the variable STORED_SEEDS, as `60-400`.
+/// Returns the seeds that always run; the variable STORED_SEEDS selects others, as `60-400`.
 fn seeds() -> std::ops::Range<u64> {
     let wanted = std::env::var("STORED_SEEDS").ok();
     let bounds = wanted.as_ref().and_then(|text| text.split_once('-'));
     bounds.map_or(0..40, |(from, to)| from.parse().unwrap()..to.parse().unwrap())
 }
 
-/// Members come, crash and leave, then all crash at some moment, and some come again.
+/// Members join, crash and leave, then all crash at some moment, and some come back.
 #[test]
 fn whatever_happens() {
     let (mut durable, mut lives) = (0, 0);
@@ -96,8 +96,9 @@ fn whatever_happens() {
     assert!(lives as u64 > seeds().end - seeds().start);
 }
 
-/// As [`whatever_happens`], with members that stand still or are slow for a while, and disks that do nothing: what was said
-/// to be durable everywhere is in the log of every storer, not only in the longest one (I-105).
+/// As [`whatever_happens`], with members that stand still or are slow for a while, and stalled
+/// disks. Everything reported as durable everywhere is in the log of every storer, not only in the
+/// longest one (I-105).
 #[test]
 fn members_and_disks_that_are_slow_for_a_while() {
     let mut durable = 0;
@@ -123,8 +124,8 @@ fn members_and_disks_that_are_slow_for_a_while() {
     assert!(durable as u64 > 10 * (seeds().end - seeds().start), "{durable} durable");
 }
 
-/// One group whose hosts reach no log but their own. How many were durable, in how many lives, how often it waited, and how often it did not
-/// wait for all.
+/// Runs one group whose hosts reach only their own logs. Returns the number of durable messages, of
+/// lives, of restarts that waited, and of restarts that did not wait for all.
 fn hosts_apart(seed: u64) -> [usize; 4] {
     let (mut durable, mut lives, mut waited, mut early) = (0, 0, 0, 0);
     println!("seed {seed}");
@@ -154,7 +155,7 @@ fn hosts_apart(seed: u64) -> [usize; 4] {
         waited += usize::from(waits);
         early += usize::from(root.count().1 > 0);
     }
-    // Who was about to leave has its folder still.
+    // A member that was about to leave still has its folder.
     world.run(3_000_000);
     while world.bring_back() {}
     world.settle();
@@ -164,8 +165,9 @@ fn hosts_apart(seed: u64) -> [usize; 4] {
     [durable, lives, waited, early]
 }
 
-/// Every log is on a disk that nobody else reaches. All crash, and some come back, then the others one by one: the group
-/// goes on as soon as nobody who is not back can have more, and nothing that was durable everywhere is lost.
+/// Every log is on a disk that no other host reaches. All crash, and some come back, then the
+/// others one by one. The group continues as soon as no missing log can have more, and nothing
+/// durable everywhere is lost.
 #[test]
 fn hosts_that_reach_no_log_but_their_own_wait_for_each_other() {
     let mut sums = [0; 4];
@@ -178,8 +180,9 @@ fn hosts_that_reach_no_log_but_their_own_wait_for_each_other() {
     assert!(waited > 20 && early > 20, "{waited} waited, {early} did not wait for all");
 }
 
-/// A networked group is cut apart at random, also in the midst of view changes, crashes and slow disks, and may be lost as a
-/// whole. What was said to be durable everywhere is there after each restart, also after one in the midst of a partition.
+/// A networked group is partitioned at random, also during view changes, crashes and slow disks,
+/// and may be lost as a whole. Everything reported as durable everywhere is present after each
+/// restart, also after one during a partition.
 #[test]
 fn networks_that_are_cut_apart_lose_nothing_durable() {
     let mut sums = Networked::default();
@@ -192,8 +195,8 @@ fn networks_that_are_cut_apart_lose_nothing_durable() {
     assert!(survived > count && evicted > count && cut_short > count / 2);
 }
 
-/// A log counts only when those that would come back without it know of it for good (I-113): not while the disk of
-/// the one that was there first is slow, and not when that one crashes before.
+/// A log counts only when the members that would come back without it have recorded it durably
+/// (I-113): not while the first member's disk is slow, and not if the first member crashes before.
 #[test]
 fn a_log_that_nobody_knows_of_does_not_count() {
     for (seed, crashes) in (0..10).flat_map(|seed| [(seed, false), (seed, true)]) {
@@ -226,7 +229,8 @@ fn a_log_that_nobody_knows_of_does_not_count() {
     }
 }
 
-/// The only complete log goes while another member has kept none of it yet: nothing begins without it, in this life (I-156).
+/// The only complete log is lost while another member has not kept it yet: in this life nothing
+/// begins without it (I-156).
 #[test]
 fn who_was_on_its_way_begins_nothing_without_the_log_that_was_complete() {
     let mut waited = 0;
@@ -241,14 +245,14 @@ fn who_was_on_its_way_begins_nothing_without_the_log_that_was_complete() {
         let is_there = world.has_seat(second);
         world.crash(first);
         world.run(30_000_000);
-        // It may have got all of it in time.
+        // The member may have received everything in time.
         if !world.has_begun() {
             waited += 1;
             assert!(world.bring_back());
         }
         world.settle();
         let kept = world.member(second).depot.keeper(KEY).unwrap().store().version();
-        // Who comes when nobody is there any more may know of no other log.
+        // A member that joins an empty group may know of no other log.
         assert!(kept >= durable as u64 || !is_there, "I-156: seed {seed}: {kept} of {durable}");
         world.flow(5);
         world.check();
@@ -256,8 +260,8 @@ fn who_was_on_its_way_begins_nothing_without_the_log_that_was_complete() {
     assert!(waited > 10, "{waited} waited");
 }
 
-/// The only complete log goes, and somebody without a log has all of it; then all crash. Who was there, and has nothing of it in its log,
-/// waits for that log (I-156).
+/// The only complete log is lost while a member without a log has everything; then all crash. A
+/// member that was present, and has nothing of it in its log, waits for the lost log (I-156).
 #[test]
 fn a_log_that_was_complete_last_is_awaited_by_who_was_there_after_it() {
     for seed in 0..20 {
@@ -276,8 +280,8 @@ fn a_log_that_was_complete_last_is_awaited_by_who_was_there_after_it() {
     }
 }
 
-/// Of a stream of which nobody who is back has a log those have to be back who were in the last view (I-151): one that
-/// took no part in it does not begin it anew.
+/// If no returned member has a log of a stream, all members of the last view must be back (I-151):
+/// a member that took no part in the stream does not begin it afresh.
 #[test]
 fn a_stream_that_nobody_knows_who_is_back_waits_for_the_last_view() {
     for seed in 0..15 {
@@ -294,8 +298,8 @@ fn a_stream_that_nobody_knows_who_is_back_waits_for_the_last_view() {
     }
 }
 
-/// Nobody counts whom those do not have in their logs of views who were there before (I-152): they would come back
-/// without it.
+/// A newcomer's log counts only once all earlier members have recorded the newcomer in their logs
+/// of views (I-152): otherwise they would come back without it.
 #[test]
 fn a_newcomer_that_nobody_has_noted_begins_nothing() {
     for (seed, crashes) in (0..10).flat_map(|seed| [(seed, false), (seed, true)]) {
@@ -321,8 +325,8 @@ fn a_newcomer_that_nobody_has_noted_begins_nothing() {
     }
 }
 
-/// A restart that waits goes on without a log when the operator says so (I-153). What that log has is put aside when it comes
-/// back; and when it was back, it is waited for again.
+/// A waiting restart continues without a log if the operator says so (I-153). That log's records
+/// are put aside when it comes back; once it was back, it is waited for again.
 #[test]
 fn a_restart_goes_on_without_a_log_by_the_operators_word() {
     for seed in 0..15 {
@@ -343,13 +347,14 @@ fn a_restart_goes_on_without_a_log_by_the_operators_word() {
         world.settle();
         assert!(apart.durable() > 0);
         apart.bring_back(0);
-        // It was a member since: the word counts no more.
+        // The log has been a member since: the word no longer counts.
         apart.restart_without(0, 2, "I-153");
         apart.bring_back(0);
     }
 }
 
-/// In a network a majority of the last view is enough for a stream whose own keepers are back; fewer wait (I-90, I-151).
+/// In a network, a majority of the last view suffices for a stream whose own keepers are back;
+/// fewer wait (I-90, I-151).
 #[test]
 fn a_majority_of_the_last_view_restarts_in_a_network() {
     let (mut began, mut waited) = (0, 0);
@@ -363,7 +368,7 @@ fn a_majority_of_the_last_view_restarts_in_a_network() {
         world.settle();
         world.crash_all();
         court.borrow_mut().restart_somewhere();
-        // Of five logs those are back; the subgroup's are the first ones.
+        // Of five logs these are back; the subgroup's are the first ones.
         let keepers = 5 - (3 + seed as usize % 2);
         let back = 1 + seed as usize % 5;
         (back..5).for_each(|at| root.hide(at, true));
@@ -385,7 +390,7 @@ fn a_majority_of_the_last_view_restarts_in_a_network() {
     assert!(began > 4 && waited > 4, "{began} began, {waited} waited");
 }
 
-/// A member whose log waits for room tells the others, until there is some.
+/// A member whose log waits for room tells the others, until there is room.
 #[test]
 fn a_log_that_waits_for_room_is_known_to_the_others() {
     for seed in 0..10 {
@@ -408,8 +413,9 @@ fn a_log_that_waits_for_room_is_known_to_the_others() {
     }
 }
 
-/// One of two logs is harmed: the group begins from the other one, which has all, and the harmed one is put aside and completed
-/// (I-98), whether the two are in reach of each other or not, and whoever comes back first.
+/// One of two logs is harmed. The group begins from the other one, which has everything, and the
+/// harmed one is put aside and completed (I-98), whether or not the two can reach each other, and
+/// whichever comes back first.
 #[test]
 fn a_harmed_log_is_completed_from_one_that_has_all() {
     for (seed, apart) in (0..12).flat_map(|seed| [(seed, false), (seed, true)]) {
@@ -444,7 +450,7 @@ fn a_harmed_log_is_completed_from_one_that_has_all() {
         world.run(3_000_000);
         world.add_one(true);
         if at_the_end {
-            // What came last is not known: it may be what the other one has not.
+            // The last records are unknown: they may be missing in the other log.
             world.run(300_000_000);
             assert!(!world.has_begun(), "I-98: seed {seed}: it begins without what may be there");
             root.proceed_without(harmed, 1 - harmed);
@@ -464,7 +470,8 @@ fn a_harmed_log_is_completed_from_one_that_has_all() {
     }
 }
 
-/// A harmed log that has more than the other one is not gone on without, until somebody says so (I-98).
+/// The group does not continue without a harmed log that has more than the other one, until an
+/// operator says so (I-98).
 #[test]
 fn a_harmed_log_that_has_more_is_awaited() {
     for seed in 0..12 {
@@ -497,7 +504,7 @@ fn a_harmed_log_that_has_more_is_awaited() {
         world.run(300_000_000);
         assert!(!world.has_begun(), "I-98: seed {seed}: it begins without what is there");
         root.proceed_without(0, 1);
-        // Of the two logs one is left: what both had stays durable.
+        // One of the two logs is left: the records of both stay durable.
         court.borrow_mut().durable = of_both;
         world.settle();
         world.flow(3);
@@ -506,8 +513,9 @@ fn a_harmed_log_that_has_more_is_awaited() {
     }
 }
 
-/// In a network a majority of the last view restarts a stream only with the logs that the newest mark names (I-106): another
-/// one of them may alone have what was durable after this one crashed.
+/// In a network, a majority of the last view restarts a stream only with the logs that the newest
+/// mark names (I-106): another of these logs may alone have records that became durable after this
+/// one crashed.
 #[test]
 fn a_log_that_marks_name_is_awaited_in_a_network() {
     for seed in 0..20 {
@@ -518,8 +526,9 @@ fn a_log_that_marks_name_is_awaited_in_a_network() {
     }
 }
 
-/// The only one that has what came last crashes, while another one that it does not know yet is there with an older log; one that
-/// comes after that is known to the older log alone, and so does not count either (I-152).
+/// The only log with the last records crashes, while another log that it does not know yet is
+/// present with older records. A log that joins later is known only to the older log, and so does
+/// not count either (I-152).
 #[test]
 fn who_comes_after_a_log_is_gone_is_not_known_to_it() {
     hosts_apart(32);

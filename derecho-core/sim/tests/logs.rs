@@ -23,7 +23,7 @@ fn lives(seeds: std::ops::Range<u64>, hazards: Hazards) -> LogAccount {
 fn what_was_durable_is_there_whatever_the_disk_does() {
     let all = lives(0..4000, Hazards::ALL);
     println!("{all:?}");
-    // A run in which something never happens says nothing of it.
+    // Without an occurrence of each event the run proves nothing.
     for (count, what) in [
         (all.commits, "commits"),
         (all.crashes, "crashes"),
@@ -50,7 +50,7 @@ fn a_seed_tells_the_same_life_each_time() {
 const OWNER: Owner = Owner { group: GroupId(1), log: LogId(2) };
 const STREAM: StreamKey = StreamKey(0x4f);
 
-/// A log of so many messages in several files, which was closed.
+/// Returns a disk with a closed log of `messages` messages in several files.
 fn written(messages: u64) -> SimDisk {
     let mut disk = SimDisk::new(1);
     folder::claim(&mut disk, OWNER.group, OWNER.log).unwrap();
@@ -83,7 +83,7 @@ fn segments(disk: &SimDisk) -> Vec<String> {
     disk.files().into_iter().filter(|name| name.ends_with(".log")).collect()
 }
 
-/// Faults of a log: when it is opened, when it is read, and when it is surveyed.
+/// Returns the fault of a log, which opening, reading and surveying it must report alike.
 fn what_is_wrong(disk: &mut SimDisk) -> LogError {
     let read = StreamLog::read(disk, (OWNER, STREAM), Check::All).map(|_| ()).unwrap_err();
     let survey = survey(disk, (OWNER, STREAM), |_| {}).unwrap();
@@ -94,7 +94,7 @@ fn what_is_wrong(disk: &mut SimDisk) -> LogError {
     read
 }
 
-/// A log that is gone does not begin anew as if nothing had been kept (I-97).
+/// A log that is gone does not begin afresh as if nothing had been kept (I-97).
 #[test]
 fn segments_that_are_gone_are_noticed() {
     let names = segments(&written(60));
@@ -112,7 +112,7 @@ fn segments_that_are_gone_are_noticed() {
     }
 }
 
-/// A segment that was cut where it was synced is not taken for one that a crash has torn (I-97).
+/// A segment truncated below its synced length is not taken for one torn by a crash (I-97).
 #[test]
 fn a_segment_that_was_truncated_is_noticed() {
     for cut in [1, 100, 300] {
@@ -124,7 +124,7 @@ fn a_segment_that_was_truncated_is_noticed() {
         let error = what_is_wrong(&mut disk);
         assert!(matches!(error, LogError::Lost { end: Some(_), .. }), "{error}");
         assert!(error.to_string().contains(&name), "{error}");
-        // Whoever accepts the loss goes on.
+        // An operator that accepts the loss can continue.
         let version = Version(55);
         truncate(&mut disk, (OWNER, STREAM), version).unwrap();
         let mut log = open(&mut disk).unwrap();
@@ -134,7 +134,8 @@ fn a_segment_that_was_truncated_is_noticed() {
     }
 }
 
-/// A tail that a crash tears beyond the last sync is still cut, and so is a log that makes itself shorter.
+/// A tail that a crash tears beyond the last sync is still cut, and a log that shortens itself
+/// still opens.
 #[test]
 fn a_log_that_became_shorter_by_itself_is_opened() {
     let mut disk = written(60);
@@ -153,7 +154,8 @@ fn a_log_that_became_shorter_by_itself_is_opened() {
     assert_eq!(open(&mut disk).unwrap().durable(), Version(0));
 }
 
-/// A disk whose log is written by somebody else, who drops its older segments just before the files are listed.
+/// Disk whose log has another writer, which drops its older segments just before the files
+/// are listed.
 struct DroppedMeanwhile(SimDisk, bool);
 
 impl Disk for DroppedMeanwhile {
@@ -203,7 +205,7 @@ impl Disk for DroppedMeanwhile {
     }
 }
 
-/// Older segments that the writer drops while somebody reads the log are not taken for lost (I-97).
+/// Segments that the writer drops while a reader reads the log are not taken for lost (I-97).
 #[test]
 fn segments_that_are_dropped_while_a_reader_looks_are_not_lost() {
     let log =
@@ -213,7 +215,8 @@ fn segments_that_are_dropped_while_a_reader_looks_are_not_lost() {
     assert_eq!((survey.errors, survey.last), (vec![], Some(Version(60))));
 }
 
-/// A folder in which nothing is said of how far its logs reach is as it was; from its next opening on it is said.
+/// A folder without records of its logs' extents opens as before; from its next opening on the
+/// extents are recorded.
 #[test]
 fn a_log_of_before_is_opened() {
     let mut disk = written(60);

@@ -1,5 +1,5 @@
-//! Total restarts over real logs: views and streams are logged, power is lost, the rule decides, and what it says
-//! is done with the logs (I-89 to I-92).
+//! Total restarts over real logs: views and streams are logged, power is lost, the restart rule
+//! decides, and its decision is applied to the logs (I-89 to I-92).
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const GROUP: GroupId = GroupId(1);
 const STREAM: StreamKey = StreamKey(5);
 const LIMITS: Limits = Limits { segment_bytes: 1500 };
 
-/// A host: its disk, its logs while it runs.
+/// Host with its disk, and its logs while it runs.
 struct Host {
     id: LogId,
     disk: SimDisk,
@@ -38,7 +38,7 @@ impl Host {
         (self.log, self.views) = open(&mut self.disk, self.id);
     }
 
-    /// Logs what of this order it does not have yet, up to this version.
+    /// Logs the missing part of this order, up to this version.
     fn log_to(&mut self, order: &[Message], version: usize, sync: bool) {
         for message in &order[(self.log.tail().version.0 as usize).min(version)..version] {
             self.log.append(message.entry(), &self.disk).unwrap();
@@ -109,7 +109,8 @@ fn view_of(number: u64, keepers: &[LogId]) -> LoggedView {
     LoggedView { era: 1, number, members: members.collect(), awaits: Vec::new() }
 }
 
-/// Two epochs; the second one begins, without one of the three, when some have logged beyond the cut.
+/// Returns two epochs; the second one begins, without one of the three hosts, when some have logged
+/// beyond the cut.
 fn history(seed: u64) -> (Vec<Host>, Vec<u64>) {
     let mut random = Random::new(seed);
     let ids = [LogId(10), LogId(11), LogId(12)];
@@ -125,7 +126,7 @@ fn history(seed: u64) -> (Vec<Host>, Vec<u64>) {
         let has = random.between(0, count) as usize;
         let logs = random.between(0, has as u64) as usize;
         host.log_to(&first, logs, true);
-        // What is not synced may be lost or not.
+        // Unsynced records may be lost or not.
         host.log_to(&first, has, false);
         received.push((has, logs));
     }
@@ -135,7 +136,7 @@ fn history(seed: u64) -> (Vec<Host>, Vec<u64>) {
     if random.one_in(3) {
         return (hosts, durable);
     }
-    // The third one is gone. The cut is durable at both before either goes on.
+    // The third host is gone. The cut is durable at both others before either continues.
     let trim = received[..2].iter().map(|(has, _)| *has).min().unwrap();
     let cut = Mark::Cut(epoch(1), Version(trim as u64));
     let survivors = [ids[0], ids[1]];
@@ -258,7 +259,7 @@ fn a_view_that_was_committed_is_there_after_any_crash() {
             let found = views::all(&host.views, &mut host.disk).unwrap_or_default();
             let last = views::last(&host.views, &mut host.disk).ok().flatten();
             if host.disk.has_crashed() {
-                // It crashed while it was asked.
+                // The host crashed during the request.
                 host.restart();
                 continue;
             }

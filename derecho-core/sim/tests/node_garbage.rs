@@ -1,8 +1,8 @@
 //! A peer that writes nonsense: into its own regions, which others read, and into its notes.
 //!
 //! Three nodes over shared memory. The evil one behaves for a while; then its words change at
-//! random and it says whatever it likes. The two good ones never panic, do a bounded amount of
-//! work in a turn, and lose nothing of what they send each other.
+//! random and it sends arbitrary notes. The two good ones never panic, do a bounded amount of work
+//! in a turn, and lose nothing of what they send each other.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -24,10 +24,10 @@ use proptest::prelude::*;
 
 const GOOD: [usize; 2] = [0, 1];
 const EVIL: usize = 2;
-/// More than a turn of a node with so few streams may ever do: each stream's ring once, and some
-/// steps of settling.
+/// Upper bound of the work of a turn of a node with so few streams: each stream's ring once, and
+/// some steps of settling.
 const MOST_WORK: usize = 256;
-/// Turns within which everything settles.
+/// Number of turns within which everything settles.
 const PATIENCE: usize = 400;
 
 struct Reader {
@@ -41,14 +41,14 @@ struct Member {
     node: Node,
     inbox: VecDeque<LinkEvent>,
     effects: Effects,
-    /// Its regions, as everybody sees them.
+    /// Regions of the node, as all nodes see them.
     regions: Vec<(RegionId, Replica)>,
     stream: RegionId,
     memory: SenderMemory,
     written: u64,
     readers: Vec<Reader>,
     faults: usize,
-    /// Which node each subscription reads.
+    /// Node that each subscription reads.
     subscribed: Vec<(derecho_core::node::SubscriptionId, usize)>,
 }
 
@@ -62,8 +62,8 @@ fn peer(index: usize) -> Peer {
 }
 
 impl Bus {
-    /// Each node sends one stream. All read the first one's and the evil one's; the second one's
-    /// is read by the first alone.
+    /// Creates nodes that send one stream each. All read the first node's and the evil one's; only
+    /// the first node reads the second one's.
     fn new() -> Bus {
         let members = (0..3).map(|index| {
             let acks = OwnRegion::heap(ACKS_WORDS);
@@ -114,7 +114,7 @@ impl Bus {
         writer == 0 || writer == EVIL || (reader == 0 && writer == 1)
     }
 
-    /// One turn of a node and of its application.
+    /// Runs one turn of a node and of its application.
     fn turn(&mut self, at: usize) -> Result<(), TestCaseError> {
         let Member { node, inbox, effects, .. } = &mut self.members[at];
         inbox.drain(..).for_each(|event| node.handle(event, effects));
@@ -141,14 +141,14 @@ impl Bus {
     fn take_in(&mut self, at: usize, event: NodeEvent) {
         let member = &mut self.members[at];
         match event {
-            // The evil one may announce as much as it likes.
+            // The evil one may announce without limit.
             NodeEvent::Announced { peer, id, .. }
                 if Bus::wants(at, peer.index()) && member.subscribed.len() < 16 =>
             {
                 let (node, origin, stream) = (&mut member.node, Origin::Peer(peer), RegionId(id));
                 let subscribed = node.subscribe(origin, stream);
                 member.subscribed.extend(subscribed.map(|id| (id, peer.index())));
-                // The evil one's is also read by who does not borrow from it.
+                // An additional reader of the evil one's stream copies instead of borrowing.
                 if peer.index() == EVIL {
                     let id = node.subscribe_untethered(origin, stream);
                     member.subscribed.extend(id.map(|id| (id, EVIL)));
@@ -167,14 +167,14 @@ impl Bus {
         }
     }
 
-    /// Takes up to three records of each stream and holds the last one until the next time.
+    /// Takes up to three records of each stream and holds the last one until the next call.
     fn take(&mut self, at: usize) -> Result<(), TestCaseError> {
         for reader in &mut self.members[at].readers {
             for _ in 0..3 {
                 let Some(record) = reader.inbox.take() else { break };
                 let slot = record.number();
                 if reader.from == EVIL {
-                    // Nothing is known of what is in it; but all of it can be read.
+                    // The content is unknown, but all of it must be readable.
                     let _: u64 = record.bytes().iter().map(|byte| u64::from(*byte)).sum();
                 } else {
                     prop_assert_eq!(slot, reader.next.unwrap_or(slot), "none lost, none twice");
@@ -200,7 +200,7 @@ impl Bus {
     fn change(&mut self, region: u8, word: u32, how: Change) {
         let regions = &self.members[EVIL].regions;
         let region = &regions[usize::from(region) % regions.len()].1;
-        // Nearly all that matters is at the start: headers, counts, rings, the first lines.
+        // Nearly all important words are at the start: headers, counts, rings, the first lines.
         let words = region.words() as u32;
         let word = if word.is_multiple_of(8) { word % words } else { word % words.min(64) };
         let was = region.load(word as usize);
@@ -213,12 +213,12 @@ impl Bus {
         store(region, word as usize, value);
     }
 
-    /// How far a node has come in the stream of another.
+    /// Returns the position of a node in another node's stream.
     fn taken(&self, at: usize, from: usize) -> Option<u64> {
         self.members[at].readers.iter().find(|reader| reader.from == from)?.next
     }
 
-    /// The good ones go on: everything of theirs that is written is taken.
+    /// Checks that the good nodes continue: everything that they write is taken.
     fn settles(&mut self, pairs: &[(usize, usize)]) -> Result<(), TestCaseError> {
         for (_, from) in pairs {
             let goal = self.members[*from].written + 40;
@@ -240,9 +240,10 @@ impl Bus {
     }
 }
 
-/// Stores to a word of the evil one's.
+/// Stores to a word of the evil node.
 fn store(region: &Replica, word: usize, value: u64) {
-    // SAFETY: the memory is on the heap, and this thread, the only one, has no slice of a claim or of a record here.
+    // SAFETY: the memory is on the heap, and this thread, the only one, has no slice of a claim or
+    // of a record here.
     unsafe { region.word(word) }.publish(value);
 }
 
@@ -273,7 +274,7 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 fn number() -> impl Strategy<Value = u64> {
-    // Names that are in use, and the ends of what there is.
+    // Names in use, and the limits of all ranges.
     let lines = ACK_LINES as u64;
     let known = prop::sample::select(vec![ACKS.0, 16, 16, 17, lines - 1, lines, 1 << 20, u64::MAX]);
     prop_oneof![2 => 0_u64..20, 4 => known, 1 => any::<u64>()]
@@ -291,10 +292,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A note of this kind with these numbers.
+/// Encodes a note of this kind with these numbers.
 fn bytes_of(tag: u8, numbers: [u64; 4], quiet: RegionId) -> Vec<u8> {
     let [reader, stream, acks, line] = numbers;
-    // The second node's stream is to stay free of the evil one, to be seen to go on.
+    // The second node's stream must stay free of the evil one, so that its progress is visible.
     let stream = RegionId(if stream == quiet.0 { 0 } else { stream });
     let note = match tag {
         0 => Note::Announce { id: reader, bytes: Vec::new() },
@@ -320,7 +321,7 @@ fn run(rounds: usize, steps: &[Step]) -> Result<Bus, TestCaseError> {
             bus.turn(node)?;
         }
     }
-    // From here on the evil one does what it likes, and nothing that a node does.
+    // From here on the evil one acts arbitrarily, and no longer as a node.
     for step in steps {
         match step {
             Step::Turn(node) => bus.turn(*node)?,
@@ -328,7 +329,7 @@ fn run(rounds: usize, steps: &[Step]) -> Result<Bus, TestCaseError> {
             Step::Word(region, word, how) => bus.change(*region, *word, *how),
             Step::Bytes(to, bytes) => bus.note(EVIL, *to, bytes.clone()),
             Step::Note(to, tag, numbers) => {
-                // Names of streams are each node's own, and alike.
+                // Each node has its own names of streams, which are equal.
                 let quiet = if *to == 1 { bus.members[1].stream } else { RegionId(u64::MAX) };
                 bus.note(EVIL, *to, bytes_of(*tag, *numbers, quiet));
             }
@@ -350,9 +351,9 @@ proptest! {
         steps in prop::collection::vec(step(), 1..120),
     ) {
         let mut bus = run(rounds, &steps)?;
-        // While the evil one is still there, a stream that it does not read goes on.
+        // While the evil one is still there, a stream that it does not read continues.
         bus.settles(&[(0, 1)])?;
-        // And when it is gone, all do.
+        // When it is gone, all streams continue.
         for node in GOOD {
             let evidence = Evidence::Certain;
             let down = LinkEvent::PeerDown { peer: peer(EVIL), evidence };
@@ -375,13 +376,13 @@ proptest! {
     }
 }
 
-/// What was acknowledged in nonsense is reported, and counts as a reader no more.
+/// A reader with nonsense acknowledgements is reported, and no longer counts.
 #[test]
 fn a_reader_that_acknowledges_nonsense_is_left_out_and_reported() {
     let mut bus = run(8, &[]).unwrap();
     let stream = bus.members[0].stream;
     assert_eq!(bus.members[0].node.readers(stream), 2);
-    // A busy turn need not look at what readers say.
+    // A busy turn need not check the acknowledgements of readers.
     (0..3).for_each(|_| bus.turn(0).unwrap());
     let acks = bus.members[EVIL].regions[0].1.clone();
     (0..ACKS_WORDS).for_each(|word| store(&acks, word, 0x1234_5678_9abc_def0));
@@ -395,7 +396,7 @@ fn a_reader_that_acknowledges_nonsense_is_left_out_and_reported() {
 fn a_writer_whose_entries_are_nonsense_is_left_out_and_reported() {
     let mut bus = run(8, &[]).unwrap();
     let region = bus.members[EVIL].regions[1].1.clone();
-    // A right stamp, and a position behind the end.
+    // A correct stamp, and a position behind the end.
     let sent = bus.members[EVIL].memory.committed();
     let word = tiny().entry_word(sent);
     let stamp = (sent | 1 << 31) << 32;
@@ -410,7 +411,7 @@ fn a_writer_whose_entries_are_nonsense_is_left_out_and_reported() {
 fn a_peer_that_asks_for_more_than_it_has_lines_is_left_out() {
     let mut bus = run(8, &[]).unwrap();
     for reader in 1000..1000 + ACK_LINES as u64 + 1 {
-        // A region that never comes: the node would remember all of them.
+        // A region that never comes: the node would have to remember all of these requests.
         let (stream, acks) = (bus.members[0].stream, RegionId(7777));
         let note = Note::Attach { reader, stream, acks, line: 0, tethered: true };
         bus.note(EVIL, 0, note.encode());

@@ -1,5 +1,5 @@
-//! A checker that never fails proves nothing: nodes with a fault planted in them, each of which has
-//! to be caught in every range of seeds.
+//! Proof that the checkers can fail: nodes with a planted fault, each of which must be caught in
+//! every range of seeds.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -17,7 +17,7 @@ const END: Time = Time(40_000_000);
 const RANGES: u64 = 3;
 const SEEDS: u64 = 12;
 
-/// The words of every line that is in use.
+/// Iterates over the words of every line in use.
 fn lines(acks: &OwnRegion) -> impl Iterator<Item = usize> + '_ {
     let lines = (0..ACK_LINES).map(|line| line * ACK_WORDS);
     lines.filter(|first| acks.word(first + ACK_TAKEN).peek() != 0)
@@ -35,12 +35,12 @@ fn clears_held_while_it_still_reads(acks: &OwnRegion) {
     }
 }
 
-/// On every line two more were taken than were, once it has begun in earnest.
+/// Reports two more taken records than there are on every line, after the start phase.
 fn takes_too_much(acks: &OwnRegion) {
     for first in lines(acks) {
         if acks.word(first + ACK_TAKEN).peek() & 0xff >= 20 {
             add(acks, first + ACK_TAKEN, 2);
-            // With the stamp that belongs to it, and without any chunk.
+            // With the matching stamp, and without any chunk.
             let word = acks.word(first + ACK_HELD);
             word.publish((word.peek() & !0xffff) + (2 << 16));
         }
@@ -51,7 +51,7 @@ fn receives_too_much(acks: &OwnRegion) {
     lines(acks).for_each(|first| add(acks, first + ACK_RECEIVED, 3));
 }
 
-/// What is wrong with a run in which one reader has a fault, if anything.
+/// Returns the error of a run in which one reader has a fault, if any.
 fn trouble(seed: u64, mischief: Option<Mischief>) -> Option<String> {
     let mut world = World::new(Config { deadline: END, ..Config::adversarial(seed) });
     let (writer, readers) = (world.add(false), [world.add(true), world.add(true)]);

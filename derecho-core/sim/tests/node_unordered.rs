@@ -1,4 +1,4 @@
-//! The unordered level of whole nodes over the simulated link, as badly as its contract allows:
+//! The unordered level of whole nodes over a simulated link, as adverse as its contract allows:
 //! FIFO, no loss, no duplicate, every byte, with far less memory than data.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -10,14 +10,14 @@ use derecho_core::node::Origin;
 use derecho_sim::{Cluster, Config, NodeIndex, Stop};
 use nodes::{Planted, World, has, tiny};
 
-/// Virtual time within which everything here is over.
+/// Virtual time within which every test ends.
 const END: Time = Time(400_000_000);
 
 fn adversarial(seed: u64) -> Config {
     Config { deadline: END, ..Config::adversarial(seed) }
 }
 
-/// One writer whose memory is far smaller than what it writes, and some readers.
+/// Creates one writer with a memory far smaller than its data, and some readers.
 fn one_writer(config: Config, readers: usize, goal: u64) -> (World, NodeIndex, Vec<NodeIndex>) {
     let mut world = World::new(config);
     let writer = world.add(false);
@@ -47,7 +47,7 @@ fn one_writer_and_many_readers_with_far_less_memory_than_data() {
     }
 }
 
-/// I-222: of a copy nobody can say whether it is still whole, so its sender waits.
+/// I-222: a reader cannot tell whether a copy is still complete, so the sender waits.
 #[test]
 fn who_need_not_be_waited_for_loses_nothing_where_memory_is_copied() {
     const GOAL: u64 = 300;
@@ -85,8 +85,8 @@ fn several_writers_that_also_read_each_other_and_themselves() {
     }
 }
 
-/// A reader comes and goes, also to the stream that it has just left; what it gets between is
-/// without a gap, and whoever stays misses nothing.
+/// A reader joins and leaves, also the stream that it has just left; its records in between have no
+/// gap, and the other readers miss nothing.
 #[test]
 fn readers_that_join_and_leave_in_mid_stream() {
     const GOAL: u64 = 400;
@@ -108,7 +108,7 @@ fn readers_that_join_and_leave_in_mid_stream() {
         }
         restless.iter().for_each(|&node| world.act(node, |app, _| app.join()));
         world.until("all is taken", |cluster| all_have(cluster, &readers, 1, GOAL));
-        // When it is quiet, all that have left are gone and all that came are there.
+        // Once it is quiet, all leavers are gone and all joiners are present.
         world.drain();
         assert_eq!(world.app(writer).writers[0].readers, 4, "seed {seed}");
         world.act(writer, |app, _| assert_eq!(app.write(0, 1), 1));
@@ -145,8 +145,8 @@ fn a_stream_that_ends_is_received_to_its_end_and_its_readers_let_go() {
     }
 }
 
-/// The same line of acknowledgements serves one stream after another, and the same peer sees what
-/// the last one has left in it.
+/// One line of acknowledgements serves consecutive streams, and the same peer sees the values that
+/// the last stream has left in it.
 #[test]
 fn streams_that_follow_each_other_are_not_taken_for_each_other() {
     const STREAMS: u64 = 6;
@@ -173,7 +173,7 @@ fn streams_that_follow_each_other_are_not_taken_for_each_other() {
     }
 }
 
-/// A stream may be gone before anybody has read its header.
+/// A stream may be gone before any reader has read its header.
 #[test]
 fn a_stream_that_ends_at_once_ends_for_those_who_wanted_it() {
     for seed in 0..60 {
@@ -193,7 +193,7 @@ fn a_stream_that_ends_at_once_ends_for_those_who_wanted_it() {
     }
 }
 
-/// Who tells of a stream may be faster than the link, which has not told of the stream's region yet.
+/// The announcement of a stream may arrive before the link reports the stream's region.
 #[test]
 fn a_stream_that_is_heard_of_before_its_region_is_there_is_read_from_its_beginning() {
     const GOAL: u64 = 40;
@@ -212,7 +212,7 @@ fn a_stream_that_is_heard_of_before_its_region_is_there_is_read_from_its_beginni
         world.act(reader, move |app, _| app.subscribe(Origin::Peer(peer), stream, 1));
         world.takes(reader, Time(END.0 / 2));
         world.until("all is taken", |cluster| all_have(cluster, &[reader], 1, GOAL));
-        // One that is told of and never comes, and one that came and went.
+        // One stream that is announced and never comes, and one that came and went.
         world.act(writer, |app, effects| app.end(0, effects));
         world.until("it has ended", |cluster| cluster.machine(reader, 0).readers[0].ended);
         for never in [stream, RegionId(stream.0 + 99)] {
@@ -281,7 +281,7 @@ fn a_writer_that_crashes_ends_its_readers_cleanly_and_another_goes_on() {
     assert!(cut_short > 50, "hardly a crash cut anything short: {cut_short}");
 }
 
-/// Nothing is posted because of silence.
+/// Silence causes no posts.
 #[test]
 fn after_the_last_record_posts_stop() {
     const GOAL: u64 = 50;
@@ -298,8 +298,8 @@ fn after_the_last_record_posts_stop() {
     }
 }
 
-/// A writer that is faster than its turns pays for turns, not for records: at most a write or two
-/// for the bytes (the memory may begin anew), and as many for the entries.
+/// A writer faster than its turns pays for turns, not for records: at most one or two writes for
+/// the bytes (the memory may wrap around), and as many for the entries.
 #[test]
 fn records_of_one_turn_share_their_writes() {
     const BATCH: u64 = 64;
@@ -323,6 +323,6 @@ fn records_of_one_turn_share_their_writes() {
     let sent = world.cluster.counters(writer).writes - before.0;
     let acknowledged = world.cluster.counters(reader).writes - before.1;
     assert!((2 * BATCHES..=4 * BATCHES).contains(&sent), "{sent} writes for {BATCHES} batches");
-    // One when they are received, and one or two when what was taken is let go of.
+    // One write at the reception, and one or two when taken records are released.
     assert!(acknowledged <= 3 * BATCHES, "{acknowledged} acknowledgements");
 }

@@ -1,5 +1,5 @@
-//! Readers that nobody waits for, beside others, where memory is shared: FIFO, nothing twice, nothing corrupt, and what is lost
-//! is counted, in random orders of turns.
+//! Readers without back-pressure, beside others, over shared memory: FIFO, nothing twice, nothing
+//! corrupt, and losses are counted, in random orders of turns.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(dead_code, reason = "of what the tests of nodes share a part is used")]
@@ -19,9 +19,9 @@ use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, Origin, Subscription
 use derecho_sim::Random;
 use nodes::{content_of, tiny};
 
-/// The node that writes; it reads its own stream as well, without waiting for itself.
+/// Index of the writing node, which also reads its own stream, without waiting for itself.
 const WRITER: usize = 0;
-/// The one that is waited for; all others are not.
+/// Index of the only reader with back-pressure.
 const TETHERED: usize = 1;
 const NODES: usize = 4;
 
@@ -136,7 +136,7 @@ impl Bus {
         done
     }
 
-    /// Writes until there is no room, and no further than that many. Returns whether it stood still.
+    /// Writes until there is no room, at most `count` records. Returns whether there was no room.
     fn write(&mut self, count: u64) -> bool {
         for _ in 0..count {
             let content = content_of(1, self.written);
@@ -196,7 +196,7 @@ fn what_is_got_and_what_is_lost_is_what_was_written() {
         let (mut bus, mut random) = (Bus::new(seed), Random::new(seed));
         ALL.into_iter().for_each(|at| bus.join(at));
         bus.settle(&ALL);
-        // Each has its own pace.
+        // Each node has its own pace.
         let paces: [u64; NODES] = std::array::from_fn(|_| random.between(1, 30));
         for _ in 0..600 {
             let at = random.below(NODES as u64) as usize;
@@ -218,7 +218,7 @@ fn what_is_got_and_what_is_lost_is_what_was_written() {
     assert!(lost > 1000 && got > 10_000, "{got} got, {lost} lost");
 }
 
-/// Whoever sleeps is no reason to wait, in anything.
+/// A writer does not wait for sleeping readers, whatever it does.
 #[test]
 fn a_writer_goes_on_whoever_sleeps() {
     for seed in 0..100 {
@@ -248,7 +248,7 @@ fn a_writer_goes_on_whoever_sleeps() {
     }
 }
 
-/// It leaves and comes again, and its peer ends the stream or dies.
+/// Readers leave and come back, and the writer ends the stream or dies.
 #[test]
 fn readers_come_and_go_and_streams_end() {
     for seed in 0..200 {

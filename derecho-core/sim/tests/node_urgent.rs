@@ -1,4 +1,5 @@
-//! What has a greater priority goes first (I-241): over links that copy it is posted before what is turned with it.
+//! Streams of greater priority go first (I-241): over links that copy, they are posted before the
+//! other streams of the turn.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -9,18 +10,18 @@ use derecho_core::node::Path;
 use derecho_sim::{Cluster, Config, NodeIndex};
 use nodes::{Planted, World, has, tiny};
 
-/// Streams that are written in this order before a turn, each with as many records.
+/// Streams written in this order before a turn, each with the same number of records.
 const STREAMS: u64 = 4;
 const RECORDS: u64 = 5;
 
-/// Whether a node has received something of this stream that it has not taken.
+/// Whether a node has received a record of this stream that it has not taken.
 fn has_come(cluster: &Cluster<Planted>, node: NodeIndex, tag: u64) -> bool {
     let mut readers = cluster.machine(node, 0).readers.iter();
     let inbox = readers.find(|reader| reader.tag == tag).and_then(|reader| reader.inbox.as_ref());
     inbox.is_some_and(|inbox| !inbox.is_empty())
 }
 
-/// Which streams had come when the first one had, if they have these priorities.
+/// Returns the streams that had arrived when the first one had, with these priorities.
 fn first_ones(seed: u64, priorities: [i32; STREAMS as usize]) -> Vec<u64> {
     let mut world = World::new(Config::adversarial(seed));
     let (writer, reader) = (world.add(false), world.add(true));
@@ -30,7 +31,7 @@ fn first_ones(seed: u64, priorities: [i32; STREAMS as usize]) -> Vec<u64> {
     world.until("all are read", |cluster| {
         cluster.machine(writer, 0).writers.iter().all(|writer| writer.readers == 1)
     });
-    // What was posted before may take along what is written after it.
+    // Earlier posts may carry later records with them.
     let quiet = world.cluster.now().after(5_000_000);
     world.cluster.run_until(quiet);
     world.act(writer, move |app, _| {
@@ -58,14 +59,14 @@ fn first_ones(seed: u64, priorities: [i32; STREAMS as usize]) -> Vec<u64> {
 fn what_is_to_go_first_comes_first() {
     let (mut usual, mut alone) = (0, 0);
     for seed in 0..80 {
-        // Without any they come as they were made.
+        // Without priorities, streams arrive in the order of their creation.
         usual += u64::from(!first_ones(seed, [0; 4]).contains(&2));
         let first = first_ones(seed, [0, 0, 7, 0]);
         assert!(first.contains(&2), "seed {seed}: {first:?} came first");
         alone += u64::from(first == [2]);
         let first = first_ones(seed, [-3, 4, 7, 5]);
         assert!(first.contains(&2), "seed {seed}: {first:?} came first");
-        // What has the least goes last, also if nothing else was said of the others.
+        // The lowest priority goes last, even if the others have none.
         let first = first_ones(seed, [-1, 0, 0, 0]);
         assert!(first.iter().any(|tag| *tag > 0), "seed {seed}: {first:?} came first");
     }

@@ -1,4 +1,4 @@
-//! The arithmetic of the cost model, seen through the link.
+//! The arithmetic of the cost model, observed through the link.
 
 mod pair;
 
@@ -7,7 +7,7 @@ use derecho_core::link::{Link, LinkEvent, WordRange};
 use derecho_sim::{CostModel, EvidenceRules, Mode, NodeIndex, SimNetwork};
 use pair::{Nodes, REGION};
 
-/// A megabyte in words.
+/// One megabyte in words.
 const MEGABYTE: usize = 1 << 17;
 
 fn nodes(costs: CostModel, count: usize, words: usize) -> Nodes {
@@ -15,7 +15,7 @@ fn nodes(costs: CostModel, count: usize, words: usize) -> Nodes {
     Nodes::meet(network, count, words)
 }
 
-/// How long a write of `words` words takes that meets no other.
+/// Returns the latency of a write of `words` words without competition.
 fn alone(costs: CostModel, words: usize) -> u64 {
     let mut nodes = nodes(costs, 2, words);
     let posted = nodes.network.now().0;
@@ -26,7 +26,7 @@ fn alone(costs: CostModel, words: usize) -> u64 {
 
 #[test]
 fn a_write_takes_as_long_as_in_the_paper() {
-    // 8 bytes, the shortest write there is, and 4 KB.
+    // 8 bytes, the shortest write, and 4 KB.
     assert_eq!(alone(CostModel::default(), 1), 1731);
     assert_eq!(alone(CostModel::default(), 512), 2460);
 }
@@ -35,7 +35,7 @@ fn a_write_takes_as_long_as_in_the_paper() {
 fn a_changed_price_moves_the_result() {
     let dear = CostModel::from_toml("[write]\nbase_ns = 5000\nns_per_byte = 1\n").unwrap();
     assert_eq!(alone(dear, 512), 5000 + 4096);
-    // A wire that is faster than the port is no faster than the port.
+    // A wire faster than the port is limited by the port.
     let slow_port = CostModel::from_toml("port_bytes_per_second = 1e9").unwrap();
     assert_eq!(alone(slow_port, MEGABYTE), (MEGABYTE * 8) as u64);
 }
@@ -92,8 +92,8 @@ fn the_source_is_read_when_it_leaves_and_lands_in_one_go() {
     nodes.write(0, 1, 0, MEGABYTE);
     nodes.own[0].word(0).publish(1);
     nodes.write(0, 2, 0, 9);
-    // The second, too long to be taken at the post, waits for the port: it leaves with what is
-    // stored meanwhile, and not later.
+    // The second write, too long to be captured at the post, waits for the port: it leaves with the
+    // values stored meanwhile, and not later ones.
     nodes.network.advance_to(Time(posted + busy - 1));
     (0..2).for_each(|index| nodes.own[0].word(index).publish(2));
     nodes.network.advance_to(Time(posted + busy));
@@ -127,7 +127,7 @@ fn of_a_crashed_sender_arrives_what_has_left_its_port() {
     let costs = CostModel::default();
     let third = MEGABYTE / 3;
     let busy = costs.transmit_ns(third as u64 * 8, 0, 1);
-    // No evidence, which would cut short what is on the wire.
+    // No evidence, which would cut short the transfers on the wire.
     let rules = EvidenceRules { crash: None, cut: None };
     let network = SimNetwork::new(0, Mode::Costed, costs, rules);
     let mut nodes = Nodes::meet(network, 2, MEGABYTE);

@@ -1,5 +1,5 @@
-//! What is kept of a subgroup through joins, leaves and crashes: who comes later gets it, and then what comes
-//! live, with no gap and nothing twice.
+//! Stores of a subgroup through joins, leaves and crashes: a late joiner gets the kept records, and
+//! then the live ones, with no gap and nothing twice.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod stored;
@@ -49,7 +49,7 @@ fn a_newcomer_gets_what_was_kept_and_what_comes_live() {
     assert!(exact * 10 >= histories * 9, "{exact} of {histories}");
 }
 
-/// Whoever gives it dies at some moment while it gives it.
+/// The sender of a state transfer dies at some moment of the transfer.
 #[test]
 fn the_one_who_gives_dies() {
     for seed in 0..40 {
@@ -65,7 +65,8 @@ fn the_one_who_gives_dies() {
     }
 }
 
-/// All who had it die: who is on its way to it begins anew, with what has come live.
+/// All members that had the store die: a member that was receiving it starts afresh, with the
+/// live records.
 #[test]
 fn all_who_have_it_die() {
     let mut lost = 0;
@@ -85,8 +86,9 @@ fn all_who_have_it_die() {
     assert!((3..38).contains(&lost), "lost {lost} times");
 }
 
-/// A newcomer waits longer than a later one, and has it of that one, which has never heard how far somebody came who left between
-/// the two: what counts is where it began itself (I-158).
+/// A newcomer waits longer than a later one, and gets the store from that one. The later one has
+/// never heard of the progress of a member that left in between: the newcomer's own beginning
+/// counts (I-158).
 #[test]
 fn who_waits_longer_than_a_later_one_gets_it_of_that_one() {
     for seed in 0..60 {
@@ -113,7 +115,7 @@ fn who_waits_longer_than_a_later_one_gets_it_of_that_one() {
     }
 }
 
-/// What is run always; more by the variable STORED_SEEDS, as `60-400`.
+/// Returns the seeds that always run; the variable STORED_SEEDS selects others, as `60-400`.
 fn seeds() -> std::ops::Range<u64> {
     let wanted = std::env::var("STORED_SEEDS").ok();
     let bounds = wanted.as_ref().and_then(|text| text.split_once('-'));
@@ -129,7 +131,8 @@ fn whatever_happens() {
         let local = !seed.is_multiple_of(3);
         let mut world = World::new(Config::adversarial(seed), nodes, local, retention(seed / 3));
         if !world.live() {
-            // Too many of a networked group crashed at once, or all others while the last one left.
+            // Too many members of a networked group crashed at once, or all others while the last
+            // one left.
             ended += 1;
             continue;
         }
@@ -142,8 +145,9 @@ fn whatever_happens() {
     assert!(ended * 6 < seeds().count());
 }
 
-/// The same where a newcomer is told of one stream that is over, and of others only with what is left of them (I-157): all
-/// know where those were over whose records they have.
+/// As `whatever_happens`, where a newcomer is told of only one stream that is over, and of others
+/// only through their remaining records (I-157): all members know the ends of the streams whose
+/// records they have.
 #[test]
 fn whatever_happens_where_few_are_told() {
     let (mut overs, mut untold) = (0, 0);

@@ -1,5 +1,5 @@
-//! Many subgroups, in most of which nothing happens: nobody looks at these, and nothing that is
-//! committed stays unseen (I-26). Over the simulated link, as badly as its contract allows.
+//! Many subgroups, most of them idle: no member looks at the idle ones, and no commit stays unseen
+//! (I-26). Over a simulated link, as adverse as its contract allows.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -35,7 +35,7 @@ fn nothing_that_is_committed_stays_unseen() {
     assert!(rested > seeds / 3, "few of the scenarios can rest: {rested}");
 }
 
-/// While somebody is at it only that is looked at.
+/// Members look only at active subgroups.
 #[test]
 fn only_what_is_active_is_looked_at() {
     for seed in 0..5 {
@@ -49,14 +49,14 @@ fn only_what_is_active_is_looked_at() {
             looks += looked_at.iter().sum::<usize>();
             samples += looked_at.len();
         }
-        // Each of the three has one that it likes, for a while.
+        // Each of the three members prefers one subgroup for a while.
         assert!(looks < 8 * samples, "seed {seed}: {looks} in {samples}");
         world.run();
         assert!(world.judge().is_empty(), "seed {seed}");
     }
 }
 
-/// Those that the dead had no part in go on, at rest or not.
+/// Subgroups without the dead member continue, at rest or not.
 #[test]
 fn a_crash_stops_nothing_but_what_needed_the_dead() {
     let mut went_on = 0;
@@ -75,7 +75,7 @@ fn a_crash_stops_nothing_but_what_needed_the_dead() {
         world.cluster.crash(NodeIndex(victim));
         world.run();
         let complaints = world.judge();
-        // Where the dead had a part not all were founded, and not all are wedged.
+        // Subgroups of the dead member may be not founded, or not wedged, at some members.
         let without = |at: usize| world.scenario.subgroups[at][victim] == (false, false);
         let complaints = complaints.iter().filter(|complaint| match complaint.at {
             Some(at) => without(at),
@@ -101,9 +101,9 @@ fn a_seed_determines_the_run() {
     }
 }
 
-// A checker that never fails proves nothing.
+// Proof that the checkers can fail.
 
-/// Takes this turn's posts out and puts them back in another order, or not at all.
+/// Takes this turn's posts and puts them back in another order, or drops them.
 fn repost(effects: &mut Effects, place: impl Fn(usize) -> Option<u8>) {
     let mut posts: Vec<_> = effects.take_posts().collect();
     let of = |kind: &PostKind| match kind {
@@ -122,7 +122,7 @@ fn repost(effects: &mut Effects, place: impl Fn(usize) -> Option<u8>) {
     }
 }
 
-/// The first word of the marks; the counts are before it.
+/// First word of the marks; the counts precede it.
 const MARKS: usize = CHANGES_WORDS - MOST_STREAMS;
 
 fn posts_counts_before_marks(_: &mut Member, effects: &mut Effects) {
@@ -133,14 +133,15 @@ fn posts_no_counts(_: &mut Member, effects: &mut Effects) {
     repost(effects, |first| (first >= MARKS).then_some(1));
 }
 
-/// Marks that have become even are not posted before the next ones.
+/// Does not post marks that have become even before the next ones.
 fn posts_marks_only_when_quiet(member: &mut Member, effects: &mut Effects) {
     let region = member.changes.clone();
     repost(effects, |first| (first < MARKS || region.word(first).peek() & 1 == 1).then_some(1));
 }
 
 fn trouble(seed: u64, mischief: Option<Mischief>) -> Vec<Checker> {
-    // Two that write now and then: what is not seen is not helped by the next message at once.
+    // Two members that write now and then: the next message does not immediately reveal an
+    // unseen one.
     let mut world = World::new(config(seed), Scenario::full(2, 8));
     for member in 0..2 {
         world.member_mut(member).mischief = mischief;

@@ -1,5 +1,5 @@
-//! Many subgroups over shared memory: members sleep and are woken by bells only, in any order of
-//! commits, turns and releases; a commit has no turn of its sender to announce it.
+//! Many subgroups over shared memory: members sleep and only bells wake them, in any order of
+//! commits, turns and releases; no turn of its sender announces a commit.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -21,14 +21,14 @@ use derecho_core::node::{
 };
 use derecho_sim::Random;
 
-/// One thread has always passed a barrier.
+/// Barrier of a single thread, which has always passed it.
 struct Alone;
 
 impl Barrier for Alone {
     fn issue(&self) {}
 }
 
-/// One part of a member: a subgroup.
+/// A member's part in one subgroup.
 struct Part {
     memory: SenderMemory,
     inbox: Option<Arc<Inbox>>,
@@ -39,20 +39,20 @@ struct Part {
 struct Member {
     node: Node,
     parts: Vec<Part>,
-    /// In the turn before, nothing was done.
+    /// True if the previous turn did nothing.
     idle: bool,
 }
 
 struct Bus {
     members: Vec<Member>,
-    /// A bit for each member that is awake; bells set them.
+    /// Bits of the members that are awake; bells set them.
     awake: Arc<AtomicU64>,
     effects: Effects,
     now: Time,
     committed: Vec<u64>,
 }
 
-/// What each member opens: its counts, and for each subgroup lines, beside the stream of its part.
+/// Regions of a member: its counts, and for each subgroup its lines, beside the stream of its part.
 struct Regions {
     changes: OwnRegion,
     lines: Vec<OwnRegion>,
@@ -66,7 +66,7 @@ fn stream_of(at: usize) -> RegionId {
     RegionId(17 + 2 * at as u64)
 }
 
-/// What a header names in place of a mark, if it does not name its own.
+/// Mark that a header names, if not its own.
 type Names = fn(usize) -> Option<u64>;
 
 impl Bus {
@@ -99,7 +99,7 @@ impl Bus {
                 let memory = node.count_changes(SenderMemory::with_nulls(stream, geometry));
                 let shown = memory.replica();
                 if let Some(word) = names(at) {
-                    // SAFETY: the memory is on the heap, and nobody has a slice of it yet.
+                    // SAFETY: the memory is on the heap, and no slice of it exists yet.
                     unsafe { shown.word(HEADER_MARK) }.publish(word);
                 }
                 Part { memory, inbox: None, held: Vec::new(), taken: 0 }
@@ -163,7 +163,7 @@ impl Bus {
         due || self.awake.load(Ordering::Relaxed) >> at & 1 == 1
     }
 
-    /// One turn; after two that are idle the member sleeps.
+    /// Runs one turn; after two idle turns the member sleeps.
     fn turn(&mut self, at: usize) {
         let Bus { members, effects, now, .. } = self;
         let member = &mut members[at];
@@ -173,7 +173,7 @@ impl Bus {
             told += 1;
             match event {
                 NodeEvent::Founded(id) => {
-                    // They are founded in their order.
+                    // Subgroups are founded in their order.
                     let part = member.parts.iter_mut().find(|part| part.inbox.is_none());
                     part.unwrap().inbox = member.node.add_subgroup_reader(id);
                 }
@@ -208,12 +208,12 @@ impl Bus {
                     self.ring(1 << at);
                 }
             }
-            // Whoever waits for room drives.
+            // A thread that waits for room drives.
             Err(_) => self.ring(1 << at),
         }
     }
 
-    /// The application takes what there is and lets some of it go, which wakes its node.
+    /// Takes all available records as the application and releases some, which wakes its node.
     fn take(&mut self, at: usize, keep: usize) {
         for part in &mut self.members[at].parts {
             while let Some(record) = part.inbox.as_ref().and_then(|inbox| inbox.take()) {
@@ -226,7 +226,7 @@ impl Bus {
         }
     }
 
-    /// Lets everybody turn who is awake, until nobody is, and time pass.
+    /// Runs turns of all awake members until none is awake, and lets time pass.
     fn settle(&mut self, keep: usize) {
         for _ in 0..8 {
             for at in 0..self.members.len() {
@@ -243,7 +243,7 @@ impl Bus {
             }
             self.now = self.now.after(1_100_000);
         }
-        // Nobody is woken to rest: whoever turns next does.
+        // Members are not woken to go to rest: the next turn does that.
         (0..self.members.len()).for_each(|at| self.turn(at));
     }
 
@@ -258,7 +258,7 @@ impl Bus {
         }
     }
 
-    /// Everybody does something, with long and short times in between.
+    /// Lets all members act, with long and short times in between.
     fn run(&mut self, seed: u64, steps: usize) {
         let mut random = Random::new(seed);
         let groups = self.committed.len() as u64;
@@ -289,7 +289,7 @@ fn what_is_committed_wakes_those_who_rest() {
         let mut bus = Bus::new(3, 8, Ablation::default(), |_| None);
         for part in 0..4 {
             bus.run(seed * 4 + part, 600);
-            // What applications still hold keeps nobody from rest but those who wait for it.
+            // Records that applications still hold keep only the members awake that wait for them.
             bus.settle(0);
             bus.assert_complete(seed);
             assert_eq!(bus.looked_at(), [0, 0, 0], "seed {seed}");
@@ -297,7 +297,7 @@ fn what_is_committed_wakes_those_who_rest() {
     }
 }
 
-/// The reader of what is held rests; its sender looks whether it comes back.
+/// The reader of a held record rests; its sender checks for the release.
 #[test]
 fn what_is_held_for_long_is_given_back() {
     let mut bus = Bus::new(2, 8, Ablation::default(), |_| None);
@@ -306,7 +306,7 @@ fn what_is_held_for_long_is_given_back() {
     bus.settle(1);
     bus.assert_complete(0);
     assert_eq!(bus.looked_at(), [1, 0]);
-    // Both hold it, for there is a reader at the sender too.
+    // Both members hold the record, because the sender has a reader too.
     bus.settle(0);
     assert_eq!(bus.looked_at(), [0, 0]);
     assert!(bus.members.iter().all(|member| !member.node.awaits_others()));
@@ -328,8 +328,8 @@ fn switched_off_nobody_rests() {
     assert_eq!(bus.looked_at(), [8, 8]);
 }
 
-/// A stream whose header names nonsense is looked at always; one that names another one's mark may
-/// be seen late, and nobody else's.
+/// A stream whose header names nonsense is always looked at; one that names another stream's mark
+/// may be seen late, and no other stream.
 #[test]
 fn a_header_that_names_nonsense_harms_nobody() {
     let names: [Names; 4] = [

@@ -1,5 +1,6 @@
-//! Members of a subgroup over shared memory that sleep whenever they have nothing to do: each is
-//! woken by a bell only, for news, or for hints if it said that it waits for them, or at the time that it has named.
+//! Members of a subgroup over shared memory that sleep whenever they have nothing to do. Only
+//! a bell for news wakes a member, or one for hints if it waits for them, or the time that it
+//! has named.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -30,24 +31,24 @@ struct Member {
     goal: u64,
     taken: u64,
     by_sender: BTreeMap<usize, u64>,
-    /// In the turn before, nothing was done.
+    /// True if the previous turn did nothing.
     idle: bool,
-    /// How long the bells of what it writes may be put off.
+    /// Maximum delay of the bells for its writes.
     budget: u64,
-    /// How often it slept and was woken.
+    /// Number of times that it slept and was woken.
     woken: u64,
 }
 
 struct Bus {
     members: Vec<Member>,
-    /// A bit for each member that is awake; bells set them.
+    /// Bits of the members that are awake; bells set them.
     awake: Arc<AtomicU64>,
     effects: Effects,
     now: Time,
 }
 
 impl Bus {
-    /// Senders with such a memory, of whom each has a goal.
+    /// Creates senders with memories of this geometry, each with a goal.
     fn new(geometry: Geometry, goals: &[u64]) -> Bus {
         let awake = Arc::new(AtomicU64::new(u64::MAX));
         let memory = || SenderMemory::with_nulls(OwnRegion::heap(geometry.words()), geometry);
@@ -67,7 +68,7 @@ impl Bus {
                 let peer = Peer(other as u32);
                 let origin = if other == me { Origin::Own } else { Origin::Peer(peer) };
                 let sends = Some(STREAM);
-                // Who has nothing to say listens to nobody either: no application wakes it.
+                // A member without a goal does not read either: no application would wake it.
                 let reads = goals[other] > 0;
                 members.push(Membership { origin, reads, sends, lines: LINES });
                 if other == me {
@@ -106,7 +107,7 @@ impl Bus {
         self.awake.fetch_or(places, Ordering::Relaxed);
     }
 
-    /// Time goes on; whoever wants a turn by now has it.
+    /// Advances time; members that want a turn by now get it.
     fn pass(&mut self, nanos: u64) {
         self.now = self.now.after(nanos);
         for at in 0..self.members.len() {
@@ -120,7 +121,7 @@ impl Bus {
         self.awake.load(Ordering::Relaxed) & ((1 << self.members.len()) - 1)
     }
 
-    /// One turn; after two that are idle the member sleeps.
+    /// Runs one turn; after two idle turns the member sleeps.
     fn turn(&mut self, at: usize) {
         let effects = &mut self.effects;
         let member = &mut self.members[at];
@@ -161,7 +162,7 @@ impl Bus {
                 let places = memory.audience();
                 let budget = self.members[at].budget;
                 if budget > 0 && !memory.is_half_full() {
-                    // Whoever drives has to know when.
+                    // The driving thread must learn the time.
                     if memory.put_off(self.now, budget) {
                         self.ring(1 << at);
                     }
@@ -172,12 +173,12 @@ impl Bus {
                     self.ring(1 << at);
                 }
             }
-            // Whoever waits for room drives.
+            // A thread that waits for room drives.
             Err(_) => self.ring(1 << at),
         }
     }
 
-    /// The application takes one and lets the one before go, which wakes its node.
+    /// Takes a record as the application and releases the previous one, which wakes its node.
     fn take(&mut self, at: usize) {
         let member = &mut self.members[at];
         let record = member.inbox.as_ref().and_then(|inbox| inbox.take());
@@ -225,7 +226,7 @@ fn nobody_sleeps_while_something_is_owed_to_the_others() {
                 bus.awake()
             );
         }
-        // And in the end all sleep.
+        // In the end all members sleep.
         for turn in 0..100 {
             (0..goals.len()).for_each(|at| bus.take(at));
             for at in 0..goals.len() {
@@ -238,7 +239,8 @@ fn nobody_sleeps_while_something_is_owed_to_the_others() {
     }
 }
 
-/// I-202: what one writes whose bells may wait is with all who sleep by then, and nobody waits for it in the order.
+/// I-202: delayed bells reach all sleeping members in time, and the order does not wait for
+/// the delay.
 #[test]
 fn bells_that_are_put_off_ring_in_time() {
     let geometry = Geometry::fitting(1 << 16, 256, 64).unwrap();
@@ -257,7 +259,7 @@ fn bells_that_are_put_off_ring_in_time() {
                 bus.members[at].memory.committed(),
                 at,
             ));
-            // Everybody does what there is to do, and sleeps.
+            // All members do their work, and sleep.
             settle(&mut bus);
             for &(due, count, at) in &committed {
                 let is_there = || (0..3).all(|reader| seen(&bus, reader, at) >= count);
@@ -272,7 +274,8 @@ fn bells_that_are_put_off_ring_in_time() {
     }
 }
 
-/// Who sleeps is woken once for many, and at once if somebody waits for acknowledgements.
+/// A sleeping reader is woken once for many records, and at once if a member waits
+/// for acknowledgements.
 #[test]
 fn what_is_written_within_the_budget_wakes_readers_once() {
     let geometry = Geometry::fitting(1 << 16, 256, 64).unwrap();
@@ -295,7 +298,7 @@ fn what_is_written_within_the_budget_wakes_readers_once() {
         settle(&mut bus);
         assert_eq!(bus.members[1].taken, 50);
         if budget > 0 {
-            // For the news, and for what follows from the order.
+            // For the news, and for the consequences of the order.
             let woken = bus.members[1].woken - before;
             assert!(woken <= 5, "woken {woken} times");
             bus.commit(0);
@@ -309,12 +312,12 @@ fn what_is_written_within_the_budget_wakes_readers_once() {
     }
 }
 
-/// What this reader has taken of that sender.
+/// Number of records that this reader has taken of that sender.
 fn seen(bus: &Bus, reader: usize, sender: usize) -> u64 {
     bus.members[reader].by_sender.get(&sender).copied().unwrap_or(0)
 }
 
-/// All turn who are awake, and take what there is, until all sleep.
+/// Runs turns of all awake members, with takes, until all sleep.
 fn settle(bus: &mut Bus) {
     for _ in 0..1_000 {
         for at in 0..bus.members.len() {

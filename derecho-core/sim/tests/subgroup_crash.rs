@@ -1,4 +1,4 @@
-//! Members of a subgroup that crash: what the others still deliver, and what they report (I-24).
+//! Members of a subgroup that crash: the remaining deliveries and reports of the others (I-24).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -8,7 +8,7 @@ use derecho_core::multicast::subgroup::Level;
 use derecho_sim::{NodeIndex, Stop};
 use subgroups::{Pace, Role, Scenario, World, adversarial};
 
-/// Crashes a member in full flow. The checkers go on: the dead one has received what it had.
+/// Crashes a member at full rate. The checkers continue: the dead member's receptions still count.
 fn crash(scenario: Scenario, seed: u64, victim: usize) -> World {
     let mut world = World::started(adversarial(seed), scenario);
     let goal = world.random.between(0, 60);
@@ -58,7 +58,7 @@ fn survivors_deliver_only_what_the_dead_had_received_and_say_that_they_are_stall
     assert!(cut_short > 100, "hardly a crash cut anything short: {cut_short}");
 }
 
-/// A sender that does not read is not asked what it has received; but the order waits for it.
+/// A sender that does not read is not asked for its receptions; but the order waits for it.
 #[test]
 fn a_dead_sender_among_several_stalls_the_order() {
     for seed in 0..150 {
@@ -70,7 +70,8 @@ fn a_dead_sender_among_several_stalls_the_order() {
     }
 }
 
-/// With nobody else to wait for, all readers deliver what all of them have received of it.
+/// Without another sender to wait for, all readers deliver everything of it that all of them
+/// have received.
 #[test]
 fn the_only_sender_may_die_without_stalling_its_readers() {
     for seed in 0..150 {

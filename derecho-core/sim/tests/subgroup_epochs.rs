@@ -1,5 +1,5 @@
-//! A subgroup through many epochs: members that crash, join, leave, are put out and go on by themselves,
-//! senders and readers that come and go; over memory that is copied and over memory that is shared.
+//! A subgroup through many epochs: members crash, join, leave, or are excluded and continue on
+//! their own; senders and readers come and go; over copied and over shared memory.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -20,7 +20,7 @@ fn check_shape(seed: u64, shape: Shape) -> World {
     world
 }
 
-/// What has to have happened for a range of runs to mean something.
+/// Checks that a range of runs covers the required events.
 fn check_all(seeds: u64, level: Level, shared: bool) {
     let (mut views, mut layouts, mut mixed, mut cut_off, mut crashes) = (0, 0, 0, 0, 0);
     for seed in 0..seeds {
@@ -55,8 +55,9 @@ fn epochs_without_an_order_follow_each_other() {
     check_all(150, Level::Unordered, true);
 }
 
-/// A leaver that stands still has not seen that an epoch is complete, while a newcomer waits for its line slot (I-33). Copies of lines
-/// are posted to the members of an epoch alone, so only shared lines can be used too early.
+/// A paused leaver has not seen that an epoch is complete, while a newcomer waits for its line slot
+/// (I-33). Copied lines are posted only to the members of an epoch, so only shared lines can be
+/// reused too early.
 #[test]
 fn lines_are_not_used_again_while_a_leaver_looks_at_them() {
     let mut late = 0;
@@ -70,44 +71,45 @@ fn lines_are_not_used_again_while_a_leaver_looks_at_them() {
     assert!(late > 20, "{late}");
 }
 
-/// An end of an epoch that was cut off was passed by one member, and counted as delivered above the trim.
+/// A member that passes the end of a cut-off epoch must not count it as delivered above the trim.
 #[test]
 fn what_ends_another_epoch_is_passed_and_not_delivered() {
     check(5, Level::Atomic, false);
 }
 
-/// A member that had not read before had still to receive what lay below the start of its epoch.
+/// A member that had not read before may still lack entries below the start of its epoch.
 #[test]
 fn a_member_that_is_behind_reports_the_start() {
     check(612, Level::Atomic, false);
     check(379, Level::Unordered, false);
 }
 
-/// A member was left behind by an epoch in which it was not to read, and read again in the next one.
+/// A member misses an epoch in which it should not read, and reads again in the next one.
 #[test]
 fn who_was_not_to_read_in_an_epoch_that_it_has_missed_begins_anew() {
     check(730, Level::Atomic, true);
 }
 
-/// What a sender committed before it began was delivered by others, who still referred to it.
+/// Records that a sender committed before it began may be delivered by others, which still refer
+/// to them.
 #[test]
 fn what_was_seen_before_its_sender_began_is_not_overwritten() {
     check(1487, Level::Unordered, true);
 }
 
-/// A member was away while another one began a new stream.
+/// A member is away while another one begins a new stream.
 #[test]
 fn of_a_new_stream_nothing_was_posted_to_who_comes_back() {
     check(343, Level::Atomic, false);
 }
 
-/// A null run above the trim waits for messages of others; it is nothing that could be acknowledged.
+/// A null run above the trim waits for messages of others; there is nothing to acknowledge.
 #[test]
 fn nulls_that_are_left_over_need_no_acknowledgement() {
     check(10_085, Level::Atomic, false);
 }
 
-/// A member had begun in an epoch that one of its senders has missed.
+/// A member begins in an epoch that one of its senders has missed.
 #[test]
 fn who_began_in_an_epoch_that_its_sender_has_missed_is_shown_all() {
     check(13_777, Level::Atomic, false);

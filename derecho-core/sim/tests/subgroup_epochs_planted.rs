@@ -1,9 +1,9 @@
-//! A checker that never fails proves nothing: runs through many epochs in which the membership decides
-//! wrongly, or a member has a fault planted in it, each of which has to be caught by the checker that is
-//! named for it, in every range of seeds.
+//! Proof that the checkers can fail: runs through many epochs in which the membership decides
+//! wrongly, or a member has a planted fault. In every range of seeds, the checker named for the
+//! fault must catch it.
 //!
-//! All faults are planted from outside: in what members are told, in the words that one publishes or
-//! believes, or in its posts. Production has no switch for any of them.
+//! All faults are planted from outside: in what members are told, in the words that one publishes
+//! or believes, or in its posts. Production has no switch for any of them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -24,16 +24,16 @@ const SEEDS: u64 = 40;
 
 const COPIED: (Level, bool) = (Level::Atomic, false);
 const SHARED: (Level, bool) = (Level::Atomic, true);
-/// Where everyone delivers, and so takes, at once.
+/// Level without an order, where all members deliver, and so take, at once.
 const UNORDERED: (Level, bool) = (Level::Unordered, false);
 
-/// Words of the lines of one set of epochs.
+/// Number of words of the lines of one set of epochs.
 const BANK: usize = LINE_SLOTS * LINE_WORDS;
 
-/// Bits of an entry's number that its stamp has.
+/// Bits of an entry's number that its stamp contains.
 const STAMP: u64 = (1 << 21) - 1;
 
-/// Posts that a turn has made, in order, to be made anew.
+/// Takes the posts of a turn, in order, to post them differently.
 fn take_posts(effects: &mut Effects) -> Vec<(Target, PostKind)> {
     let target = |peer| Target { peer, sharing: Sharing::Copied };
     effects.take_posts().map(|post| (target(post.peer), post.kind)).collect()
@@ -47,7 +47,7 @@ fn post(target: Target, kind: PostKind, effects: &mut Effects) {
     }
 }
 
-/// Takes the ends in the others' streams for nulls.
+/// Replaces the ends in the others' streams by nulls.
 fn ignores_ends(member: &mut Member, when: Moment, _: &mut Effects) {
     if when == Moment::After {
         return;
@@ -59,10 +59,10 @@ fn ignores_ends(member: &mut Member, when: Moment, _: &mut Effects) {
         for index in 0..geometry.entries() {
             let word = geometry.entry_word(index);
             let words = [replica.load(word), replica.load(word + 1)];
-            // The same stamps, and the kind of a null run of one slot.
+            // Keep the stamps, and use the kind of a null run of one slot.
             if words[0] >> 30 & 3 == 3 && words[0] >> 32 == words[1] >> 32 {
-                // SAFETY: the memory is on the heap, and this thread, the only one, has no slice of a claim or of a record
-                // here.
+                // SAFETY: the memory is on the heap, and this thread, the only one, has no slice of
+                // a claim or of a record here.
                 let [first, second] = [word, word + 1].map(|word| unsafe { replica.word(word) });
                 first.publish(words[0] & !(1 << 30));
                 second.publish(words[1] >> 32 << 32 | 1);
@@ -71,7 +71,8 @@ fn ignores_ends(member: &mut Member, when: Moment, _: &mut Effects) {
     }
 }
 
-/// Has one set of lines for all epochs: what it tells in one it tells in the place of the other, too.
+/// Uses one set of lines for all epochs: every acknowledgement of one epoch also appears in the
+/// other's lines.
 fn has_its_lines_once(member: &mut Member, when: Moment, effects: &mut Effects) {
     let (Moment::After, Some((id, lines))) = (when, member.lines.clone()) else { return };
     for (target, kind) in take_posts(effects) {
@@ -88,7 +89,7 @@ fn has_its_lines_once(member: &mut Member, when: Moment, effects: &mut Effects) 
     }
 }
 
-/// Forgets in each epoch what it has posted before, and posts what is still in its ring once more.
+/// Forgets in each epoch what it has posted, and posts the content of its ring once more.
 fn forgets_what_it_has_posted(member: &mut Member, when: Moment, effects: &mut Effects) {
     let (Moment::After, Some(sending), Some(epoch)) = (when, member.sending, member.epoch) else {
         return;
@@ -108,8 +109,8 @@ fn forgets_what_it_has_posted(member: &mut Member, when: Moment, effects: &mut E
     assert!(geometry.entry_word(start.entry) >= ENTRIES);
 }
 
-/// Goes on telling whoever is out, in the lines of the epoch before, that it has taken all of it and refers to
-/// nothing.
+/// Continues to tell excluded members, in the lines of the previous epoch, that it has taken
+/// everything and refers to nothing.
 fn tells_whoever_is_out(member: &mut Member, when: Moment, effects: &mut Effects) {
     let (Moment::After, Some((id, lines)), Some(epoch)) =
         (when, member.lines.clone(), member.epoch)
@@ -118,7 +119,7 @@ fn tells_whoever_is_out(member: &mut Member, when: Moment, effects: &mut Effects
     };
     let court = member.court.borrow();
     let Some(before) = member.before.map(|before| &court.plans[&before]) else { return };
-    // Where this epoch has the other set of lines.
+    // This epoch has the other set of lines.
     if before.number % 2 == epoch % 2 {
         return;
     }
@@ -147,7 +148,7 @@ fn tells_whoever_is_out(member: &mut Member, when: Moment, effects: &mut Effects
     }
 }
 
-/// Tells in the first line of an epoch that it refers to nothing.
+/// Reports in the first line of an epoch that it refers to nothing.
 fn forgets_what_it_holds(member: &mut Member, when: Moment, effects: &mut Effects) {
     let (Moment::After, Some((id, lines))) = (when, member.lines.clone()) else { return };
     for (target, kind) in take_posts(effects) {
@@ -163,7 +164,7 @@ fn forgets_what_it_holds(member: &mut Member, when: Moment, effects: &mut Effect
     }
 }
 
-/// Once it has left, tells those who go on that it refers to nothing.
+/// Reports to the remaining members, once it has left, that it refers to nothing.
 fn forgets_what_it_holds_when_it_leaves(member: &mut Member, when: Moment, _: &mut Effects) {
     let (Moment::After, None, Some((_, lines))) = (when, member.id, &member.lines) else { return };
     for line in 0..2 * LINE_SLOTS {
@@ -174,7 +175,7 @@ fn forgets_what_it_holds_when_it_leaves(member: &mut Member, when: Moment, _: &m
     }
 }
 
-/// What is wrong with a run in which something is planted, if anything.
+/// Returns the violations of a run with a planted fault.
 fn trouble(
     seed: u64,
     kind: (Level, bool),
@@ -213,7 +214,7 @@ fn a_run_without_a_fault_is_no_trouble() {
     }
 }
 
-/// In each range of seeds the checker named for it finds it first at least once.
+/// Checks that the named checker finds the fault first at least once in each range of seeds.
 fn caught(
     name: &str,
     kind: (Level, bool),
@@ -272,7 +273,7 @@ fn what_is_posted_twice_is_caught() {
     caught("what is posted twice", COPIED, None, mischief, Checker::Once);
 }
 
-/// As [`trouble`], with a member that is put out and goes on.
+/// As [`trouble`], with a member that is excluded and continues.
 fn trouble_with_one_put_out(seed: u64, shared: bool, mischief: Option<Mischief>) -> Vec<Checker> {
     let mut shape = Shape::random(seed, Level::Atomic, shared);
     shape.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
@@ -282,7 +283,8 @@ fn trouble_with_one_put_out(seed: u64, shared: bool, mischief: Option<Mischief>)
     world.run_with_one_put_out().into_iter().map(|(checker, _)| checker).collect()
 }
 
-/// Whoever is out and does not know goes on with its memory as far as the others have taken it.
+/// An excluded member that does not know of its exclusion reuses its memory as far as the others
+/// have taken it.
 #[test]
 fn telling_whoever_is_out_is_caught() {
     let mut hits = 0;
@@ -303,7 +305,7 @@ fn held_that_is_not_carried_over_is_caught() {
     caught("held that is not carried over", COPIED, None, mischief, Checker::Content);
 }
 
-/// What a leaver refers to is kept for it because it says so, and for no other reason (I-260).
+/// Records that a leaver refers to are kept only because it reports them (I-260).
 #[test]
 fn what_a_leaver_holds_and_does_not_tell_is_caught() {
     let mischief = Some(forgets_what_it_holds_when_it_leaves as Mischief);

@@ -1,5 +1,5 @@
-//! A subgroup that rests and changes epochs: whoever rests hears of what it is told, and of what is sent in
-//! the next epoch (I-26, I-29); over memory that is copied, that is shared, and that is shared by some.
+//! A subgroup that rests and changes epochs: resting members hear of what they are told, and of
+//! messages in the next epoch (I-26, I-29); over memory that is copied, shared, or shared by some.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,7 +12,7 @@ use epochs::member::{Mischief, Moment};
 use epochs::rest::Rests;
 use epochs::{Checker, Member, Shape, World};
 
-/// Who shares memory with whom: nobody, all, or those on one host of two.
+/// Sharing of memory: among none, among all, or among the nodes of each of two hosts.
 const LINKS: [(bool, usize); 3] = [(false, 1), (true, 1), (true, 2)];
 
 fn world(seed: u64, level: Level, (shared, hosts): (bool, usize)) -> World {
@@ -56,13 +56,13 @@ fn what_rests_without_an_order_goes_from_epoch_to_epoch() {
     LINKS.into_iter().for_each(|link| check_all(120, Level::Unordered, link));
 }
 
-// A checker that never fails proves nothing.
+// Proof that the checkers can fail.
 
-/// The first word of the marks.
+/// First word of the marks.
 const MARKS: usize = CHANGES_WORDS - MOST_STREAMS;
 
-/// Lets the quiet of its streams survive the begin of an epoch: their marks say so again, and commits no
-/// more that it ends.
+/// Lets the quiet state of its streams survive the beginning of an epoch: their marks show it
+/// again, and commits no longer report its end.
 fn stays_quiet(member: &mut Member, when: Moment, _: &mut Effects) {
     let (Moment::After, Some(changes)) = (when, &member.changes) else { return };
     let now = member.epoch.map_or(0, |epoch| epoch + 1);

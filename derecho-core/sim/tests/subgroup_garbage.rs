@@ -1,9 +1,9 @@
 //! A member of a subgroup that writes nonsense: into its lines and into its stream, any word at any
-//! time, and whole entries that look right.
+//! time, and whole entries that look correct.
 //!
-//! Three nodes over shared memory, in two subgroups: one of all three, and one of the two good ones.
-//! The good ones never panic, do a bounded amount of work in a turn, come to rest, and go on in
-//! their own subgroup; what they send each other is whole in both.
+//! Three nodes over shared memory, in two subgroups: one of all three, and one of the two good
+//! ones. The good ones never panic, do a bounded amount of work in a turn, come to rest, and
+//! continue in their own subgroup; their messages to each other are complete in both.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -29,17 +29,17 @@ use proptest::prelude::*;
 
 const GOOD: [usize; 2] = [0, 1];
 const EVIL: usize = 2;
-/// The subgroup of all, and that of the good ones.
+/// Subgroup of all nodes, and that of the good ones.
 const ALL: usize = 0;
 const PURE: usize = 1;
-/// What their first epoch is called.
+/// Name of their first epoch.
 const NAME: u64 = 5;
-/// More than a turn with so small memories may ever do: each ring once, null runs as one step, and
-/// some steps of settling.
+/// Upper bound of the work of a turn with such small memories: each ring once, null runs as one
+/// step, and some steps of settling.
 const MOST_WORK: usize = 400;
-/// Turns within which everything settles.
+/// Number of turns within which everything settles.
 const PATIENCE: usize = 200;
-/// Records that an application takes after a turn.
+/// Number of records that an application takes after a turn.
 const TAKES: usize = 16;
 
 /// A node's part in a subgroup.
@@ -49,7 +49,7 @@ struct Part {
     memory: SenderMemory,
     written: u64,
     inbox: Option<Arc<Inbox>>,
-    /// The number that is due, of each sender.
+    /// Next expected number of each sender.
     next: [u64; 3],
     held: VecDeque<Record>,
     log: Vec<(usize, u64)>,
@@ -64,7 +64,7 @@ struct Member {
     stalled: usize,
 }
 
-/// A node's handle for a peer is that peer's index.
+/// Returns a node's handle for a peer, which is that peer's index.
 fn peer(index: usize) -> Peer {
     Peer(index as u32)
 }
@@ -83,9 +83,9 @@ fn members_of(subgroup: usize) -> usize {
 
 struct Bus {
     members: Vec<Member>,
-    /// Records are let go of only when they are many.
+    /// Number of held records above which some are released.
     hold: usize,
-    /// Applications take nothing.
+    /// True if applications take nothing.
     deaf: bool,
 }
 
@@ -152,7 +152,7 @@ impl Bus {
         bus
     }
 
-    /// One turn of a node and of its application. Returns how much was done.
+    /// Runs one turn of a node and of its application. Returns the amount of work.
     fn turn(&mut self, at: usize) -> Result<usize, TestCaseError> {
         let member = &mut self.members[at];
         let Member { node, events, effects, .. } = member;
@@ -191,7 +191,7 @@ impl Bus {
                 let Some(record) = inbox.take() else { break };
                 let (from, number) = (record.sender(), record.number());
                 if from == EVIL {
-                    // Nothing is known of what is in it; but all of it can be read.
+                    // The content is unknown, but all of it must be readable.
                     let _: u64 = record.bytes().iter().map(|byte| u64::from(*byte)).sum();
                 } else {
                     prop_assert_eq!(number, part.next[from], "none lost, none twice");
@@ -223,7 +223,7 @@ impl Bus {
         let (lines, stream) = (lines.replica(), memory.replica());
         match *step {
             Step::Line(word, how) => how.apply(&lines, word as usize % lines.words()),
-            // Nearly all that matters is at the start: the header and the ring.
+            // Nearly all important words are at the start: the header and the ring.
             Step::Stream(word, how) => how.apply(&stream, word as usize % (LINE_WORDS * 6)),
             Step::Entry(index, entry) => {
                 let words = entry.encode(index);
@@ -235,14 +235,14 @@ impl Bus {
         }
     }
 
-    /// Turns of all three.
+    /// Runs turns of all three nodes.
     fn rounds(&mut self, count: usize) {
         for node in (0..count * 3).map(|turn| turn % 3) {
             self.turn(node).unwrap();
         }
     }
 
-    /// The good ones go on without the evil one in the subgroup of all.
+    /// Continues the subgroup of all with the good nodes only.
     fn goes_on(&mut self) -> Result<(), TestCaseError> {
         let origin = |at: usize, of: usize| match at == of {
             true => Origin::Own,
@@ -289,7 +289,8 @@ impl Bus {
         Ok(())
     }
 
-    /// The good ones come to rest, and their own subgroup delivers all that is written.
+    /// Checks that the good nodes come to rest, and that their own subgroup delivers everything
+    /// that is written.
     fn settles(&mut self) -> Result<(), TestCaseError> {
         self.hold = 0;
         for node in GOOD {
@@ -324,9 +325,10 @@ fn tag_of(from: usize, subgroup: usize) -> u64 {
     (from * 2 + subgroup) as u64
 }
 
-/// Stores to a word of the evil one's.
+/// Stores to a word of the evil node.
 fn store(region: &Replica, word: usize, value: u64) {
-    // SAFETY: the memory is on the heap, and this thread, the only one, has no slice of a claim or of a record here.
+    // SAFETY: the memory is on the heap, and this thread, the only one, has no slice of a claim or
+    // of a record here.
     unsafe { region.word(word) }.publish(value);
 }
 
@@ -374,7 +376,7 @@ fn entry() -> impl Strategy<Value = Entry> {
         (position, length)
             .prop_map(|(position, length)| Entry::Message(Extent { position, length })),
         run.prop_map(Entry::Nulls),
-        // What the subgroups' first epoch is called, and anything.
+        // The name of the subgroups' first epoch, or any other.
         prop_oneof![Just(NAME as u32 + 1), 1..u32::MAX].prop_map(Entry::End),
     ]
 }
@@ -389,7 +391,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Behaves for some rounds; then the evil one does what it likes, and nothing that a node does.
+/// Behaves for some rounds; then the evil node acts arbitrarily, and no longer as a node.
 fn run(level: Level, rounds: usize, steps: &[Step]) -> Result<Bus, TestCaseError> {
     let mut bus = Bus::new(level, 6);
     for _ in 0..rounds {
@@ -426,7 +428,7 @@ proptest! {
     ) {
         let level = if ordered { Level::Atomic } else { Level::Unordered };
         let mut bus = run(level, rounds, &steps)?;
-        // While the evil one is still there.
+        // The evil one is still there.
         bus.settles()?;
         if ordered {
             let logs = GOOD.map(|node| bus.members[node].parts[PURE].log.clone());
@@ -439,7 +441,7 @@ proptest! {
         }
         bus.settles()?;
         for node in GOOD {
-            // With a header that is nonsense they have never begun.
+            // With a nonsense header they have never begun.
             let begun = bus.members[node].parts[ALL].inbox.is_some();
             prop_assert_eq!(bus.members[node].stalled, usize::from(begun));
         }
@@ -449,7 +451,7 @@ proptest! {
     }
 }
 
-/// Nobody answers a null, and a run is passed in one step, however long it is.
+/// No member answers a null, and a run is passed in one step, whatever its length.
 #[test]
 fn a_run_of_nulls_without_end_costs_nobody_anything() {
     let mut bus = run(Level::Atomic, 0, &[]).unwrap();
@@ -471,7 +473,7 @@ fn a_member_whose_entries_are_nonsense_is_reported_once_and_left_out() {
         let mut bus = run(level, 8, &[]).unwrap();
         bus.rounds(20);
         let sent: u64 = bus.members[EVIL].parts[ALL].memory.committed();
-        // A right stamp, and a position behind the end; whatever entry is next.
+        // A correct stamp, and a position behind the end; for whichever entry is next.
         for index in sent..sent + 8 {
             let extent = Extent { position: (1 << 30) - 1, length: 64 };
             bus.change(&Step::Entry(index, Entry::Message(extent)));
@@ -498,8 +500,8 @@ fn a_member_whose_acknowledgements_are_nonsense_is_reported_once_and_left_out() 
     assert_eq!(bus.members[0].stalled, 1);
 }
 
-/// One that sends far more than its memory holds fills the queue that it shares with the others; it
-/// is blamed, they are not, and nothing of theirs is lost.
+/// A member that sends far more than its memory holds fills the queue that it shares with the
+/// others. It is blamed, the others are not, and nothing of theirs is lost.
 #[test]
 fn a_member_that_overruns_a_queue_is_blamed_and_nobody_else() {
     for level in [Level::Unordered, Level::Atomic] {
@@ -513,7 +515,7 @@ fn a_member_that_overruns_a_queue_is_blamed_and_nobody_else() {
                 bus.change(&Step::Entry(index, Entry::Message(extent)));
                 index += 1;
             }
-            // The evil one gives no room back, so they say little.
+            // The evil one gives no room back, so the others say little.
             for node in GOOD {
                 if round % 3 == 0 {
                     bus.write(node, ALL);

@@ -1,5 +1,5 @@
 //! Null-sends: sender-invariance, low overhead, correctness, quiescence, and silence declared in
-//! advance. Everything is counted in the memory of members, not asked of them.
+//! advance. Everything is counted in the memory of members; the members are not asked.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -11,16 +11,16 @@ use derecho_core::multicast::subgroup::Level;
 use derecho_sim::{Config, Stop};
 use subgroups::{END, Pace, Role, Scenario, World, adversarial};
 
-/// A writer that never lets the others wait.
+/// Pace of a writer that never lets the others wait.
 const EAGER: Pace = Pace { goal: 60, burst: 4, pause_ns: 500, careless: false };
 
-/// Null entries and null slots of each sender, as they are at the first member.
+/// Returns the null entries and null slots of each sender, as seen at the first member.
 fn nulls(world: &World) -> Vec<(u64, u64)> {
     let arrived = world.member(0).arrived.iter();
     arrived.map(|arrived| (arrived.null_entries, arrived.null_slots)).collect()
 }
 
-/// Every member commits `count` records at once, as soon as all have begun.
+/// Makes every member commit `count` records at once, as soon as all have begun.
 fn commit_all(world: &mut World, members: std::ops::Range<usize>, count: usize) {
     for member in members {
         world.act(member, move |member, _| {
@@ -34,7 +34,7 @@ fn gather(world: &mut World) {
     assert_eq!(stop, Stop::Quiet, "seed {}", world.seed);
 }
 
-/// All that was committed is taken; correct and quiet in the end.
+/// Ends a run: everything committed is taken, and the end is correct and quiet.
 fn finish(world: &mut World) {
     world.calm();
     run(world);
@@ -50,7 +50,7 @@ fn roomy(members: Vec<Role>) -> Scenario {
     Scenario { geometry: geometry.unwrap(), ..Scenario::atomic(members) }
 }
 
-/// Senders that have committed what the others' messages need send nothing else, in whatever order
+/// Senders that have committed enough for the others' messages send nothing else, in whatever order
 /// these arrive.
 #[test]
 fn sender_invariance_senders_that_keep_up_send_no_null() {
@@ -64,16 +64,17 @@ fn sender_invariance_senders_that_keep_up_send_no_null() {
             assert!(before.iter().all(|&(entries, _)| entries == 0), "seed {seed}: {before:?}");
         }
         finish(&mut world);
-        // One message each of `again` at the end comes one after the other, and the last needs
-        // nulls of those before it at most.
+        // The messages of `again` at the end, one per sender, come one after the other. The last
+        // one needs at most one null of each earlier sender.
         let (entries, slots): (Vec<u64>, Vec<u64>) = nulls(&world).into_iter().unzip();
         assert!(entries.iter().all(|&entries| entries <= members as u64), "{seed}: {entries:?}");
         assert!(slots.iter().all(|&slots| slots <= members as u64), "{seed}: {slots:?}");
     }
 }
 
-/// What a sender has committed counts before any null, and a null only because of a message: so there
-/// are never more rounds than messages, whoever sends them, and each sender's come in their order.
+/// Committed messages count before any null, and a null exists only because of a message: there are
+/// never more rounds than messages, whichever member sends them, and each sender's messages come in
+/// their order.
 #[test]
 fn sender_invariance_there_are_no_more_rounds_than_messages() {
     for seed in 0..200 {
@@ -95,8 +96,8 @@ fn sender_invariance_there_are_no_more_rounds_than_messages() {
     }
 }
 
-/// A silent sender answers k messages with at most k entries; with far fewer when they come in
-/// bursts, because a run is one entry.
+/// A silent sender answers k messages with at most k entries; with far fewer when the messages come
+/// in bursts, because a run is one entry.
 #[test]
 fn low_overhead_at_most_one_entry_a_message_and_one_a_burst() {
     const BURSTS: u64 = 10;
@@ -121,7 +122,7 @@ fn low_overhead_at_most_one_entry_a_message_and_one_a_burst() {
         }
         gather(&mut world);
         for (entries, slots) in nulls(&world).into_iter().skip(1) {
-            // Rank 0 is before all, so all of its rounds but the last need them.
+            // Rank 0 precedes all others, so all of its rounds but the last need them.
             assert!((BURSTS * BURST - 1..=BURSTS * BURST).contains(&slots), "seed {seed}: {slots}");
             in_bursts += u64::from(entries <= 3 * BURSTS);
         }
@@ -130,8 +131,8 @@ fn low_overhead_at_most_one_entry_a_message_and_one_a_burst() {
     assert!(in_bursts > 400, "{in_bursts} of 500 silent senders answered with few entries");
 }
 
-/// With nulls a silent sender holds nobody up; without them it does, so this can fail. Order and
-/// agreement are the same either way.
+/// With nulls a silent sender blocks no member; without them it does, which proves that this test
+/// can fail. Order and agreement hold either way.
 #[test]
 fn correctness_a_silent_sender_blocks_the_order_only_without_nulls() {
     for seed in 0..150 {
@@ -144,7 +145,7 @@ fn correctness_a_silent_sender_blocks_the_order_only_without_nulls() {
                 world.cluster.run_until(END.min(derecho_core::ids::Time(3_000_000)));
                 world.assert_no_complaints();
                 assert!(nulls(&world).iter().all(|&(entries, _)| entries == 0));
-                // Only what is before the silent sender's first slot.
+                // Only the messages before the silent sender's first slot.
                 let id = world.member(0).id.unwrap();
                 assert_eq!(world.member(0).node.delivered(id), 1, "seed {seed}");
             } else {
@@ -155,7 +156,7 @@ fn correctness_a_silent_sender_blocks_the_order_only_without_nulls() {
     }
 }
 
-/// Nothing is posted because of time, of silence, or of nulls.
+/// Neither time, nor silence, nor nulls cause posts.
 #[test]
 fn quiescence_nulls_end_with_the_messages() {
     for seed in 0..150 {
@@ -178,8 +179,8 @@ fn quiescence_nulls_end_with_the_messages() {
     }
 }
 
-/// A sender that has declared its silence is not waited for, sends no null of its own accord in
-/// those rounds, and nobody answers its nulls.
+/// The others do not wait for a sender that has declared its silence. In those rounds it sends no
+/// null by itself, and no member answers its nulls.
 #[test]
 fn declared_silence_costs_one_entry_and_nobody_waits() {
     const ROUNDS: u64 = 100;
@@ -192,7 +193,7 @@ fn declared_silence_costs_one_entry_and_nobody_waits() {
         });
         gather(&mut world);
         assert_eq!(nulls(&world), [(0, 0), (1, ROUNDS), (0, 0)], "seed {seed}");
-        // It stands still, and the others deliver all the same.
+        // The declared sender stands still, and the others deliver nevertheless.
         let silent = derecho_sim::NodeIndex(1);
         for _ in 0..4 {
             commit_all(&mut world, 0..1, 20);
@@ -202,7 +203,7 @@ fn declared_silence_costs_one_entry_and_nobody_waits() {
         let stop = world.cluster.run_until_met(|_| court.borrow().received[0] >= 3 * 80);
         assert_eq!(stop, Stop::Reached, "seed {seed}");
         assert_eq!(nulls(&world)[1], (1, ROUNDS), "seed {seed}");
-        // After its rounds it owes nulls again.
+        // After its declared rounds it owes nulls again.
         commit_all(&mut world, 0..1, 30);
         gather(&mut world);
         let slots = nulls(&world)[1].1;
@@ -212,8 +213,9 @@ fn declared_silence_costs_one_entry_and_nobody_waits() {
     }
 }
 
-/// What one turn sends costs writes by neighbourhood, not by messages: two for the bytes and two
-/// for the entries where the memory begins anew, and a line for each that is told something.
+/// Writes of one turn depend on adjacency, not on the number of messages: two for the bytes
+/// and two for the entries where the memory wraps around, and one line for each member that is
+/// told something.
 #[test]
 fn posts_of_a_turn_do_not_grow_with_its_messages() {
     const BATCH: usize = 24;
@@ -231,7 +233,7 @@ fn posts_of_a_turn_do_not_grow_with_its_messages() {
             world.act(sender, |member, _| {
                 (0..BATCH).for_each(|_| assert!(member.commit(40)));
             });
-            // What a turn wants is posted before the next one begins.
+            // A turn's posts are made before the next turn begins.
             let stop = world
                 .cluster
                 .run_until_met(|cluster| cluster.thread_use(node, 0).turns >= turns + 2);

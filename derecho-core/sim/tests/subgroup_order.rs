@@ -1,4 +1,4 @@
-//! Subgroups over the simulated link, as badly as its contract allows, with far less memory than
+//! Subgroups over a simulated link, as adverse as its contract allows, with far less memory than
 //! data: order, agreement, FIFO, every byte, liveness and quiet.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -24,27 +24,27 @@ fn without_an_order_each_sender_is_delivered_whole() {
     (0..600).for_each(|seed| check(seed, Level::Unordered, 40));
 }
 
-/// The lines of one member were posted before another one could receive them.
+/// The lines of one member may be posted before another one can receive them.
 #[test]
 fn a_subgroup_begins_when_its_members_can_be_told() {
     (0..4).for_each(|seed| check(seed, Level::Unordered, 40));
 }
 
-/// All was taken, but held, and came back to a sender that looked no more.
+/// All records are taken, but held, and are released to a sender that no longer looks.
 #[test]
 fn a_sender_at_rest_gets_back_what_was_held() {
     check(3, Level::Unordered, 40);
     check(55, Level::Atomic, 40);
 }
 
-/// A place for a null run came back, and no turn followed that would use it.
+/// A place for a null run becomes free, and no further turn would use it.
 #[test]
 fn a_null_that_waits_for_its_place_is_committed() {
     check(24, Level::Atomic, 40);
 }
 
-/// A member took entries from the words with which its replica appeared; their post was read late,
-/// or left late, and carried later ones.
+/// A member takes entries from the words with which its replica appeared; their post may be read
+/// late, or leave late, and carry later entries.
 #[test]
 fn entries_that_were_there_before_their_post_do_no_harm() {
     [260, 294, 357, 374, 747].into_iter().for_each(|seed| check(seed, Level::Unordered, 40));

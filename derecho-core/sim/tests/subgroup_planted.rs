@@ -1,9 +1,9 @@
-//! A checker that never fails proves nothing: members of a subgroup with a fault planted in them,
-//! each of which has to be caught by the checker that is named for it, in every range of seeds.
+//! Proof that the checkers can fail: members of a subgroup with a planted fault. In every range of
+//! seeds, the checker named for the fault must catch it.
 //!
 //! All faults are planted from outside, in the words that one member publishes or believes, or in
 //! the order of its posts, before or after its turns: production has no switch for any of them.
-//! A member that begins the round-robin order at another rank than the others shows, from outside,
+//! From outside, a member that begins the round-robin order at another rank than the others appears
 //! as one that counts a null more than they do.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -25,10 +25,10 @@ use subgroups::{Checker, LONGEST, Member, Pace, Role, Scenario, World};
 const RANGES: u64 = 3;
 const SEEDS: u64 = 12;
 const END: Time = Time(20_000_000);
-/// The low bits of a word of a line that count.
+/// Low bits of a line's word that hold the count.
 const COUNT: u64 = (1 << 40) - 1;
 
-/// The first words of the lines that a member has written.
+/// Iterates over the first words of the lines that a member has written.
 fn lines(member: &Member) -> impl Iterator<Item = usize> {
     let lines = (0..member.lines.words() / LINE_WORDS).map(|line| line * LINE_WORDS);
     let region = member.lines.clone();
@@ -39,11 +39,11 @@ fn add(region: &OwnRegion, word: usize, more: u64) {
     region.word(word).publish(region.word(word).peek() + more);
 }
 
-/// Takes the others' word for having received what only it has.
+/// Treats the others as having received what only it has.
 fn delivers_what_only_it_has_received(member: &mut Member, when: Moment, _: &mut Effects) {
     if when == Moment::Before {
         for view in member.views.values() {
-            // SAFETY: the copy is on the heap, is made of lines, and nobody makes slices of those.
+            // SAFETY: the copy is on the heap, is made of lines, and no slices of it are created.
             let word = unsafe { view.word(member.me * LINE_WORDS + ACK_RECEIVED) };
             // Far more than there is, with the name that is there.
             let name = word.peek() & !COUNT;
@@ -56,7 +56,7 @@ fn delivers_what_only_it_has_received(member: &mut Member, when: Moment, _: &mut
 
 fn says_that_it_has_received_one_more(member: &mut Member, when: Moment, _: &mut Effects) {
     if when == Moment::After {
-        // Only what was told anew in this turn leaves.
+        // Only words that were updated in this turn are posted.
         let received = member.court.borrow().received[member.me];
         for first in lines(member) {
             let word = member.lines.word(first + ACK_RECEIVED);
@@ -67,7 +67,7 @@ fn says_that_it_has_received_one_more(member: &mut Member, when: Moment, _: &mut
     }
 }
 
-/// Says that it has received what the others have committed, before it has.
+/// Acknowledges everything that the others have committed, before it has received it.
 fn acknowledges_before_it_receives(member: &mut Member, when: Moment, _: &mut Effects) {
     if when == Moment::After {
         let most = member.court.borrow().received.iter().copied().max().unwrap();
@@ -87,7 +87,7 @@ fn clears_held_while_it_still_reads(member: &mut Member, when: Moment, _: &mut E
     }
 }
 
-/// Says that it has taken two entries more than it has, wherever there are two more.
+/// Reports two more taken entries than it has taken, wherever there are two more.
 fn takes_too_much(member: &mut Member, when: Moment, _: &mut Effects) {
     if when == Moment::After {
         let court = member.court.borrow();
@@ -96,7 +96,7 @@ fn takes_too_much(member: &mut Member, when: Moment, _: &mut Effects) {
             let taken = member.lines.word(first + ACK_TAKEN).peek() & COUNT;
             if sender != member.me && taken >= 4 && court.committed[rank] >= taken + 2 {
                 add(&member.lines, first + ACK_TAKEN, 2);
-                // With the stamp that belongs to it, and without any chunk.
+                // With the matching stamp, and without any chunk.
                 let word = member.lines.word(first + ACK_HELD);
                 word.publish((word.peek() & !0xffff) + (2 << 16));
             }
@@ -111,13 +111,14 @@ fn change_runs(member: &mut Member, change: fn(u32) -> u32) {
         let Some(replica) = arrived.replica.as_ref().filter(|_| Some(rank) != member.rank) else {
             continue;
         };
-        // Whatever has arrived since the last turn.
+        // All entries that have arrived since the last turn.
         for index in arrived.entries()..arrived.entries() + geometry.entries() {
             let word = geometry.entry_word(index);
             let words = [replica.load(word), replica.load(word + 1)];
             if let Found::Entry(Entry::Nulls(run)) = Entry::decode(words, index, geometry) {
                 let words = Entry::Nulls(change(run)).encode(index);
-                // SAFETY: the copy is on the heap, and this thread, the only one, has no slice of a record here.
+                // SAFETY: the copy is on the heap, and this thread, the only one, has no slice of a
+                // record here.
                 unsafe { replica.word(word + 1) }.publish(words[1]);
             }
         }
@@ -136,12 +137,12 @@ fn reads_a_run_as_one_slot(member: &mut Member, when: Moment, _: &mut Effects) {
     }
 }
 
-/// Commits runs that are one slot shorter than what it owes.
+/// Commits runs that are one slot shorter than owed.
 fn owes_one_null_too_few(member: &mut Member, when: Moment, _: &mut Effects) {
     let (Some(rank), true) = (member.rank, when == Moment::After) else { return };
     let geometry = member.court.borrow().geometry;
     let region = member.memory.unwrap().replica();
-    // What the turn has committed, and perhaps received of itself already.
+    // Entries that the turn has committed, and possibly received already.
     let next = member.arrived[rank].entries();
     let first = next.saturating_sub(geometry.entries());
     for index in first..next + geometry.entries() {
@@ -149,8 +150,8 @@ fn owes_one_null_too_few(member: &mut Member, when: Moment, _: &mut Effects) {
         let words = [region.load(word), region.load(word + 1)];
         match Entry::decode(words, index, geometry) {
             Found::Entry(Entry::Nulls(run)) if run > 1 && member.mark <= index => {
-                // SAFETY: the memory is on the heap, and this thread, the only one, has no slice of a claim or of a record
-                // here.
+                // SAFETY: the memory is on the heap, and this thread, the only one, has no slice of
+                // a claim or of a record here.
                 let entry = unsafe { region.word(word + 1) };
                 entry.publish(Entry::Nulls(run - 1).encode(index)[1]);
                 member.mark = index + 1;
@@ -160,7 +161,7 @@ fn owes_one_null_too_few(member: &mut Member, when: Moment, _: &mut Effects) {
     }
 }
 
-/// Posts entries before the bytes that they name.
+/// Posts entries before the bytes to which they refer.
 fn posts_entries_before_bytes(_: &mut Member, when: Moment, effects: &mut Effects) {
     if when == Moment::After {
         let mut posts: Vec<_> = effects.take_posts().collect();
@@ -179,7 +180,7 @@ fn posts_entries_before_bytes(_: &mut Member, when: Moment, effects: &mut Effect
     }
 }
 
-/// Forgets to tell the others, once it has begun.
+/// Stops acknowledging to the others, once it has begun.
 fn tells_nobody_any_more(_: &mut Member, when: Moment, effects: &mut Effects) {
     if when == Moment::After {
         let posts: Vec<_> = effects.take_posts().collect();
@@ -206,17 +207,17 @@ fn answers_nulls(member: &mut Member, when: Moment, _: &mut Effects) {
     }
 }
 
-/// What is wrong with a run in which some members have a fault, if anything.
+/// Returns the violations of a run in which some members have a fault.
 fn trouble(seed: u64, level: Level, mischief: Option<Mischief>, everywhere: bool) -> Vec<Checker> {
     let config = Config { deadline: END, ..Config::adversarial(seed) };
     let mut random = Random::new(seed);
     let pace = Pace { goal: 60, burst: 5, pause_ns: 2_000, careless: false };
     let mut members = vec![Role::both(pace); 3];
-    // One is silent most of the time, so that there are nulls.
+    // One member is silent most of the time, so that there are nulls.
     members[random.below(3) as usize].sends = Some(Pace { goal: 4, pause_ns: 60_000, ..pace });
     let mut scenario = Scenario::atomic(members);
     scenario.terms.level = level;
-    // So little that every chunk is used again many times.
+    // Little memory, so that every chunk is reused many times.
     scenario.geometry = Geometry::fitting(1024, 16, LONGEST as usize).unwrap();
     let mut world = World::started(config, scenario);
     let victim = random.below(3) as usize;
@@ -235,7 +236,7 @@ fn a_run_without_a_fault_is_no_trouble() {
     }
 }
 
-/// In each range of seeds the checker named for it finds it first at least once.
+/// Checks that the named checker finds the fault first at least once in each range of seeds.
 fn caught(name: &str, level: Level, mischief: Mischief, by: Checker, everywhere: bool) {
     let mut all = Vec::new();
     for range in 0..RANGES {

@@ -1,12 +1,15 @@
-//! Words of other nodes about views that are not installed here, and what one node may say of them (I-333).
+//! Messages of other nodes about views that are not installed here, within a budget for
+//! each node (I-333).
 //!
-//! Owns: the budgets, of each node its own, and what is kept within them. Never does: believe a node that can be no member of the
-//! view of which it speaks, or accuse one that keeps within its budget.
+//! Owns: the budget of each node, and the messages kept within it. Never does: keep messages of
+//! a node that cannot be a member of the view that they name, or accuse a node that stays
+//! within its budget.
 //!
 //! ```text
-//!   sender     tells directly what fits into the budget, and holds the rest ──asks──> receiver
-//!              tells the rest                                              <─entered─ has installed the view
-//!   receiver   keeps what comes ahead of the view, by sender, until the view is installed or the sender is gone
+//!   sender     sends direct messages within the budget, holds the rest  ──asks──> receiver
+//!              sends the rest                             <─entered─ has installed the view
+//!   receiver   keeps messages ahead of the view, by sender, until the view is installed or the
+//!              sender is gone
 //! ```
 
 use alloc::collections::VecDeque;
@@ -20,25 +23,27 @@ use crate::ids::NodeId;
 use crate::machine::Effects;
 use crate::multicast::stream::Beginning;
 
-/// So many direct messages of one node may wait for their view, and so many bytes of them. A sender holds more back.
+/// Maximum number of direct messages of one node that wait for their view, and of their bytes. A
+/// sender holds further messages back.
 const MOST_EARLY: usize = 1024;
 const MOST_EARLY_BYTES: usize = 4 << 20;
-/// So many beginnings of epochs of one node's streams are remembered: one for each of its streams, as a rule.
+/// Maximum number of epoch beginnings remembered for one node's streams, usually one
+/// for each stream.
 const MOST_STARTS: usize = 1 << 14;
 
-/// What one node has said of views that are not installed here.
+/// Messages of one node about views that are not installed here.
 #[derive(Default)]
 pub(super) struct Ahead {
     /// Direct messages, with the views in which they were sent.
     early: VecDeque<(u64, Vec<u8>)>,
     bytes: usize,
-    /// The view of which it wants to know when this node has installed it.
+    /// View that the node has asked about: it is notified when this node has installed the view.
     asks: Option<u64>,
-    /// At least as many of its beginnings are remembered.
+    /// Upper bound of the remembered epoch beginnings of the node's streams.
     starts: usize,
 }
 
-/// What this node has told one member directly since it has installed its view.
+/// Direct messages to one member since this node has installed its view.
 #[derive(Default)]
 pub(super) struct Held {
     told: usize,
@@ -50,7 +55,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Whether the member may be told this at once.
+    /// Whether the member may be sent this message at once.
     fn may_tell(&mut self, length: usize) -> bool {
         if self.entered {
             return true;
@@ -65,7 +70,7 @@ impl Held {
 }
 
 impl<S: State> Group<S> {
-    /// Tells another member something directly, as soon as it may be told.
+    /// Sends another member a direct message, as soon as the budget permits.
     pub(super) fn tell_directly(&mut self, node: NodeId, bytes: Vec<u8>, effects: &mut Effects) {
         let view = self.installed.number;
         let held = self.held.entry(node).or_default();
@@ -78,7 +83,7 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// A node has installed this view.
+    /// Notes that a node has installed this view.
     pub(super) fn has_entered(&mut self, node: NodeId, view: u64) {
         if view == self.installed.number && self.installed.rank_of(node).is_some() {
             let held = self.held.entry(node).or_default();
@@ -88,7 +93,7 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// Tells what was held back, in a view in which it was said.
+    /// Sends held messages with the number of the view in which they were submitted.
     fn let_go_of(&mut self, node: NodeId, view: u64, waiting: VecDeque<Vec<u8>>) {
         let words = waiting.into_iter().map(|bytes| Word::Direct { view, bytes }.to_bytes());
         let words: Vec<Vec<u8>> = words.collect();
@@ -97,7 +102,7 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// A node wants to know when this one has installed a view.
+    /// Answers a node that asks to be notified when this node has installed a view.
     pub(super) fn asked_for(&mut self, node: NodeId, view: u64) {
         if view <= self.installed.number {
             let word = Word::Entered { view }.to_bytes();
@@ -107,8 +112,9 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// Whether a node may say something of a view after the one that is installed here. A member of that is at most one ahead of
-    /// the others: none goes further before all who go on with it have said that they stopped.
+    /// Whether a node may send messages about a view after the installed one. Members of a view are
+    /// at most one view apart: no member goes further before all members that go on with it have
+    /// said that they stopped.
     fn may_be_in(&self, view: u64) -> bool {
         !self.is_member() || view == self.installed.number + 1
     }
@@ -117,8 +123,8 @@ impl<S: State> Group<S> {
         self.installed.rank_of(self.node.id()).is_some()
     }
 
-    /// Keeps a direct message that was sent in a view after the one that is installed here. `false` if no correct node sends so
-    /// many.
+    /// Keeps a direct message that was sent in a view after the installed one. `false` if the
+    /// message exceeds the budget, which no correct node does.
     pub(super) fn keep_early(&mut self, from: NodeId, view: u64, bytes: Vec<u8>) -> bool {
         if !self.may_be_in(view) {
             return true;
@@ -133,13 +139,13 @@ impl<S: State> Group<S> {
         true
     }
 
-    /// A view was installed: what waited for it is taken in, and what was held back in the one before is told. What comes of
-    /// nodes that are no members of it is forgotten.
+    /// Applies a view change: takes in messages that waited for the view, and sends messages that
+    /// were held back in the view before. Drops messages of nodes that are not members of the view.
     pub(super) fn pass_ahead(&mut self) {
         let view = self.installed.number;
         for (node, held) in core::mem::take(&mut self.held) {
             if self.installed.rank_of(node).is_some() {
-                // Whoever is in this view has installed the one before.
+                // A member of this view has installed the view before.
                 self.let_go_of(node, view.saturating_sub(1), held.waiting);
             }
         }
@@ -157,16 +163,17 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// Takes in where epochs begin in a node's streams (I-334). `false` if no correct node says so many.
+    /// Takes in the beginnings of epochs in a node's streams (I-334). `false` if there are more of
+    /// them than any correct node sends.
     pub(super) fn hear_starts(&mut self, node: NodeId, starts: Vec<Start>) -> bool {
         if self.is_member() && self.installed.rank_of(node).is_none() {
-            // It may have been one when it said so.
+            // The node may have been a member when it sent this message.
             return true;
         }
         let ahead = self.ahead.entry(node).or_default();
         ahead.starts += starts.len();
         if ahead.starts > MOST_STARTS {
-            // Some were forgotten since they were counted.
+            // Some beginnings may have been forgotten since they were counted.
             let streams = self.heard.values().flat_map(|known| known.keys());
             ahead.starts = streams.filter(|stream| stream.node == node).count() + starts.len();
             if ahead.starts > MOST_STARTS {
@@ -182,7 +189,7 @@ impl<S: State> Group<S> {
         true
     }
 
-    /// Forgets where epochs begin in the streams of all but these nodes.
+    /// Forgets the epoch beginnings in streams of all nodes except those for which `stays` holds.
     pub(super) fn forget_starts(&mut self, stays: impl Fn(&NodeId) -> bool) {
         self.heard.retain(|_, known| {
             known.retain(|stream, _| stays(&stream.node));
@@ -190,8 +197,8 @@ impl<S: State> Group<S> {
         });
     }
 
-    /// A node is gone: gives its budget back. What a member has said of its streams stays until the next view, which a newcomer
-    /// may need to begin with the others.
+    /// Releases the budget of a node that is gone. The epoch beginnings of a member's streams stay
+    /// until the next view: a newcomer may need them to begin with the other members.
     pub(super) fn forget_words(&mut self, node: NodeId) {
         self.ahead.remove(&node);
         self.held.remove(&node);
@@ -226,7 +233,7 @@ mod tests {
     const OTHER: NodeId = NodeId(2);
     const STRANGERS: [NodeId; 2] = [NodeId(8), NodeId(9)];
 
-    /// A state of which there is nothing to say but what it was restored from.
+    /// State that holds only the bytes from which it was restored.
     #[derive(Default)]
     struct Told(Vec<u8>);
 
@@ -255,7 +262,7 @@ mod tests {
         }
     }
 
-    /// A node whose networked group these nodes found, and that has met two strangers.
+    /// Returns a node whose networked group has these founders, and that has met two strangers.
     fn group_of(founders: &[NodeId]) -> Group<Told> {
         let node = Node::new(ME, OwnRegion::heap(ACKS_WORDS), Arc::new(|| {}));
         let lines = OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS);
@@ -307,7 +314,7 @@ mod tests {
             assert_eq!(early_bytes(&group), 0, "no member of that view is so far ahead");
         }
         for node in STRANGERS {
-            // It may be a member of the next view.
+            // The node may be a member of the next view.
             let kept = (0..100).take_while(|_| group.told(node, direct(view + 1, 1 << 20))).count();
             assert_eq!(kept, MOST_EARLY_BYTES >> 20);
             let more = (0..9999).take_while(|_| group.told(node, direct(view + 1, 0))).count();
@@ -327,7 +334,7 @@ mod tests {
         for node in STRANGERS {
             let kept = (0..99).take_while(|n| group.told(node, starts(n * 1024, 1024))).count();
             assert_eq!(kept, MOST_STARTS / 1024);
-            // What is said again takes nothing more, and what is forgotten is given back.
+            // Repeated beginnings use no more budget, and forgotten ones are released.
             group.forget_starts(|known| *known != node);
             assert!(group.told(node, starts(0, 1024)));
             assert!(group.told(node, direct(77, 10)));
@@ -360,7 +367,7 @@ mod tests {
     fn sender_holds_back_what_is_beyond_the_budget_until_the_member_has_entered() {
         let mut group = group_of(&[ME]);
         let mut effects = Effects::new();
-        // As if it were a member.
+        // Treats the stranger as a member.
         let node = STRANGERS[0];
         let mut members = group.installed.members.clone();
         let own = members[0];
@@ -379,7 +386,7 @@ mod tests {
         assert_eq!((waiting(&group), group.untold[&node].len()), (Some(0), 10));
         assert!(group.send_direct(node, alloc::vec![1; MOST_EARLY_BYTES + 1], &mut effects));
         assert_eq!(waiting(&group), Some(0), "nothing is held back any more");
-        // Whoever asks is told at once, or when the view is installed here.
+        // A node that asks is answered at once, or when this node installs the view.
         group.untold.clear();
         assert!(
             group.told(node, Word::Asks { view })

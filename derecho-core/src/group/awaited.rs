@@ -1,15 +1,15 @@
-//! Whom this node awaits, and for which condition (I-79).
+//! Members that this node awaits, each for a condition (I-79).
 //!
-//! Owns: the list of all that is waited for at this node, from the functions of the conditions themselves, and since when. Never
-//! does: suspect a silent member; the [council](super::council) asks those who are named, and
-//! suspects who does not answer.
+//! Owns: the list of all waits at this node, from the functions of the conditions themselves, and
+//! the start of each wait. Never does: suspect a silent member; the [council](super::council) asks
+//! the awaited members and suspects those that do not answer.
 //!
 //! ```text
 //!   membership ── Admission, Promotion, Report, Proposal, Acceptance ─┐
 //!   council    ── Introduction ───────────────────────────────────────┤
-//!   group      ── State, Start ───────────────────────────────────────┼──> waits ──> asked, and suspected if silent
-//!   node       ── Opening, Stream ────────────────────────────────────┤
-//!   subgroups  ── Receipt, Slot, End, Room ───────────────────────────┘
+//!   group      ── State, Start ───────────────────────────────────────┼──> waits ──> asked, and
+//!   node       ── Opening, Stream ────────────────────────────────────┤              suspected if
+//!   subgroups  ── Receipt, Slot, End, Room ───────────────────────────┘              silent
 //! ```
 
 use alloc::collections::BTreeMap;
@@ -20,30 +20,31 @@ use super::{Group, LOOK_INTERVAL, State};
 use crate::ids::{NodeId, Time};
 use crate::membership::{Condition, Standing};
 
-/// A member that this node awaits.
+/// One wait of this node for a member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Wait {
-    /// The subgroup in which it is awaited, if it is in one.
+    /// Subgroup in which the member is awaited, if the wait concerns a subgroup.
     pub key: Option<u64>,
-    /// Who can make the condition true.
+    /// Member that can make the condition true.
     pub node: NodeId,
     /// The condition.
     pub condition: Condition,
 }
 
-/// What is waited for, as it was found at the last look.
+/// Waits of this node, as found at the last look.
 pub(super) struct Awaited {
-    /// The least time between two looks at the streams: a member that keeps up has received within this time what another one had.
+    /// Minimum time between two looks at the streams: a member that keeps up receives within this
+    /// time everything that another member has received before.
     interval: u64,
     next_scan: Time,
-    /// What was found in the streams at the last look, and how far each member had come.
+    /// Waits found in the streams at the last look, and the progress of each awaited member.
     streams: Vec<(Wait, u64)>,
-    /// All waits: since when each lasts, and how far the member that is awaited has come.
+    /// All waits: the start of each, and the progress of the awaited member.
     since: BTreeMap<Wait, (Time, u64)>,
-    /// Limit of the silence of a member that is awaited; `None`: there is none.
+    /// Maximum silence of an awaited member; `None` for no limit.
     timeout: Option<u64>,
     looked: Time,
-    /// A condition has come about since the last look.
+    /// A condition may have come up since the last look.
     is_new: bool,
 }
 
@@ -73,17 +74,17 @@ impl Awaited {
 }
 
 impl<S: State> Group<S> {
-    /// What this node waits for: which member can make which condition true, and since when it is awaited.
+    /// Waits of this node: each awaited member with its condition, and the start of the wait.
     pub fn waits(&self) -> impl Iterator<Item = (Wait, Time)> + '_ {
         self.awaited.since.iter().map(|(wait, (since, _))| (*wait, *since))
     }
 
-    /// How far the member has come that is awaited so.
+    /// Progress of the awaited member in this wait.
     pub(super) fn progress_of(&self, wait: &Wait) -> Option<u64> {
         self.awaited.since.get(wait).map(|(_, progress)| *progress)
     }
 
-    /// Looks whom this node awaits.
+    /// Determines the members that this node awaits.
     pub(super) fn look_for_awaited(&mut self, now: Time) -> Vec<NodeId> {
         if now >= self.awaited.next_scan {
             self.awaited.next_scan = now.after(self.awaited.interval);
@@ -93,13 +94,13 @@ impl<S: State> Group<S> {
             self.waits_of_group().into_iter().map(|wait| (wait, 0)).collect();
         waits.extend(&self.awaited.streams);
         let view = &self.installed;
-        // The agreement may be of a later view than the streams.
+        // The agreement may be in a later view than the streams.
         let newest = self.council.membership().view();
         let is_member =
             |node: NodeId| view.rank_of(node).is_some() || newest.rank_of(node).is_some();
         waits.retain(|(wait, _)| is_member(wait.node));
         let Awaited { since, looked, timeout, interval, .. } = &mut self.awaited;
-        // Whoever was stopped itself has not waited all that time.
+        // A node that was stopped itself has not waited for that time.
         let patient =
             timeout.is_none_or(|timeout| now.since(*looked) <= (timeout / 2).max(*interval));
         *looked = now;
@@ -118,12 +119,12 @@ impl<S: State> Group<S> {
         nodes
     }
 
-    /// What was done since the last look may have to wait for somebody: then there is another look.
+    /// Requests another look if work since the last look may have caused new waits.
     pub(super) fn note_new_waits(&mut self) {
         self.awaited.is_new = !self.waits_of_group().is_empty();
     }
 
-    /// The waits of the agreement on views, and of what begins in a view.
+    /// Waits of the agreement on views, and of everything that begins with a view.
     fn waits_of_group(&self) -> Vec<Wait> {
         let agreement = self.council.membership();
         if agreement.standing() != Standing::Member {

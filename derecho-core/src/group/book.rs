@@ -1,11 +1,13 @@
-//! The roll of those who keep logs: what a group knows of them, and of the views that were logged before it.
+//! Register of the members that keep logs, and of the views that were logged before this life
+//! of the group.
 //!
-//! Owns: the rule which logs have to be back before anything that is logged begins (I-151, I-152). Never does: read or
-//! write a log; [`chronicle`](super::chronicle) has it done.
+//! Owns: the rule that names the logs that must be back before anything logged begins (I-151,
+//! I-152). Never does: read or write a log; [`chronicle`](super::chronicle) starts that work.
 //!
 //! ```text
-//!   last view of the life before     {A, B, C}          awaited until each is back (I-90)
-//!   this life's, as A logs it        {A, N} + B, C      nobody can begin later from less than what is awaited now
+//!   last view of the previous life   {A, B, C}       awaited until each log is back (I-90)
+//!   views of this life, as A logs    {A, N} + B, C   names the awaited logs as well: nobody can
+//!                                                    begin later from less than that
 //! ```
 
 use alloc::boxed::Box;
@@ -20,25 +22,26 @@ use crate::log::views::{LoggedMember, LoggedView};
 use crate::log::{LogId, StreamKey, are_apart, era_after};
 use crate::membership::View;
 
-/// What a member that keeps logs says of itself.
+/// Registration of a member that keeps logs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Roll {
-    /// Its log.
+    /// Identity of the member's log.
     pub log: LogId,
-    /// The last view that is logged in it, or in a log in reach.
+    /// Last view that is logged in the member's log, or in a log in reach.
     pub last: Option<LoggedView>,
 }
 
 in_order! { Roll { log, last } }
 
-/// What members that keep logs say to all.
+/// Message of a member that keeps logs to all members.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Entry {
-    /// It has logs of these streams from before. Said before it enrols.
+    /// The member has logs of these streams from before. Sent before the member enrols.
     Has(Vec<StreamKey>),
-    /// It keeps logs.
+    /// The member keeps logs.
     Enrols(Box<Roll>),
-    /// The first so many who have enrolled are in its log for good, as far as they were members then.
+    /// The first enrolments, up to this number, are durable in the member's log as far as the
+    /// enrolled nodes were members at that time.
     Notes(u64),
 }
 
@@ -67,21 +70,22 @@ impl Wire for Entry {
     }
 }
 
-/// For which logs a subgroup that is logged waits, whatever those say that are there.
+/// Logs that a logged subgroup awaits, independently of the claims that its members make.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Awaited {
-    /// Those of the last view that are not back.
+    /// Logs of the last view that are not back.
     views: BTreeSet<LogId>,
-    /// Members that have a log of it from before.
+    /// Members that have a log of the stream from before.
     members: BTreeMap<NodeId, LogId>,
-    /// Members of whom these logs may not know.
+    /// Members, each with the logs that may not know the member's log.
     unknown: BTreeMap<NodeId, BTreeSet<LogId>>,
 }
 
 in_order! { Awaited { views, members, unknown } }
 
 impl Awaited {
-    /// Those logs, if these members claim and of those who have a log from before some were heard.
+    /// Returns the awaited logs, given the claiming members. `heard`: whether the claim of a member
+    /// with an older log was heard.
     pub fn logs(
         &self,
         claimants: impl Iterator<Item = NodeId>,
@@ -91,7 +95,7 @@ impl Awaited {
         let mut logs: BTreeSet<LogId> = members.map(|(_, log)| *log).collect();
         logs.extend(&self.views);
         let unaware: Option<Vec<_>> = claimants.map(|node| self.unknown.get(&node)).collect();
-        // For one that is known all wait who come back without the others.
+        // Every log that comes back without the others waits for a log that is known.
         let unaware = unaware.filter(|_| !planted(Fault::NewcomerCounts));
         logs.extend(unaware.into_iter().flatten().flatten());
         logs
@@ -102,37 +106,38 @@ impl Awaited {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Enrolled {
     log: LogId,
-    /// How many had enrolled when it had.
+    /// Number of enrolments up to and including this one.
     since: u64,
-    /// Logs that were there before, and may not know of it.
+    /// Older logs that may not know this log.
     unaware: BTreeSet<LogId>,
 }
 
 in_order! { Enrolled { log, since, unaware } }
 
-/// See the [module](self).
+/// Register of the members that keep logs. See the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Book {
     /// Whether all members are on one host.
     is_local: bool,
-    /// What this life of the group is called in logs, and what it was called before. Nothing while nobody has kept any.
+    /// Current era of this life of the group in logs, and all eras of this life. 0 and empty while
+    /// no member has kept logs.
     era: u64,
     eras: Vec<u64>,
-    /// The last view of another life of which those know who have enrolled.
+    /// Last view of another life that an enrolled member knows.
     last: Option<LoggedView>,
-    /// All who have enrolled in this life.
+    /// Logs of all members that have enrolled in this life.
     back: BTreeSet<LogId>,
     enrolled: BTreeMap<NodeId, Enrolled>,
-    /// Of which streams members have logs from before.
+    /// Streams of which members have logs from before.
     streams: BTreeMap<NodeId, BTreeSet<StreamKey>>,
-    /// How many have enrolled so far.
+    /// Number of enrolments.
     changes: u64,
 }
 
 in_order! { Book { is_local, era, eras, last, back, enrolled, streams, changes } }
 
 impl Book {
-    /// Nobody has enrolled yet.
+    /// Creates a register without enrolments.
     pub(super) fn new(is_local: bool) -> Book {
         Book {
             is_local,
@@ -146,7 +151,7 @@ impl Book {
         }
     }
 
-    /// Somebody says something.
+    /// Applies a message of a member.
     pub(super) fn apply(&mut self, from: NodeId, entry: Entry) {
         match entry {
             Entry::Has(streams) => self.streams.entry(from).or_default().extend(streams),
@@ -157,7 +162,7 @@ impl Book {
 
     fn enrol(&mut self, node: NodeId, Roll { log, last }: Roll) {
         let before = last.as_ref().map_or(0, |last| last.era);
-        // What its log says of this life is known here better.
+        // Views of this life are known better here than from the member's log.
         if let Some(last) = last.filter(|last| !self.eras.contains(&last.era)) {
             self.learn(last);
         }
@@ -167,7 +172,8 @@ impl Book {
         }
         self.changes += 1;
         self.back.insert(log);
-        // Nor do those know of it, wherever they are, that do not know of somebody who is here: they would come back without both.
+        // Logs that do not know an enrolled member may not know this one either: they would come
+        // back without both.
         let others = self.enrolled.iter().filter(|(other, _)| **other != node);
         let before =
             others.flat_map(|(_, other)| other.unaware.iter().chain([&other.log]).copied());
@@ -175,11 +181,11 @@ impl Book {
         self.enrolled.insert(node, Enrolled { log, since: self.changes, unaware });
     }
 
-    /// A view of another life, which may be the last one.
+    /// Learns a view of another life, which may be the last one.
     fn learn(&mut self, view: LoggedView) {
         match &mut self.last {
             Some(last) if are_apart(last.era, view.era) || last.place() == view.place() => {
-                // Neither is the later one: all that either names are meant.
+                // Neither view is the later one: the logs that either view names are awaited.
                 last.await_more(view.names());
             }
             Some(last) if last.place() > view.place() => {}
@@ -193,19 +199,20 @@ impl Book {
         for (_, other) in self.enrolled.iter_mut().filter(|(_, it)| it.since <= changes) {
             other.unaware.remove(&log);
             if is_known {
-                // Whoever comes back without knowing of it waits for the one that does.
+                // A log that comes back without knowing the enrolled log waits for the log that
+                // does know it.
                 other.unaware.clear();
             }
         }
     }
 
-    /// A node is no member any more.
+    /// Removes a node that is no longer a member.
     pub(super) fn forget(&mut self, node: NodeId) {
         self.streams.remove(&node);
         self.enrolled.remove(&node);
     }
 
-    /// Logs of the last view of the life before that are not back.
+    /// Logs of the last view of the previous life that are not back.
     pub fn awaited(&self) -> BTreeSet<LogId> {
         let reach = if self.is_local { Reach::Local } else { Reach::Networked };
         let last = self.last.as_ref().filter(|_| !planted(Fault::LastViewForgotten));
@@ -214,7 +221,7 @@ impl Book {
         })
     }
 
-    /// For which logs the subgroup waits that is logged as this stream.
+    /// Logs that the subgroup logged as this stream awaits.
     pub fn awaited_of(&self, stream: StreamKey) -> Awaited {
         let has = |(node, _): &(&NodeId, &Enrolled)| {
             self.streams.get(node).is_some_and(|streams| streams.contains(&stream))
@@ -228,18 +235,19 @@ impl Book {
         }
     }
 
-    /// How many have enrolled so far.
+    /// Number of enrolments.
     pub(super) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Whether somebody waits to be noted by this node.
+    /// Whether a member still waits for a note from this node.
     pub(super) fn lacks_note_of(&self, node: NodeId) -> bool {
         let log = self.enrolled.get(&node).map(|it| it.log);
         log.is_some_and(|log| self.enrolled.values().any(|it| it.unaware.contains(&log)))
     }
 
-    /// This view, as a member logs it that has enrolled. `leans`: the logs that have what nobody's has that is there.
+    /// Returns this view in the form that an enrolled member logs. `leans`: logs with durable data
+    /// that no present member's log has completely.
     pub(super) fn record(
         &self,
         view: &View,
@@ -256,7 +264,7 @@ impl Book {
         let mut awaits = self.awaited();
         awaits.extend(&own.unaware);
         if !planted(Fault::NobodyLeans) {
-            // A log of a member is named in any case.
+            // The logs of members are named in any case.
             let is_here = |log: &LogId| self.enrolled.values().any(|it| it.log == *log);
             awaits.extend(leans.iter().filter(|log| !is_here(log)));
         }
@@ -269,7 +277,7 @@ impl Book {
         })
     }
 
-    /// What this life of the group is called in logs; 0 while nobody has kept any.
+    /// Era of this life of the group in logs; 0 while no member has kept logs.
     pub fn era(&self) -> u64 {
         self.era
     }
@@ -305,13 +313,13 @@ mod tests {
         let mut book = Book::new(true);
         enrol(&mut book, A, 1, Some(view(5 << 32, 3, &[1, 2, 3])));
         assert_eq!((awaited(&book), book.era() >> 32), ([2, 3].into(), 6));
-        // Of a life before that, and of one after it.
+        // One view of an earlier life, and one of a later life.
         enrol(&mut book, B, 2, Some(view(4 << 32, 9, &[2, 7])));
         assert_eq!(awaited(&book), [3]);
         let (before, now) = (book.era(), view(8 << 32, 1, &[4, 5]));
         enrol(&mut book, NodeId(4), 4, Some(now));
         assert_eq!((awaited(&book), book.era() > before), ([5].into(), true));
-        // What is logged of this life is known here better.
+        // Views of this life are known better here.
         let of_this = view(book.era(), 1, &[1, 2, 4, 9]);
         enrol(&mut book, NodeId(5), 6, Some(of_this));
         assert_eq!(awaited(&book), [5]);
@@ -338,7 +346,7 @@ mod tests {
         };
         assert_eq!([A, B, NodeId(3)].map(|node| awaits(&book, &[node])), [0, 1, 2]);
         assert_eq!(awaits(&book, &[A, B]), 0, "one that counts is enough");
-        // The second one does not count itself, and the first one is gone.
+        // The second log is not complete itself, and the first member is gone.
         book.apply(B, Entry::Notes(3));
         assert_eq!(awaits(&book, &[NodeId(3)]), 1);
         book.apply(A, Entry::Notes(2));
@@ -361,7 +369,7 @@ mod tests {
             awaited.logs([B, NodeId(3)].into_iter(), |_| true)
         };
         assert_eq!(awaited(&book), [LogId(1)].into());
-        // It is back, and notes them.
+        // The first log is back, and notes the enrolments.
         enrol(&mut book, NodeId(4), 1, None);
         book.apply(NodeId(4), Entry::Notes(3));
         assert_eq!(awaited(&book), BTreeSet::new());

@@ -1,11 +1,12 @@
-//! A member's log of the group's views, and what waits for it.
+//! A member's log of the group's views, and the data whose durability depends on that log.
 //!
-//! Owns: what is put into that log, and the gate through which a member's other logs say that something is durable
-//! (I-150). Never does: wait for the log, or decide who restarts; [`book`] has the rule.
+//! Owns: the contents of that log, and the gate through which a member's other logs report
+//! durability (I-150). Never does: wait for the log, or decide who restarts; [`book`] has the rule.
 //!
 //! ```text
-//!   Roll errand ──> Enrols, to all ──> each view, and each change of the book, is put ──> durable ──> the gate is open
-//!                                                                             └──> Notes, to all, if somebody waits for it
+//!   Roll errand ──> Enrols, to all ──> views and changes of the book are put ──> durable
+//!                                                          │                       └──> gate opens
+//!                                                          └──> Notes, to all, if awaited
 //! ```
 
 use alloc::boxed::Box;
@@ -23,42 +24,42 @@ use crate::log::{Entry, LogError, LogId, Mark, Version, WallTime};
 use crate::membership::View;
 use crate::storage::journal::{Answer, Condition, Errand, Journal};
 
-/// While something is on its way to the log it is looked after so often at least.
+/// Maximum time between two turns while an entry is on its way to the log, in nanoseconds.
 pub(super) const LOOK: u64 = 1_000_000;
-/// So many views wait for the log at most; of more the newest.
+/// Maximum number of views that wait for the log; beyond that the oldest are dropped.
 const MOST_WAITING: usize = 64;
-/// So many streams are told in one message.
+/// Maximum number of streams in one message.
 const STREAMS_AT_ONCE: usize = 512;
 
-/// What all logs of a member have to go by.
+/// Conditions that all logs of a member observe.
 #[derive(Debug, Default)]
 pub struct Gate {
-    /// It has said to all what it knows.
+    /// The member has told all members what its logs know of views.
     enrolled: AtomicBool,
-    /// All that it has seen of views is durable in its log.
+    /// All views that the member has seen are durable in its log.
     settled: AtomicBool,
-    /// Its log waits for room.
+    /// The log of views waits for room.
     full: AtomicBool,
-    /// Views are logged no more.
+    /// Views are no longer logged.
     over: AtomicBool,
 }
 
-/// A log of a stream beside a log of views.
+/// Log of a stream beside a log of views.
 pub struct Gated {
     journal: Box<dyn Journal>,
     gate: Arc<Gate>,
-    /// What it has said last while the gate was open.
+    /// Last version that was reported while the gate was open.
     durable: AtomicU64,
     noted: AtomicU64,
 }
 
 impl Gated {
-    /// This log, behind this gate.
+    /// Combines a log with the gate.
     pub fn new(journal: Box<dyn Journal>, gate: Arc<Gate>) -> Gated {
         Gated { journal, gate, durable: AtomicU64::new(0), noted: AtomicU64::new(0) }
     }
 
-    /// What is durable, as far as the gate lets it be told.
+    /// Durable version, as far as the gate permits its report.
     fn told(&self, last: &AtomicU64, now: impl FnOnce() -> u64) -> u64 {
         if self.gate.settled.load(Ordering::Acquire) || planted(Fault::DurableBeforeView) {
             last.store(now(), Ordering::Relaxed);
@@ -73,7 +74,7 @@ impl Journal for Gated {
     }
 
     fn ask(&mut self, errand: &mut Option<Errand>) -> bool {
-        // What it claims is heard after what it knows of views.
+        // Claims must be heard after the enrolment, which tells what is known of views.
         self.gate.enrolled.load(Ordering::Acquire) && self.journal.ask(errand)
     }
 
@@ -102,7 +103,7 @@ impl Journal for Gated {
     }
 
     fn condition(&self) -> Condition {
-        // What is wrong with the log itself says more.
+        // An error of the log itself is more specific.
         let own = self.journal.condition();
         if own.is_over() {
             return own;
@@ -115,21 +116,22 @@ impl Journal for Gated {
     }
 }
 
-/// See the [module](self).
+/// A member's log of views. See the [module](self).
 pub(super) struct Chronicle {
     journal: Box<dyn Journal>,
     gate: Arc<Gate>,
     errand: Option<Errand>,
     asked: bool,
-    /// The version of the last view that was put, once the log is open.
+    /// Version of the last view that was put, once the log is open.
     put: Option<u64>,
-    /// The newest view that was seen, as it is logged.
+    /// Newest view that was seen, in its logged form.
     last: Option<LoggedView>,
-    /// Views that the log has still to take, and how many had enrolled then.
+    /// Views that the log has not taken yet, each with the number of enrolments at that time.
     waiting: VecDeque<(LoggedView, u64)>,
-    /// The same of those that are not known to be durable, by their versions.
+    /// Versions of logged views that are not known to be durable, each with the
+    /// number of enrolments.
     unsynced: VecDeque<(u64, u64)>,
-    /// So many who have enrolled are in the log for good, and so many it has said are.
+    /// Number of enrolments that are durable in the log, and number last announced to all members.
     synced: u64,
     noted: u64,
     over: bool,
@@ -156,13 +158,14 @@ impl Chronicle {
         Arc::clone(&self.gate)
     }
 
-    /// Whether it is to be looked after soon.
+    /// Whether the log needs a turn soon.
     pub(super) fn is_busy(&self) -> bool {
         let is_asking = self.asked || self.errand.is_some();
         !self.over && (is_asking || !self.waiting.is_empty() || !self.unsynced.is_empty())
     }
 
-    /// Takes in what is seen of views now, and goes on. Returns how much was done, and what is to be said to all.
+    /// Notes the current view and continues. Returns the amount of work done, and the messages
+    /// for all members.
     pub(super) fn turn(
         &mut self,
         (book, view, me): (&Book, &View, NodeId),
@@ -195,7 +198,7 @@ impl Chronicle {
         if self.last.as_ref() == Some(&now) {
             return;
         }
-        // From here on nothing that is delivered counts before this does.
+        // From here on, nothing that is delivered counts as durable before this view does.
         self.gate.settled.store(false, Ordering::Release);
         if self.waiting.len() == MOST_WAITING {
             self.waiting.pop_front();
@@ -204,7 +207,7 @@ impl Chronicle {
         self.last = Some(now);
     }
 
-    /// Has the last view looked up, and tells what was found.
+    /// Requests the last logged view, and announces the answer.
     fn enrol(&mut self, said: &mut Vec<book::Entry>) -> usize {
         if self.errand.is_some() && !self.asked {
             self.asked = self.journal.ask(&mut self.errand);

@@ -1,7 +1,8 @@
-//! The control stream: messages that change what the group replicates, in one order for all members.
+//! Control stream: messages that change the replicated state of the group, in one order
+//! for all members.
 //!
-//! Owns: this node's messages on their way into it, what comes out of it, and what members tell each
-//! other beside it. Never does: know what a message means.
+//! Owns: this node's messages on their way into the stream, the messages delivered from it, and the
+//! messages between members outside of it. Never does: interpret a message.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -19,40 +20,41 @@ use crate::multicast::geometry::Geometry;
 use crate::multicast::inbox::Inbox;
 use crate::node::Origin;
 
-/// The region of a member's lines in the control stream.
+/// Region of a member's acknowledgement lines in the control stream.
 pub const CONTROL_LINES: RegionId = RegionId(3);
-/// The region of its messages.
+/// Region of a member's messages.
 pub const CONTROL_STREAM: RegionId = RegionId(4);
 
-/// The longest message.
+/// Maximum length of a message.
 const LONGEST: usize = 16 << 10;
 
-/// The shape of a member's memory for the control stream.
+/// Geometry of a member's memory for the control stream.
 pub fn control_geometry() -> Geometry {
     Geometry::fitting(8 * LONGEST, 512, LONGEST).expect("a modest shape")
 }
 
-/// What a member tells another one beside the streams.
+/// Message from one member to another outside of the streams.
 pub(super) enum Word {
-    /// The council's business.
+    /// Message of the council.
     Council(Vec<u8>),
-    /// The state at the beginning of a view, for one that has none.
+    /// State at the beginning of a view, for a member without the state.
     Snapshot { view: u64, registry: Registry, state: Vec<u8> },
-    /// Where epochs begin in streams of the one who says so: subgroup, epoch, region, entry, message.
+    /// Beginnings of epochs in the sender's streams: subgroup, epoch, region, entry, message.
     Starts(Vec<Start>),
-    /// From one application to another, in a view of the one who says so (I-70).
+    /// Direct message between applications, with the view of its sender (I-70).
     Direct { view: u64, bytes: Vec<u8> },
-    /// The sender has direct messages for whoever has installed this view, and holds them back until it is told so (I-333).
+    /// The sender holds direct messages back until the receiver answers that it has installed
+    /// this view (I-333).
     Asks { view: u64 },
     /// The sender has installed this view.
     Entered { view: u64 },
-    /// Why does the receiver not make a condition true for which the sender waits (I-336)?
+    /// Asks why the receiver does not make a condition true for which the sender waits (I-336).
     Why(Question),
-    /// The answer.
+    /// Answer to [`Word::Why`].
     Because(Question, Answer),
 }
 
-/// See [`Word::Starts`].
+/// Beginning of an epoch. See [`Word::Starts`].
 pub(super) type Start = (u64, u64, RegionId, u64, u64);
 
 impl Wire for Word {
@@ -110,33 +112,35 @@ impl Wire for Word {
     }
 }
 
-/// What a message in the control stream is about.
+/// Subject of a message in the control stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Topic {
-    /// The state.
+    /// Message for the replicated state.
     State = 0,
-    /// Who keeps logs.
+    /// Message of a member that keeps logs.
     Logs = 1,
 }
 
-/// The number of a view, and the registry and the state at its beginning.
+/// Number of a view, with the registry and the state at its beginning.
 pub(super) type Snapshot = (u64, Registry, Vec<u8>);
 
-/// This node's part in the control stream.
+/// State of this node in the control stream.
 pub(super) struct Control {
     memory: Option<SenderMemory>,
     inbox: Option<Arc<Inbox>>,
-    /// What the queue's records call their senders.
+    /// Senders, by their number in the records of the queue.
     senders: BTreeMap<usize, NodeId>,
-    /// Messages that had no room yet.
+    /// Messages that wait for room.
     outbox: VecDeque<Vec<u8>>,
-    /// Messages of this node that were submitted, and those of them that came back in the order of all.
+    /// Number of messages that this node has submitted, and number of those that were applied in
+    /// the common order.
     submitted: u64,
     heard_own: u64,
-    /// Delivered messages of this view that wait for the state which they change.
+    /// Delivered messages of this view that wait for the state transfer.
     kept: Vec<(NodeId, Vec<u8>)>,
-    /// The state at the beginning of a view that has not begun here yet, one of each node that has told any (I-333).
+    /// State at the beginning of a view that has not begun here yet, one for each node that has
+    /// sent one (I-333).
     early: BTreeMap<NodeId, Snapshot>,
 }
 
@@ -154,12 +158,12 @@ impl Control {
         }
     }
 
-    /// Messages that this node has submitted by now.
+    /// Number of messages that this node has submitted.
     pub(super) fn submitted(&self) -> u64 {
         self.submitted
     }
 
-    /// Messages of this node that all members apply before what comes next.
+    /// Number of this node's messages that every member applies before the next message.
     pub(super) fn heard_own(&self) -> u64 {
         self.heard_own
     }
@@ -169,14 +173,14 @@ impl Control {
         self.outbox.push_back([&[topic as u8], message].concat());
     }
 
-    /// Whether something was delivered, or waits to be sent by a member.
+    /// Whether messages were delivered, or an informed member has messages to send.
     #[inline]
     pub(super) fn has_work(&self, informed: bool) -> bool {
         self.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty())
             || (informed && !self.outbox.is_empty())
     }
 
-    /// Commits what there is room for.
+    /// Commits messages as far as there is room.
     fn send(&mut self) -> usize {
         let Some(memory) = &self.memory else { return 0 };
         let mut sent = 0;
@@ -196,24 +200,24 @@ impl Control {
         Some((from, record.bytes().to_vec()))
     }
 
-    /// The states that came before their view, with the nodes that told them.
+    /// Takes the states that came before their view, with the nodes that sent them.
     pub(super) fn take_early(&mut self) -> BTreeMap<NodeId, Snapshot> {
         core::mem::take(&mut self.early)
     }
 
-    /// Forgets the state that a node has told before its view.
+    /// Forgets the state that a node has sent before its view.
     pub(super) fn forget_early(&mut self, node: NodeId) {
         self.early.remove(&node);
     }
 
-    /// Forgets what was delivered before the state that is still to come.
+    /// Forgets messages that were kept for a state that has not come.
     pub(super) fn forget_kept(&mut self) {
         self.kept.clear();
     }
 }
 
 impl<S: State> Group<S> {
-    /// Takes what was delivered, and puts in what waits to be sent.
+    /// Takes delivered messages, and commits waiting ones.
     pub(super) fn attend_control(&mut self) -> usize {
         let mut done = 0;
         while let Some((from, message)) = self.control.take() {
@@ -224,7 +228,7 @@ impl<S: State> Group<S> {
                 self.control.kept.push((from, message));
             }
         }
-        // Only as a member: what was said in a view is that view's.
+        // Only with the state: a message belongs to the view in which it was submitted.
         if self.informed {
             done += self.control.send();
         }
@@ -255,7 +259,7 @@ impl<S: State> Group<S> {
         self.events.push_back(GroupEvent::Changed);
     }
 
-    /// The control stream has begun an epoch: who its senders are.
+    /// Notes the senders of the epoch that the control stream has begun.
     pub(super) fn control_begun(&mut self) {
         let Some(id) = self.subgroup(CONTROL) else { return };
         if self.control.inbox.is_none() {
@@ -264,7 +268,7 @@ impl<S: State> Group<S> {
         for (number, origin, _) in self.node.senders(id) {
             let node = match origin {
                 Origin::Own => Some(self.node.id()),
-                // Also one that is gone already: what it said is applied by all.
+                // Includes a sender that is gone already: all members apply its messages.
                 Origin::Peer(peer) => self.node_of(peer),
             };
             if let Some(node) = node {
@@ -273,7 +277,7 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// The state of the group, with who keeps logs, as bytes.
+    /// State of the group as bytes, with the members that keep logs.
     pub(super) fn snapshot(&self) -> Vec<u8> {
         (self.book.clone(), self.state.snapshot()).to_bytes()
     }
@@ -289,14 +293,14 @@ impl<S: State> Group<S> {
         is_read
     }
 
-    /// Takes over the state of the group, as it was when a view began, from a member of that view. The state may come a moment
-    /// before that view begins here.
+    /// Takes over the state of the group, as it was when a view began, from a member of that view.
+    /// The state may arrive before that view begins here.
     pub(super) fn inform(&mut self, from: NodeId, (view, registry, state): Snapshot) {
-        // I-55: who has reported that it has none has none in that view, whatever still comes.
+        // I-55: a node that has reported that it has no state takes none in that view.
         let agreement = self.council.membership();
         let (newest, stopped) = (agreement.view().number, agreement.is_wedged());
         let late = view < newest || (view == newest && stopped);
-        // I-48: nor has one that is out.
+        // I-48: a node that is out takes none either.
         if self.informed || late || self.is_out() {
             return;
         }

@@ -1,7 +1,8 @@
-//! One node's seat in the group's membership: messages out and in, time, and the kernel's word.
+//! One node's seat in the group's membership: outgoing and incoming messages, time, and
+//! the host's decisions.
 //!
-//! Owns: what joins the rules of a view change ([`Membership`]) to a node that has peers and a clock.
-//! Never does: stop or start a stream; whoever asks for its [`Deed`]s does.
+//! Owns: the connection of the rules of a view change ([`Membership`]) to a node with peers and a
+//! clock. Never does: stop or start a stream; the caller carries out the [`Deed`]s.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -15,55 +16,56 @@ use crate::membership::{
     Action, Arbitration, Decision, Fate, Membership, Message, Report, Standing, View,
 };
 
-/// How a node comes into its group.
+/// Way in which a node enters its group.
 #[derive(Clone, Debug)]
 pub enum Entrance {
-    /// A group of this host: it founds it if nobody has.
+    /// Group of this host: the node founds the group if none exists.
     Local,
-    /// A group on a network whose founders are named, with their votes. Whoever is none of them joins.
+    /// Group on a network with named founders and their votes. Any other node joins.
     Network(Vec<(NodeId, u16)>),
 }
 
-/// What a host says to a local group.
+/// Interface of the host for a local group.
 #[derive(Clone)]
 pub struct Host {
-    /// Who founds, and whose decision it is.
+    /// Decides which node founds, and which decision is final.
     pub arbiter: Arc<dyn Arbiter>,
     /// Whether the process of a node is stopped or traced.
     pub is_halted: Arc<dyn Fn(NodeId) -> bool + Send + Sync>,
 }
 
-/// What a node is told of its group's affairs.
+/// Action that a node must carry out for its group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Deed<R: Report> {
-    /// To be sent to a node, reliably and in order.
+    /// Send a message to a node, reliably and in order.
     Tell(NodeId, Vec<u8>),
-    /// All streams are to be stopped; then [`Council::report`].
+    /// Stop all streams; then call [`Council::report`].
     Wedge,
-    /// The cut is to be applied, and the next view begins.
+    /// Apply the cut and begin the next view.
     Install(Decision<R>),
-    /// This node is no member any more.
+    /// This node is no longer a member.
     Out(Fate),
 }
 
-/// So often a node says that it wants to join, until it is heard.
+/// Interval between requests to join, until one is heard, in nanoseconds.
 const JOIN_INTERVAL: u64 = 20_000_000;
-/// So often the host is asked who founds.
+/// Interval between questions to the host about founding, in nanoseconds.
 const FOUND_INTERVAL: u64 = 200_000_000;
-/// So long members without a vote are left without before a view is made for their sake.
+/// Time that members remain without a vote before a view is made to give them
+/// votes, in nanoseconds.
 const PROMOTE_AFTER: u64 = 50_000_000;
 
-/// So many of those who are gone are remembered.
+/// Maximum number of nodes remembered as gone.
 const MOST_GONE: usize = 256;
 
-/// What members tell each other outside of the rules.
+/// Message between members.
 enum Word<R: Report> {
     Rule(Message<R>),
-    /// Are you there?
+    /// Asks whether the receiver is there.
     Ask,
-    /// I am.
+    /// Answer to [`Word::Ask`].
     Answer,
-    /// I am no member any more.
+    /// The sender is no longer a member.
     Out,
 }
 
@@ -94,7 +96,7 @@ where
     }
 }
 
-/// See the [module](self).
+/// A node's seat in its group. See the [module](self).
 pub struct Council<R: Report> {
     me: NodeId,
     weight: u16,
@@ -103,20 +105,22 @@ pub struct Council<R: Report> {
     watch: Watch,
     patience: Patience,
     host: Option<Host>,
-    /// It has come into a view.
+    /// The node has entered a view.
     entered: bool,
-    /// The host has answered since this node asked to be let in anew.
+    /// The host has answered since this node last started to ask for admission.
     answered: bool,
-    /// Who can be told something, and what waits until others can.
+    /// Nodes that can be reached, and messages that wait for a connection to other nodes.
     linked: Vec<NodeId>,
     unsent: BTreeMap<NodeId, Vec<Vec<u8>>>,
-    /// Who is gone, also before it became a member: by the word of those who had not noticed.
+    /// Nodes that are gone. A node may become a member after that, through nodes that
+    /// have not noticed.
     gone: VecDeque<NodeId>,
     next_join: Option<Time>,
-    /// The host is asked seldom who founds: it may make the one who asks wait a moment.
+    /// Time of the next question to the host about founding. The host is asked seldom because it
+    /// may block the caller for a moment.
     next_found: Time,
     promote_at: Option<Time>,
-    /// Since when it has waited for a word of others that may never come.
+    /// Time since which this node waits for messages of other members that may never come.
     unread_since: Option<Time>,
     deeds: Vec<Deed<R>>,
 }
@@ -125,7 +129,8 @@ impl<R: Report + Wire> Council<R>
 where
     R::Cut: Wire,
 {
-    /// The seat of node `me`, which counts `weight` in a networked group. A local group needs a host.
+    /// Creates the seat of node `me` with `weight` votes in a networked group. A local group
+    /// needs a host.
     pub fn new(
         me: NodeId,
         weight: u16,
@@ -162,12 +167,12 @@ where
         }
     }
 
-    /// The membership.
+    /// Membership state of this node.
     pub fn membership(&self) -> &Membership<R> {
         &self.membership
     }
 
-    /// A node can be told something.
+    /// Notes that a node can be reached.
     pub fn linked(&mut self, node: NodeId) {
         if !self.linked.contains(&node) {
             self.linked.push(node);
@@ -182,7 +187,7 @@ where
         self.next_join = None;
     }
 
-    /// A node can be told nothing any more.
+    /// Notes that a node can no longer be reached.
     pub fn parted(&mut self, node: NodeId, evidence: Evidence, now: Time) {
         self.linked.retain(|known| *known != node);
         self.unsent.remove(&node);
@@ -194,7 +199,8 @@ where
         self.act();
     }
 
-    /// A node delivers nothing more. It may become a member all the same, by the word of nodes that do not know that.
+    /// Notes that a node delivers nothing more. The node may still become a member, through nodes
+    /// that do not know this.
     fn note_gone(&mut self, node: NodeId) {
         if !self.gone.contains(&node) {
             self.gone.push_back(node);
@@ -204,22 +210,22 @@ where
         self.membership.suspect([node], true);
     }
 
-    /// A node has done what no correct node does.
+    /// Notes that a node has done what no correct node does.
     pub fn faulty(&mut self, node: NodeId, now: Time) {
         self.watch.doubts(node, now);
     }
 
-    /// This node does not see what others have received, and is a member no more.
+    /// Leaves the group because this node does not see data that other members have received.
     pub fn fall_blind(&mut self) {
         self.membership.fall_blind();
         self.act();
     }
 
-    /// A node says something. `false` if it is nothing that a correct node would say.
+    /// Takes a message of a node. `false` if no correct node would send the message.
     pub fn hear(&mut self, node: NodeId, bytes: &[u8], now: Time) -> bool {
         let Some(word) = Word::<R>::from_bytes(bytes) else { return false };
         match word {
-            // I-331: a node that nobody can meet would be waited for by all members of the view that lets it in.
+            // I-331: all members of a view would wait for a joiner that no node can meet.
             Word::Rule(Message::Join { node: joiner, .. })
                 if !self.linked.contains(&joiner) || self.gone.contains(&joiner) => {}
             Word::Rule(message) => self.membership.hear(node, message),
@@ -227,35 +233,35 @@ where
                 Standing::Out(_) => self.tell(node, &Word::Out),
                 Standing::Joining | Standing::Member => self.tell(node, &Word::Answer),
             },
-            // As good as dead: it delivers nothing more, and asks the kernel for nothing.
+            // A node that is out counts as dead: it delivers nothing more and submits no ballot.
             Word::Out => self.note_gone(node),
-            // Only this shows that it hears as well as speaks.
+            // Only an answer shows that the node hears as well as speaks.
             Word::Answer => self.watch.heard(node, now),
         }
         self.act();
         true
     }
 
-    /// All streams are stopped, and have come so far.
+    /// Takes the report of this node; all streams are stopped.
     pub fn report(&mut self, report: R) {
         self.membership.report(report);
         self.act();
     }
 
-    /// This node wants to leave.
+    /// Starts to leave the group.
     pub fn leave(&mut self) {
         self.membership.leave();
         self.act();
     }
 
-    /// What has to be done now. `awaited`: the members that this node awaits, of the membership, of
-    /// [those that it has not met](Council::unlinked), and of the streams (I-79).
+    /// Returns the actions that are due now. `awaited`: the members that this node awaits for the
+    /// membership, for [an introduction](Council::unlinked), and for the streams (I-79).
     pub fn turn(&mut self, awaited: &[NodeId], now: Time) -> Vec<Deed<R>> {
         match self.membership.standing() {
             Standing::Joining => self.knock(now),
             Standing::Member => {
                 if self.membership.view().number == 0 {
-                    // The others may have founded the group already.
+                    // The other founders may have founded the group already.
                     self.knock(now);
                 }
                 self.attend(awaited, now);
@@ -265,19 +271,20 @@ where
         core::mem::take(&mut self.deeds)
     }
 
-    /// Whether the others have gone on without this node, as the host knows although it has heard nothing: it may have
-    /// been stopped. What was read before this was asked, and answered by no, was there to be read.
+    /// Whether the other members have gone on without this node, according to the host. This node
+    /// may have been stopped and have heard nothing. If the answer is no, everything that was read
+    /// before the call was valid when it was read.
     pub fn is_overtaken(&self) -> bool {
         let member = self.entered && self.membership.standing() == Standing::Member;
         member && self.host.as_ref().is_some_and(|host| !host.arbiter.is_member())
     }
 
-    /// Whether anything waits to be done at once.
+    /// Whether an action is due at once.
     pub fn has_deeds(&self) -> bool {
         !self.deeds.is_empty()
     }
 
-    /// When it wants a turn at the latest.
+    /// Latest time of the next turn.
     pub fn wants_turn_at(&self) -> Option<Time> {
         let watch = match self.membership.standing() {
             Standing::Joining => return Some(self.next_join.unwrap_or_default()),
@@ -290,7 +297,7 @@ where
         watch.chain(self.promote_at).chain(unread).min()
     }
 
-    /// Asks to be let in, or founds the group if there is nobody to ask.
+    /// Requests admission, or founds the group if no group exists.
     fn knock(&mut self, now: Time) {
         if self.next_join.is_some_and(|at| now < at) {
             return;
@@ -303,7 +310,8 @@ where
             }
         }
         if self.local_host().is_some() && !self.answered {
-            // I-77: the others would miss it as a member that keeps silent.
+            // I-77: without a seat, this node would look to the other members like a member
+            // that keeps silent.
             self.next_found = now;
             return;
         }
@@ -313,12 +321,12 @@ where
         }
     }
 
-    /// The host that decides for a local group.
+    /// Host that decides for a local group.
     fn local_host(&self) -> Option<&Host> {
         self.host.as_ref().filter(|_| matches!(self.entrance, Entrance::Local))
     }
 
-    /// Founds a local group, if the host says so.
+    /// Founds a local group if the host assigns this to the node.
     fn found(&mut self) -> bool {
         let answer = self.local_host().map(|host| host.arbiter.found());
         let Some(Ok(answer)) = answer else { return false };
@@ -331,7 +339,8 @@ where
         self.installed(decision)
     }
 
-    /// Members of the view that this node has not met. One that died before is never seen to be gone (I-57).
+    /// Members of the view that this node has not met. A member that died before they met is never
+    /// reported as gone (I-57).
     pub fn unlinked(&self) -> impl Iterator<Item = NodeId> + '_ {
         let view = self.membership.view();
         let members = view.ranks().without(self.membership.suspects()).iter();
@@ -384,7 +393,7 @@ where
         if self.linked.contains(&node) {
             self.deeds.push(Deed::Tell(node, bytes));
         } else if let Word::Rule(_) = word {
-            // A member that this node has not met yet must miss nothing of its row.
+            // A member that this node has not met yet must not miss any message of this node's row.
             self.unsent.entry(node).or_default().push(bytes);
         }
     }
@@ -397,7 +406,8 @@ where
             }
             for action in actions {
                 match action {
-                    // What follows is of a view into which it did not come.
+                    // If the host refuses the view, the remaining actions belong to a view that
+                    // this node has not entered.
                     Action::Install(decision) => {
                         if !self.installed(decision) {
                             break;
@@ -413,7 +423,8 @@ where
                     }
                     Action::Out(fate) => {
                         self.leave_host();
-                        // Nodes that the next view lets in are told as well: it may have this node among its members (I-54).
+                        // Nodes that the next view admits are told as well: this node may be a
+                        // member of that view (I-54).
                         let linked = self.linked.clone();
                         linked.into_iter().for_each(|node| self.tell(node, &Word::Out));
                         self.deeds.push(Deed::Out(fate));
@@ -423,7 +434,7 @@ where
         }
     }
 
-    /// A view begins. `false` if the group was given up before this node came into it (I-62).
+    /// Begins a view. `false` if the group was given up before this node entered the view (I-62).
     fn installed(&mut self, decision: Decision<R>) -> bool {
         let members = |node: &NodeId| decision.next.rank_of(*node).is_some();
         self.unsent.retain(|node, _| members(node));
@@ -447,7 +458,7 @@ where
         true
     }
 
-    /// Says to the host who is a member. `false` if this node may not be one.
+    /// Reports the members of the view to the host. `false` if this node may not be a member.
     fn enter_on_host(&self, next: &View) -> bool {
         let Some(Host { arbiter, .. }) = &self.host else { return true };
         let Some(own) = next.members.iter().find(|member| member.node == self.me) else {
@@ -475,10 +486,10 @@ mod tests {
     use crate::ids::Rank;
     use crate::link::{Generation, LinkError};
 
-    /// A host with a group, which does not answer at first.
+    /// Host with a group, which does not answer at first.
     struct Busy(AtomicBool);
 
-    /// A host whose group was founded by the node that asks, and which says whether that is a member.
+    /// Host whose group is founded by the caller, and that says whether the caller is a member.
     struct Knowing(AtomicBool);
 
     impl Arbiter for Knowing {

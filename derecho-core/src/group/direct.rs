@@ -1,11 +1,13 @@
-//! Direct messages: from one member to another, beside all streams, in views (I-70).
+//! Direct messages from one member to another, outside of the streams and within views (I-70).
 //!
-//! Owns: which of them are taken in. Never does: keep those that come ahead of their view; [`ahead`](super::ahead) does.
+//! Owns: the decision which of them are taken in. Never does: keep messages that arrive ahead of
+//! their view; [`ahead`](super::ahead) does.
 //!
 //! ```text
-//!   told with the number of the sender's view
+//!   each message carries the number of the sender's view
 //!   later than this node's view   waits until that view is installed here
-//!   otherwise                     taken in if the sender is a member of the view that is, else dropped
+//!   otherwise                     taken in if the sender is a member of the installed view,
+//!                                 else dropped
 //! ```
 
 use alloc::vec::Vec;
@@ -15,8 +17,9 @@ use crate::ids::NodeId;
 use crate::machine::Effects;
 
 impl<S: State> Group<S> {
-    /// Tells a member something directly, this node itself too. `false` if it is no member of this node's
-    /// view. It arrives unless one of the two falls out.
+    /// Sends a direct message to a member, possibly this node itself. `false` if the receiver
+    /// or this node is no member of this node's view. The message arrives unless one of the
+    /// two falls out.
     pub fn send_direct(&mut self, node: NodeId, bytes: Vec<u8>, effects: &mut Effects) -> bool {
         let me = self.node.id();
         let both = [me, node].iter().all(|node| self.installed.rank_of(*node).is_some());
@@ -31,7 +34,8 @@ impl<S: State> Group<S> {
         true
     }
 
-    /// A direct message has come. `false` if no correct node sends so many ahead of a view.
+    /// Takes a direct message. `false` if the sender has more messages ahead of a view than
+    /// any correct node.
     pub(super) fn direct(&mut self, from: NodeId, view: u64, bytes: Vec<u8>) -> bool {
         if view > self.installed.number {
             return self.keep_early(from, view, bytes);

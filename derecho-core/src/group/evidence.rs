@@ -1,14 +1,16 @@
-//! What proves that a peer broke the rules (I-261).
+//! Proof that a peer broke the rules (I-261).
 //!
-//! Owns: whether this node's own lateness explains what it found. Never does: read a peer's memory.
+//! Owns: the decision whether this node's own lateness explains an observed fault. Never does: read
+//! a peer's memory.
 
 use super::{Group, State};
 use crate::multicast::Fault;
 
 impl<S: State> Group<S> {
-    /// Whether a fault that was found is the peer's. A node without which the group has gone on is counted by no sender any
-    /// more, nor is one that is out: the memory and the lines that it reads may be in use again. The host is asked after the read, so an
-    /// answer by no means that the sender still counted this node then.
+    /// Whether the peer is to blame for an observed fault. If the group has gone on without this
+    /// node, or this node is out, no sender counts this node any more: the memory and the lines
+    /// that it reads may have been reused. The host is asked after the read: if it answers that the
+    /// group has not gone on, the sender still counted this node at the time of the read.
     pub(super) fn is_proven(&self, fault: Fault) -> bool {
         match fault {
             Fault::Entry { .. } | Fault::Overrun | Fault::Acknowledgement { .. } => {
@@ -41,7 +43,7 @@ mod tests {
     use crate::multicast::subgroup::{Level, SUBGROUP_LINES};
     use crate::node::{ACKS_WORDS, Node, NodeEvent};
 
-    /// A host whose group was founded by the node that asks, and which says whether that is a member.
+    /// Host whose group is founded by the caller, and that says whether the caller is a member.
     struct Knowing(AtomicBool);
 
     impl Arbiter for Knowing {
@@ -66,7 +68,7 @@ mod tests {
         fn cleared(&self, _: Generation, _: u64, _: u64) {}
     }
 
-    /// A group without topics.
+    /// State of a group without topics.
     struct Nothing;
 
     impl State for Nothing {
@@ -93,7 +95,8 @@ mod tests {
         }
     }
 
-    /// The peers that are called faulty for this, by a member whose host says that it is one or not.
+    /// Peers that a member accuses of this fault, given the host's answer whether the member
+    /// still is one.
     fn accused(fault: Fault, is_member: bool) -> Vec<Peer> {
         let host = Arc::new(Knowing(AtomicBool::new(true)));
         let arbiter = Arc::clone(&host) as Arc<dyn Arbiter>;

@@ -1,13 +1,15 @@
-//! A view begins: streams come to the cut, and subgroups go on with the layouts of the new view.
+//! Installation of a view: streams come to the cut, and subgroups continue with the layouts of
+//! the new view.
 //!
-//! Owns: the order in which that is done, the same at every member. Never does: decide anything.
+//! Owns: the order of the steps, which is the same at every member. Never does: decide anything.
 //!
 //! ```text
-//!   control stream     finished at the cut; what it still had to deliver changes the state
-//!   state              those who are gone are taken out of it, lowest rank first
-//!   layouts            follow from state and view; every subgroup's queue of epochs becomes one epoch
+//!   control stream     finished at the cut; its remaining deliveries change the state
+//!   state              former members are removed, lowest rank first
+//!   layouts            follow from state and view; every queue of epochs becomes one epoch
 //!   subgroups          finished at the cut, and told that epoch
-//!   newcomers          are told the state by one who has it, and by senders where their streams go on
+//!   newcomers          receive the state from a member that has it, and the beginnings of streams
+//!                      from the senders
 //! ```
 
 use alloc::collections::BTreeMap;
@@ -28,12 +30,12 @@ use crate::multicast::subgroup::epoch::Phase;
 use crate::node::SubgroupId;
 
 impl<S: State> Group<S> {
-    /// How far this node has come.
+    /// Progress of this node, for its report.
     pub(super) fn progress(&self) -> Progress {
         Progress { informed: self.informed, subgroups: self.reports() }
     }
 
-    /// A view begins.
+    /// Installs a view.
     pub(super) fn install(&mut self, decision: &Decision<Progress>, effects: &mut Effects) {
         let Decision { next, cut } = decision;
         let early = planted(Fault::SnapshotEarly).then(|| self.snapshot());
@@ -47,7 +49,7 @@ impl<S: State> Group<S> {
         let informed = |node: &NodeId| cut.informed.contains(node);
         let sponsor = next.members.iter().map(|member| member.node).find(informed);
         if sponsor.is_none() {
-            // Nobody is left who knew anything: all begin with the same nothing.
+            // No informed member is left: all members begin with the same empty registry.
             (self.informed, self.registry) = (true, Registry::anew(next.number));
         }
         self.sponsor = sponsor;
@@ -98,7 +100,7 @@ impl<S: State> Group<S> {
         }
         self.expect(effects);
         self.met.retain(|node, peer| self.nodes.contains_key(peer) || stays(node));
-        // Before anything of this view can be said to be durable (I-150).
+        // Before anything of this view can be reported as durable (I-150).
         self.chronicle();
         self.events.push_back(GroupEvent::Installed(next.clone()));
         self.pass_ahead();
@@ -109,7 +111,8 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// Passes over the epochs that no subgroup of this node could be told: others may have begun them.
+    /// Passes over epochs that no subgroup of this node could be told: other members may
+    /// have begun them.
     fn pass_over_untold(&mut self, next: &View) {
         let mut untold: Vec<(u64, Epoch)> =
             core::mem::take(&mut self.expected).into_iter().collect();
@@ -132,7 +135,8 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// All subgroups of this node are to go on with these epochs. Says where they begin in its streams.
+    /// Sets these epochs as the next ones of this node's subgroups, and tells their members where
+    /// the epochs begin in this node's streams.
     fn begin_view(&mut self, epochs: BTreeMap<u64, Epoch>, cut: &Cut, effects: &mut Effects) {
         let me = self.node.id();
         let mut words: BTreeMap<NodeId, Vec<Start>> = BTreeMap::new();
@@ -148,7 +152,7 @@ impl<S: State> Group<S> {
             }
         }
         for (key, (_, told)) in walks {
-            // Nobody is a member any more.
+            // The subgroup has no members any more.
             self.expected.entry(key).or_insert_with(|| {
                 let layout = Layout { level: Level::Atomic, seats: Vec::new() };
                 Epoch { number: told + 1, name: 0, layout, old: Vec::new() }
@@ -159,7 +163,7 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// Tells subgroups the epochs that the view has brought, as far as they can be told.
+    /// Tells subgroups the epochs of the view, as far as all prerequisites are known.
     pub(super) fn expect(&mut self, effects: &mut Effects) -> usize {
         let mut done = 0;
         for (key, epoch) in core::mem::take(&mut self.expected) {
@@ -179,7 +183,8 @@ impl<S: State> Group<S> {
         let newest = epoch == Some(decided.last.epoch);
         let before = decided.before.iter().find(|cut| Some(cut.epoch) == epoch && !newest);
         let ends = before.map_or(&decided.last.ends, |before| &before.ends);
-        // What it was about to begin and passes over now is known to those who were in it.
+        // If this node was about to begin the epoch and passes over it, only members of that epoch
+        // know where it ends.
         let was_in_it = self.node.phase(id) == Some(Phase::Wedged);
         let finished = self.finish(id, ends);
         if let Some(walk) = self.walks.get_mut(&key) {
@@ -188,7 +193,7 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// Where an epoch begins in this node's own stream, if that has a past.
+    /// Beginning of an epoch in this node's own stream, if the stream existed before.
     fn own_start_of(&mut self, key: u64, epoch: &Epoch, cut: &Cut) -> Option<Start> {
         let me = self.node.id();
         let own = *epoch.old.iter().find(|stream| stream.node == me)?;
@@ -200,18 +205,19 @@ impl<S: State> Group<S> {
             false => self.node.sends_in(*id, own.region),
         };
         let begun = id.filter(has_begun);
-        // Other members may have seen commits of a stream that has not begun at this node: messages alone, for nulls and
-        // ends are committed by turns of an epoch. This node may have begun earlier epochs, as a reader or with
-        // another stream (I-52).
+        // Other members may have seen commits of a stream that has not begun at this node. Such
+        // commits are messages only: nulls and ends are committed by turns of an epoch. This node
+        // may have begun earlier epochs, as a reader or with another stream (I-52).
         let early = Beginning { entry, message: entry };
         let start = begun.map_or(Some(early), |id| self.node.own_beginning(id, entry))?;
-        // One that was left behind is told where its own stream goes on as the others are.
+        // If this node was left behind, it needs the beginning of its own stream like
+        // the other members.
         self.heard.entry((key, epoch.number)).or_default().insert(own, start);
         Some((key, epoch.number, own.region, start.entry, start.message))
     }
 }
 
-/// The control stream's epoch in a view: every member sends and reads.
+/// Epoch of the control stream in a view: every member sends and reads.
 fn control_epoch(view: &View, cut: &Cut) -> Epoch {
     let seat = |node| Seat { node, reads: true, sends: Some(CONTROL_STREAM), lines: CONTROL_LINES };
     let seats = view.members.iter().map(|member| seat(member.node)).collect();

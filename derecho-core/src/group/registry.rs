@@ -1,12 +1,12 @@
-//! Which subgroups there are, with which members, in which epoch: the same at every member, for it follows
-//! from what all have delivered.
+//! Register of subgroups with their members and epochs. It follows from delivered messages and is
+//! therefore the same at every member.
 //!
-//! Owns: the layouts in effect and those that are to come. Never does: begin or end an epoch; members walk
-//! through them, each in its own time.
+//! Owns: current and coming layouts. Never does: begin or end an epoch; each member moves through
+//! the epochs at its own pace.
 //!
 //! ```text
-//!   a message changes a layout      one epoch more at the end of that subgroup's queue
-//!   a view is installed             all queues are one epoch long again, that begins at the cut
+//!   a message changes a layout    one more epoch at the end of that subgroup's queue
+//!   a view is installed           every queue becomes one epoch, which begins at the cut
 //! ```
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -18,88 +18,91 @@ use crate::ids::{NodeId, RegionId};
 use crate::multicast::ablation::Ablation;
 use crate::multicast::subgroup::{Level, Terms};
 
-/// One member of a subgroup.
+/// Seat of one member of a subgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Seat {
-    /// Who.
+    /// Member that has the seat.
     pub node: NodeId,
-    /// Whether it delivers.
+    /// Whether the member delivers.
     pub reads: bool,
-    /// The region of its stream, if it sends. Used for one subgroup, once.
+    /// Region of the member's stream, if it sends. A region is used for one subgroup, once.
     pub sends: Option<RegionId>,
-    /// The region of its lines.
+    /// Region of the member's acknowledgement lines.
     pub lines: RegionId,
 }
 
-/// Members of a subgroup and what it promises.
+/// Members of a subgroup and its delivery level.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Layout {
-    /// What it promises.
+    /// Delivery level.
     pub level: Level,
-    /// Its members; those that send have their ranks in this order.
+    /// Members; senders have their ranks in this order.
     pub seats: Vec<Seat>,
 }
 
 impl Layout {
-    /// How it works.
+    /// Terms of the subgroup.
     pub fn terms(&self, ablation: Ablation) -> Terms {
         Terms { level: self.level, ablation }
     }
 
-    /// A node's seat.
+    /// Seat of a node.
     pub fn seat_of(&self, node: NodeId) -> Option<&Seat> {
         self.seats.iter().find(|seat| seat.node == node)
     }
 
-    /// The nodes that read.
+    /// Nodes that read.
     pub fn readers(&self) -> Vec<NodeId> {
         self.seats.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect()
     }
 
-    /// The streams of its senders.
+    /// Streams of the senders.
     pub fn streams(&self) -> impl Iterator<Item = StreamId> + '_ {
         let stream = |seat: &Seat| Some(StreamId { node: seat.node, region: seat.sends? });
         self.seats.iter().filter_map(stream)
     }
 }
 
-/// An epoch of a subgroup.
+/// Epoch of a subgroup.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Epoch {
-    /// Its number; the subgroup's epochs are numbered one after the other.
+    /// Number of the epoch; the epochs of a subgroup are numbered consecutively.
     pub number: u64,
-    /// What it is called in its members' lines: nothing else that could be met there is called so.
+    /// Name of the epoch in its members' lines, different from any other name that
+    /// may appear there.
     pub name: u64,
-    /// Its members.
+    /// Members and delivery level.
     pub layout: Layout,
-    /// Its streams that have a past: who was not in it is told by their senders where the epoch begins.
+    /// Streams that existed in the epoch before: members that were not in that epoch are told by
+    /// the senders where this epoch begins.
     pub old: Vec<StreamId>,
 }
 
-/// More epochs than begin between two views that nobody comes through: as a power of two.
+/// Binary logarithm of a number of names that exceeds the epochs between two views without
+/// a common member.
 const NAMES_OF_A_VIEW: u32 = 20;
 
-/// See the [module](self).
+/// Register of the subgroups of a group. See the [module](self).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Registry {
-    /// The last name of an epoch, of all subgroups.
+    /// Last name given to an epoch of any subgroup.
     count: u64,
     subgroups: BTreeMap<u64, VecDeque<Epoch>>,
 }
 
 impl Registry {
-    /// None yet, in a view into which nobody has brought what there was: what was there before has other
-    /// names (I-50).
+    /// Creates an empty registry for a view whose members all lack the state. Names of epochs
+    /// differ from all names used before (I-50).
     pub fn anew(view: u64) -> Registry {
         Registry { count: view << NAMES_OF_A_VIEW, subgroups: BTreeMap::new() }
     }
 
-    /// The epochs of a subgroup that are not over everywhere, oldest first.
+    /// Epochs of a subgroup that are not over everywhere, oldest first.
     pub fn epochs(&self, key: u64) -> impl Iterator<Item = &Epoch> {
         self.subgroups.get(&key).into_iter().flatten()
     }
 
-    /// All subgroups.
+    /// Keys of all subgroups.
     pub fn keys(&self) -> impl Iterator<Item = u64> + '_ {
         self.subgroups.keys().copied()
     }
@@ -113,13 +116,13 @@ impl Registry {
         queue.push_back(Epoch { number, name, layout, old });
     }
 
-    /// The streams of a subgroup's newest epoch.
+    /// Streams of a subgroup's newest epoch.
     fn newest_streams(&self, key: u64) -> Vec<StreamId> {
         let newest = self.subgroups.get(&key).and_then(VecDeque::back);
         newest.map(|epoch| epoch.layout.streams().collect()).unwrap_or_default()
     }
 
-    /// Takes in what a subgroup's layout is from now on. Returns whether that is another one.
+    /// Takes in the layout of a subgroup. Returns whether the layout has changed.
     pub fn change(&mut self, key: u64, layout: Layout) -> bool {
         let newest = self.subgroups.get(&key).and_then(VecDeque::back);
         let same = match newest {
@@ -133,8 +136,8 @@ impl Registry {
         !same
     }
 
-    /// A view ends all epochs; in the next one these layouts hold, from the cut on. Subgroups of which
-    /// nobody is a member are forgotten.
+    /// Replaces all epochs by one epoch for each subgroup, with these layouts, from the cut on.
+    /// Forgets subgroups without members.
     pub fn collapse(&mut self, layouts: &BTreeMap<u64, Layout>, cut: &Cut) {
         let lives = |key: &u64| layouts.get(key).is_some_and(|layout| !layout.seats.is_empty());
         self.subgroups.retain(|key, _| lives(key));
@@ -147,7 +150,7 @@ impl Registry {
         }
     }
 
-    /// Epochs before this one are over for this node.
+    /// Drops epochs before this one, which are over for this node.
     pub fn forget_before(&mut self, key: u64, number: u64) {
         if let Some(queue) = self.subgroups.get_mut(&key) {
             while queue.len() > 1 && queue.front().is_some_and(|epoch| epoch.number < number) {

@@ -1,7 +1,7 @@
-//! What a member reports of its streams when it wedges, and the cut that follows from all reports.
+//! Report of a member on its streams when it wedges, and the cut that follows from all reports.
 //!
-//! Owns: the rule of I-47 for streams that may be in the midst of a change of layout. Never does: look
-//! at a stream.
+//! Owns: the rule I-47 for streams that may be in the middle of a layout change. Never does:
+//! access a stream.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -11,82 +11,85 @@ use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, RegionId};
 use crate::membership::Report;
 
-/// A sender's stream: whose it is, and its region there.
+/// Identity of a sender's stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StreamId {
-    /// Who sends it.
+    /// Node that sends the stream.
     pub node: NodeId,
-    /// The region that it lies in.
+    /// Region that holds the stream.
     pub region: RegionId,
 }
 
-/// How far a member has come in one sender's part of an epoch, in entries of that stream from its beginning.
+/// Progress of a member in one sender's part of an epoch, in entries from the beginning
+/// of the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reached {
-    /// Which stream.
+    /// Identity of the stream.
     pub stream: StreamId,
-    /// The entry that the epoch cannot end before: where it begins, or its end if a view has decided that (I-337).
+    /// Minimum end of the epoch: the entry where the epoch begins, or its end if a view has decided
+    /// the end (I-337).
     pub start: u64,
-    /// How far it was received.
+    /// Number of entries received.
     pub received: u64,
 }
 
-/// What a member reports of one subgroup.
+/// Report of a member on one subgroup.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SubgroupReport {
-    /// Which.
+    /// Key of the subgroup.
     pub key: u64,
-    /// The epoch that it is in.
+    /// Current epoch of the member.
     pub epoch: u64,
-    /// It is no member from that epoch on: it has finished the one before.
+    /// The member has finished the epoch before and is no member from this epoch on.
     pub left: bool,
-    /// Who delivers in that epoch.
+    /// Nodes that deliver in that epoch.
     pub readers: Vec<NodeId>,
-    /// In the order of ranks.
+    /// Progress in each stream, in the order of ranks.
     pub reached: Vec<Reached>,
 }
 
-/// What a member reports.
+/// Report of a member.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Progress {
-    /// It has the state that the group replicates.
+    /// The member has the replicated state of the group.
     pub informed: bool,
-    /// Its subgroups, the control stream among them.
+    /// Subgroups of the member, including the control stream.
     pub subgroups: Vec<SubgroupReport>,
 }
 
-/// Where one epoch of a subgroup ends.
+/// End of one epoch of a subgroup.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EpochCut {
-    /// The epoch.
+    /// Number of the epoch.
     pub epoch: u64,
-    /// Where it ends, in each sender's stream.
+    /// End of the epoch in each sender's stream.
     pub ends: Vec<(StreamId, u64)>,
 }
 
-/// Where the epochs of a subgroup end.
+/// Ends of a subgroup's epochs.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SubgroupCut {
-    /// Which.
+    /// Key of the subgroup.
     pub key: u64,
-    /// The newest epoch that anybody is in.
+    /// Newest epoch that any member has reported.
     pub last: EpochCut,
-    /// Those before it in which some still are: they finish that first, and have had no part in the newest.
-    /// More than one only where nobody sends: newcomers have nothing to wait for then.
+    /// Earlier epochs in which some members still are. These members finish the earlier epoch first
+    /// and have no part in the newest one. More than one earlier epoch occurs only without senders:
+    /// newcomers have nothing to wait for in that case.
     pub before: Vec<EpochCut>,
 }
 
-/// What follows from the reports.
+/// Cut that follows from the reports.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Cut {
-    /// Who has the state that the group replicates.
+    /// Members that have the replicated state of the group.
     pub informed: Vec<NodeId>,
-    /// Each subgroup that anybody is in, by key.
+    /// Subgroups with at least one report, by key.
     pub subgroups: Vec<SubgroupCut>,
 }
 
 impl Cut {
-    /// Where a subgroup's epochs end.
+    /// Cut of one subgroup.
     pub fn of(&self, key: u64) -> Option<&SubgroupCut> {
         self.subgroups.iter().find(|cut| cut.key == key)
     }
@@ -114,9 +117,10 @@ impl Report for Progress {
     }
 }
 
-/// I-47 for one subgroup. Of the newest epoch, the least that its readers have received; a reader that is
-/// not in it yet has received nothing of it, and then nobody has delivered any of it. Whoever is in the
-/// epoch before has received all of that, for others have gone on.
+/// Applies I-47 to one subgroup. The newest epoch ends at the least that its readers have received.
+/// If a reader has not begun that epoch, the reader has received nothing of it, and no member has
+/// delivered any of it. A member that is still in the epoch before has received all of the earlier
+/// epoch, because other members have gone on.
 fn cut_one<'a>(
     key: u64,
     nodes: &BTreeSet<NodeId>,
@@ -127,7 +131,7 @@ fn cut_one<'a>(
     let newest = || reports().filter(|(_, report)| report.epoch == epoch);
     let is_older = |report: &SubgroupReport| report.epoch < epoch && !report.left;
     let older = || reports().filter(|(_, report)| is_older(report)).map(|(_, report)| report);
-    // Who has left knows who is in the epoch, and nothing of its streams.
+    // A member that has left knows the readers of the epoch, but nothing of its streams.
     let (_, sample) = newest().min_by_key(|(_, report)| report.left)?;
     let reads = |node: &NodeId| sample.readers.contains(node);
     let reached = |report: &SubgroupReport, stream: StreamId| {
@@ -141,10 +145,11 @@ fn cut_one<'a>(
         let stream = known.stream;
         let received = newest().filter(|(node, _)| reads(node));
         let received = received.filter_map(|(_, report)| Some(reached(report, stream)?.received));
-        // A member that has finished an epoch knows its end; one that has not begun the newest may not know its start.
+        // A member that has finished an epoch knows its end. A member that has not begun the newest
+        // epoch may not know its start.
         let starts = reports().filter_map(|(_, report)| Some(reached(report, stream)?.start));
         let start = starts.max().unwrap_or(known.start);
-        // Without a reader it is what the sender itself says.
+        // Without a reader, the sender's own report is used.
         let own = of(stream.node).and_then(|report| Some(reached(report, stream)?.received));
         let least = received.min().or(own).unwrap_or(start);
         let waits = waits && !planted(Fault::LateUncounted);
@@ -158,7 +163,8 @@ fn cut_one<'a>(
         }
         let ends = sample.reached.iter().map(|known| {
             let stream = known.stream;
-            // The end is the last entry that counts for who has ended, and all have received it.
+            // The end is the last entry counted by members that have ended the epoch, and all
+            // readers have received it.
             let readers = older().filter(|report| report.epoch == sample.epoch);
             let shown = readers.filter_map(|report| Some(reached(report, stream)?.received));
             let no_newer = older().filter(|report| report.epoch <= sample.epoch);
@@ -258,7 +264,7 @@ mod tests {
         assert_eq!(before, [EpochCut { epoch: 3, ends: ends.into() }]);
     }
 
-    /// Where nobody sends newcomers begin at once, and some may be two epochs behind.
+    /// Without senders, newcomers begin at once, and some members may be two epochs behind.
     #[test]
     fn each_epoch_in_which_somebody_still_is_has_its_end() {
         let reports = [
@@ -272,8 +278,9 @@ mod tests {
         assert_eq!(before, [EpochCut { epoch: 6, ends: [(stream(A), 42)].into() }, seven]);
     }
 
-    /// A reader that has finished an epoch has delivered all of it, and reports its ends as its starts. The next cut keeps them,
-    /// whoever reads by then, and wherever a member that was told the epoch and has not begun it expects its start.
+    /// A reader that has finished an epoch has delivered all of it and reports its ends as its
+    /// starts. The next cut keeps these ends, whatever the readers are by then, and wherever a
+    /// member that was told the epoch and has not begun it expects its start.
     #[test]
     fn an_epoch_that_a_view_has_ended_keeps_its_ends() {
         let finished = report(4, &[], &[(A, 9, 9), (C, 5, 5)]);
@@ -305,7 +312,7 @@ mod tests {
         assert_eq!(cut(&reports).last.ends, [(stream(A), 9)]);
     }
 
-    /// Else what the others have delivered of the epoch would be cut away.
+    /// Otherwise the cut would remove messages of the epoch that other members have delivered.
     #[test]
     fn whoever_left_with_the_epoch_has_received_all_of_it() {
         let mut gone = report(5, &[A], &[]);

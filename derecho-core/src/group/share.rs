@@ -1,6 +1,8 @@
-//! What a node brings into a subgroup, opened on its link: the same for whoever hosts a [`Group`](super::Group).
+//! Regions that a node brings into a subgroup, opened on its link. Every host of a
+//! [`Group`](super::Group) uses the same ones.
 //!
-//! Owns: which regions those are, and how long the memory of a stream is kept. Never does: open a region by itself.
+//! Owns: the set of these regions, and the lifetime of a stream's memory. Never does: open a region
+//! on its own.
 
 use alloc::vec::Vec;
 
@@ -15,17 +17,18 @@ use crate::multicast::claim::SenderMemory;
 use crate::multicast::geometry::Geometry;
 use crate::multicast::subgroup::SUBGROUP_LINES;
 
-/// What a node brings into a subgroup.
+/// Regions that a node brings into a subgroup.
 #[derive(Clone)]
 pub struct Share {
-    /// Its lines: [`SUBGROUP_LINES`] of them.
+    /// Region with [`SUBGROUP_LINES`] acknowledgement lines.
     pub lines: (RegionId, OwnRegion),
-    /// What it sends from, if it does.
+    /// Memory of the node's stream, if the node sends.
     pub memory: Option<(RegionId, SenderMemory)>,
 }
 
 impl Share {
-    /// Opens the regions of a share: its lines, and if it sends a stream of that shape.
+    /// Opens the regions of a share: the lines, and the stream with this geometry if
+    /// the node sends.
     pub fn open(
         link: &mut (impl Link + ?Sized),
         lines: RegionId,
@@ -36,7 +39,7 @@ impl Share {
             let memory = match link.open(region, geometry.words()) {
                 Ok(memory) => memory,
                 Err(error) => {
-                    // Half a share is of no use to anybody.
+                    // An incomplete share is useless.
                     let _ = link.close(lines);
                     return Err(error);
                 }
@@ -46,36 +49,37 @@ impl Share {
         Ok(Share { lines: (lines, opened), memory: memory.transpose()? })
     }
 
-    /// Opens what every member brings into the control stream.
+    /// Opens the regions that every member brings into the control stream.
     pub fn open_control(link: &mut (impl Link + ?Sized)) -> Result<Share, LinkError> {
         Share::open(link, CONTROL_LINES, Some((CONTROL_STREAM, control_geometry())))
     }
 
-    /// The regions, to be closed.
+    /// Regions of the share, for closing.
     pub fn regions(&self) -> impl Iterator<Item = RegionId> + '_ {
         core::iter::once(self.lines.0).chain(self.memory.iter().map(|(region, _)| *region))
     }
 }
 
-/// What this node sends a stream from.
+/// Memory from which this node sends a stream.
 pub(super) struct StreamMemory {
     pub(super) memory: SenderMemory,
-    /// The number of messages that this node had submitted to the control stream when it brought another memory: an
-    /// epoch of this stream follows from none that came later.
+    /// Number of messages that this node had submitted to the control stream when it brought
+    /// another memory. No later message leads to an epoch of this stream.
     replaced: Option<u64>,
 }
 
-/// The memory that a share brings into a subgroup, by subgroup and region.
+/// Memory that a share brings into a subgroup, keyed by subgroup and region.
 pub(super) fn stream_memory(key: u64, share: &Share) -> Option<((u64, RegionId), StreamMemory)> {
     let (region, memory) = share.memory.clone()?;
     Some(((key, region), StreamMemory { memory, replaced: None }))
 }
 
 impl<S: State> Group<S> {
-    /// Brings what this node needs in a subgroup; to be done before the state says that it is a member.
-    /// Its regions are used for no other one, and for this one until it is [left](super::GroupEvent::Left).
+    /// Adds this node's share of a subgroup. Must be called before the state makes
+    /// this node a member. The regions serve no other subgroup, and serve this one
+    /// until it is [left](super::GroupEvent::Left).
     ///
-    /// The memory of an earlier stream of this node is used for the epochs of that stream that are still to come (I-78).
+    /// The memory of an earlier stream of this node serves the coming epochs of that stream (I-78).
     pub fn bring(&mut self, key: u64, share: Share) {
         let said = self.control.submitted();
         for (_, memory) in self.memories.iter_mut().filter(|((of, _), _)| *of == key) {
@@ -86,8 +90,8 @@ impl<S: State> Group<S> {
         self.unsettled = true;
     }
 
-    /// Takes back what was brought for a subgroup in which this node has got no seat. `None` if it is, or is
-    /// about to be, at work.
+    /// Withdraws the share of a subgroup in which this node got no seat. `None` if the share is, or
+    /// is about to be, at work.
     pub fn withdraw(&mut self, key: u64, lines: RegionId) -> Option<Share> {
         let me = self.node.id();
         let is_at_work = self.walks.get(&key).is_some_and(|walk| walk.lines() == lines);
@@ -104,7 +108,7 @@ impl<S: State> Group<S> {
         Some(share)
     }
 
-    /// Forgets the memory of streams that were replaced, once no epoch of them can come any more (I-78).
+    /// Drops the memory of replaced streams, once no epoch of them can follow (I-78).
     pub(super) fn forget_memories(&mut self, key: u64) {
         let heard = self.control.heard_own();
         let of_it = self.memories.iter().filter(|((of, _), _)| *of == key);
@@ -118,7 +122,7 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// Forgets a share of a subgroup that this node has left.
+    /// Drops the share of a subgroup that this node has left.
     pub(super) fn forget_share(&mut self, key: u64, lines: RegionId) {
         let share = self.shares.remove(&(key, lines));
         if let Some((region, _)) = share.and_then(|share| share.memory)

@@ -1,11 +1,12 @@
-//! How this node walks through the epochs of its subgroups, each for itself.
+//! Progress of this node through the epochs of its subgroups, each independently.
 //!
-//! Owns: which epoch a subgroup was told last, and what has to be known before it is told the next one. Never
-//! does: choose an epoch; the registry has them all.
+//! Owns: the epoch that a subgroup was told last, and the prerequisites of the next one. Never
+//! does: choose an epoch; the registry holds all of them.
 //!
 //! ```text
-//!   member of the epoch before   told the next one when it has begun that: it closes, and goes on
-//!   newcomer                     waits for what the senders say where the epoch begins in their streams
+//!   member of the epoch before   told the next epoch when it has begun the one before: it closes
+//!                                that one and continues
+//!   newcomer                     waits until the senders announce where the epoch begins
 //! ```
 
 use alloc::collections::BTreeMap;
@@ -24,22 +25,23 @@ use crate::multicast::stream::Beginning;
 use crate::multicast::subgroup::epoch::Phase;
 use crate::node::{self, Membership, Origin, Seat, SubgroupId};
 
-/// This node's way through one subgroup.
+/// Progress of this node through one subgroup.
 pub(super) struct Walk {
     id: Option<SubgroupId>,
-    /// The region of this node's lines in it.
+    /// Region of this node's acknowledgement lines.
     lines: RegionId,
-    /// The epoch that it was told last.
+    /// Last epoch that the node was told.
     told: Epoch,
-    /// Whether it has begun.
+    /// Whether that epoch has begun.
     begun: bool,
-    /// It was left behind by the cut: it does not know by itself where the next epoch begins.
+    /// The cut left this node behind: it does not know by itself where the next epoch begins.
     pub(super) left_behind: bool,
     owes: Option<Debt>,
 }
 
-/// Newcomers that are still to be told where an epoch begins in this node's stream: when the one before is
-/// complete here. So if one of them has begun, all readers have received all that was before.
+/// Newcomers that need the beginning of an epoch in this node's stream. They are told when the
+/// epoch before is complete here. Therefore, if one of them has begun, all readers have
+/// received everything before.
 #[derive(Debug)]
 struct Debt {
     start: Option<Beginning>,
@@ -77,7 +79,7 @@ impl<S: State> Group<S> {
         self.keys.get(&id).copied()
     }
 
-    /// An epoch of a subgroup has begun here.
+    /// Notes that an epoch of a subgroup has begun here.
     pub(super) fn begun(&mut self, id: SubgroupId) {
         let Some(key) = self.key_of(id) else { return };
         let walk = self.walks.get_mut(&key).expect("it was just found");
@@ -95,16 +97,16 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// This node is no member of a subgroup any more.
+    /// Notes that this node is no longer a member of a subgroup.
     pub(super) fn left(&mut self, id: SubgroupId) {
         let Some(key) = self.keys.remove(&id) else { return };
         self.open.insert(key);
         self.owing.remove(&key);
         if let Some(walk) = self.walks.remove(&key) {
             let lines = walk.lines;
-            // It may be a member again later, but not of what it has left.
+            // The node may become a member again later, but not of epochs that it has left.
             self.registry.forget_before(key, walk.told.number);
-            // A subgroup of which nobody is a member any more is forgotten, numbers and all.
+            // A subgroup without members is forgotten, including its numbers.
             if self.registry.epochs(key).any(|epoch| epoch.number == walk.told.number) {
                 self.behind.insert(key, walk.told);
             }
@@ -114,7 +116,7 @@ impl<S: State> Group<S> {
         self.events.push_back(GroupEvent::Left { key });
     }
 
-    /// Goes on wherever it can.
+    /// Continues every subgroup that can continue.
     pub(super) fn walk(&mut self, effects: &mut Effects) -> usize {
         let mut done = self.pay(effects);
         if core::mem::take(&mut self.unsettled) {
@@ -128,11 +130,12 @@ impl<S: State> Group<S> {
                 }
             }
         }
-        // Where an epoch that was just closed ends is known now, and no more once the next has begun.
+        // The end of an epoch that was just closed is known now, and no longer after the next
+        // one has begun.
         done + self.pay(effects)
     }
 
-    /// The epoch that this node is to be told next, whether it can be by now or not.
+    /// Next epoch for this node, regardless of whether the node can be told already.
     pub(super) fn next_of(&self, key: u64) -> Option<&Epoch> {
         let me = self.node.id();
         let mut epochs = self.registry.epochs(key);
@@ -145,21 +148,22 @@ impl<S: State> Group<S> {
     /// Tells an open subgroup its next epoch, if it can be told.
     fn step(&mut self, key: u64, effects: &mut Effects) -> usize {
         let Some(next) = self.next_of(key) else { return 0 };
-        // A debt is of the epoch that has begun last: it is paid before the next one is told.
+        // A debt concerns the epoch that has begun last, and must be paid before the next
+        // one is told.
         let ready = self.walks.get(&key).is_none_or(Walk::is_settled);
         let told = ready && !self.expected.contains_key(&key) && {
             let next = next.clone();
             self.tell_next(key, next, false, effects)
         };
-        // I-76: also if there is another one after it.
+        // I-76: the subgroup stays open if another epoch follows.
         if self.next_of(key).is_some() {
             self.open.insert(key);
         }
         usize::from(told)
     }
 
-    /// Tells a subgroup its next epoch, if all that it has to know is there. `ends`: the one before has been
-    /// ended by a view.
+    /// Tells a subgroup its next epoch, if all prerequisites are known. `ended`: a view has ended
+    /// the epoch before.
     pub(super) fn tell_next(
         &mut self,
         key: u64,
@@ -201,7 +205,8 @@ impl<S: State> Group<S> {
         }
         let Some((seat, share)) = seat.zip(share) else { return false };
         let share = node::Share { lines: share.lines.1, memory };
-        // Members of the group have nothing to say most of the time: without nulls nothing would ever be agreed on.
+        // Members of the group are silent most of the time: without nulls they would never
+        // agree on anything.
         let nulls = self.ablation.nulls && key != CONTROL;
         let terms = next.layout.terms(Ablation { nulls, ..self.ablation });
         let id = self.node.join(terms, epoch, share, effects);
@@ -219,7 +224,7 @@ impl<S: State> Group<S> {
         told
     }
 
-    /// An epoch as the node takes it; `None` if something is not known yet.
+    /// Epoch in the node's form; `None` if a prerequisite is unknown.
     fn seated(&self, key: u64, epoch: &Epoch) -> Option<node::Epoch> {
         let me = self.node.id();
         let is_in = epoch.layout.seat_of(me).is_some();
@@ -243,7 +248,7 @@ impl<S: State> Group<S> {
             };
             let stream = StreamId { node: seat.node, region };
             let start = heard.and_then(|heard| heard.get(&stream)).copied();
-            // Its own stream a node knows best.
+            // The node itself knows its own stream best.
             let told = knows || start.is_some() || seat.node == me;
             if is_in && !told && epoch.old.contains(&stream) {
                 return None;
@@ -252,11 +257,13 @@ impl<S: State> Group<S> {
             let member = self.membership(origin, seat.reads, Some(region), seat.lines);
             seats.push(Seat { slot, member, start });
         }
-        // Epochs of different subgroups have lines of their own; of one subgroup they have other names.
+        // Epochs of different subgroups have different lines; epochs of one subgroup
+        // have different names.
         Some(node::Epoch { number: epoch.number, name: epoch.name, seats })
     }
 
-    /// An epoch with those members that this node has met and that stay in the next view. Where the streams begin is left open.
+    /// Epoch with the members that this node has met and that stay in the next view. The beginnings
+    /// of the streams are left open.
     pub(super) fn known_of(&self, epoch: &Epoch, next: &View) -> node::Epoch {
         let me = self.node.id();
         let stays = |seat: &&super::registry::Seat| next.rank_of(seat.node).is_some();
@@ -272,12 +279,13 @@ impl<S: State> Group<S> {
         node::Epoch { number: epoch.number, name: epoch.name, seats: seats.collect() }
     }
 
-    /// Senders that have not said yet where an epoch begins in their streams which this node cannot be told before, by
-    /// subgroup. One of them may have fallen out before it knew that this node is a member: it says so when it is asked (I-64).
+    /// Senders that have not announced the beginning of an epoch that this node needs, by subgroup.
+    /// A sender may have fallen out before it knew that this node is a member; it says so when it
+    /// is asked (I-64).
     pub(super) fn unheard(&self) -> Vec<(u64, NodeId)> {
         let me = self.node.id();
         let expected = self.expected.iter().map(|(key, epoch)| (*key, epoch));
-        // A newcomer waits for senders that go on without a change of view.
+        // A newcomer waits for senders that go on without a view change.
         let open = self.open.iter().filter_map(|key| Some((*key, self.next_of(*key)?)));
         let mut unheard = Vec::new();
         for (key, epoch) in expected.chain(open) {
@@ -305,13 +313,14 @@ impl<S: State> Group<S> {
         Membership { origin, reads, sends, lines }
     }
 
-    /// Tells newcomers where this node's streams go on, as soon as it knows.
+    /// Tells newcomers where this node's streams go on, as soon as this node knows.
     fn pay(&mut self, effects: &mut Effects) -> usize {
         let mut due = Vec::new();
         for &key in &self.owing {
             let Some(walk) = self.walks.get_mut(&key) else { continue };
             let Some(debt) = &mut walk.owes else { continue };
-            // All of it may have come about in one turn: the end, the last word of the others, the beginning.
+            // The end, the last acknowledgements of the other members, and the beginning may all
+            // have come in one turn.
             debt.start = debt.start.or_else(|| match walk.begun {
                 true => self.node.own_start(walk.id?),
                 false => self.node.cut(walk.id?),
@@ -337,11 +346,12 @@ impl<S: State> Group<S> {
         done
     }
 
-    /// What this node reports of its subgroups when all of them are stopped.
+    /// Reports of this node on its subgroups, all of which are stopped.
     pub(super) fn reports(&self) -> Vec<SubgroupReport> {
         let mut reports = Vec::new();
         for (&key, walk) in &self.walks {
-            // One that is about to begin its first epoch has come nowhere, and shows nothing of others.
+            // A subgroup that is about to begin its first epoch has received nothing, and shows
+            // nothing of other members.
             let id = walk.id.filter(|id| self.node.phase(*id).is_some());
             let Some((epoch, reach)) = id.and_then(|id| self.node.reach(id)) else { continue };
             let reached = reach.iter().filter_map(|reach| {
@@ -353,7 +363,8 @@ impl<S: State> Group<S> {
                 Some(Reached { stream, start: reach.start, received: reach.received })
             });
             let reached = reached.collect();
-            // The readers of an epoch that a view has ended need not be known: its ends are decided (I-337).
+            // The readers of an epoch that a view has ended need not be known: its ends
+            // are decided (I-337).
             let mut epochs = self.registry.epochs(key).chain([&walk.told]);
             let of_it = epochs.find(|known| known.number == epoch);
             let readers = of_it.map(|known| known.layout.readers()).unwrap_or_default();
@@ -369,7 +380,7 @@ impl<S: State> Group<S> {
         reports
     }
 
-    /// Ends a subgroup's epoch there. `false` if this node cannot.
+    /// Ends a subgroup's epoch at these ends. `false` if this node cannot.
     pub(super) fn finish(&mut self, id: SubgroupId, ends: &[(StreamId, u64)]) -> bool {
         let me = self.node.id();
         let trim: Vec<(Origin, RegionId, u64)> = ends
@@ -385,17 +396,18 @@ impl<S: State> Group<S> {
         self.node.finish(id, &trim)
     }
 
-    /// Every node that ever was a peer, so that streams of those that are gone have a name.
+    /// Node of a peer handle. Includes former peers, so that the streams of failed nodes
+    /// can be named.
     pub(super) fn node_of(&self, peer: crate::ids::Peer) -> Option<NodeId> {
         self.met.iter().find(|(_, known)| **known == peer).map(|(node, _)| *node)
     }
 
-    /// What a node is called here that this one has met.
+    /// Peer handle of a node that this node has met.
     pub fn peer_of(&self, node: NodeId) -> Option<crate::ids::Peer> {
         self.met.get(&node).copied()
     }
 
-    /// What a view has ended is told anew.
+    /// Drops all debts: epochs that a view has ended are announced again.
     pub(super) fn forget_walk_debts(&mut self) {
         self.walks.values_mut().for_each(|walk| walk.owes = None);
         self.owing.clear();

@@ -1,29 +1,32 @@
-//! Who is waited for and says nothing: when a member is suspected although nobody knows that it failed.
+//! Detection of silent members: when an awaited member is suspected without evidence of a failure.
 //!
-//! Owns: the times. Never does: decide what a suspicion leads to, or suspect somebody for whom nobody
-//! waits: a member that sleeps, or sits in a debugger while nothing happens, harms nobody.
+//! Owns: the times. Never does: decide the consequences of a suspicion, or suspect a member
+//! for which no node waits: a member that sleeps, or is held in a debugger while nothing
+//! happens, harms nobody.
 //!
 //! ```text
-//!   awaited ── a quarter of the limit, silent ──> asked ("are you there?") ── the limit ──> suspected
+//!   awaited ── silent for a quarter of the limit ──> asked ("are you there?")
+//!           ── silent for the limit ──> suspected
 //! ```
-//! Uncertain suspicions are gathered for a moment, so that what fails together is suspected together.
+//! Uncertain suspicions are gathered for a short time, so that members that fail together
+//! are suspected together.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::ids::{NodeId, Time};
 
-/// How patient a member is.
+/// Timeouts for other members, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Patience {
-    /// A member that others wait for and that says nothing for so long is suspected; `None`: never.
+    /// Maximum silence of an awaited member before it is suspected; `None` for no limit.
     pub member_timeout: Option<u64>,
-    /// So long uncertain suspicions are gathered before they are published.
+    /// Time for which uncertain suspicions are gathered before they are published.
     pub gather: u64,
 }
 
 impl Patience {
-    /// So long a member that can decide nothing waits for others who perhaps have.
+    /// Time for which a member that cannot decide waits for members that may have decided.
     pub fn word_timeout(&self) -> u64 {
         self.member_timeout.unwrap_or(DEFAULT_TIMEOUT)
     }
@@ -37,63 +40,64 @@ impl Default for Patience {
 
 const DEFAULT_TIMEOUT: u64 = 1_000_000_000;
 
-/// So many times within the limit a silent member is asked.
+/// Number of questions to a silent member within the limit.
 const ASKS: u64 = 4;
 
 struct Awaited {
-    /// Since when it has been silent, as far as anybody waits for it.
+    /// Start of the silence while the member is awaited.
     since: Time,
     asked: Time,
 }
 
-/// See the [module](self).
+/// Times of awaited and doubted members. See the [module](self).
 pub struct Watch {
     patience: Patience,
     awaited: BTreeMap<NodeId, Awaited>,
-    /// Suspects that are not published yet, and since when.
+    /// Unpublished suspects, each with the time of the first doubt.
     gathered: BTreeMap<NodeId, Time>,
-    /// When this node looked last while it waited for somebody.
+    /// Time of the last look at which this node waited for a member.
     looked: Option<Time>,
 }
 
-/// What has to be done.
+/// Actions that are due.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub struct Due {
-    /// These are to be asked whether they are there.
+    /// Members to ask whether they are there.
     pub ask: Vec<NodeId>,
-    /// These are to be suspected.
+    /// Members to suspect.
     pub suspect: Vec<NodeId>,
 }
 
 impl Watch {
-    /// Watches nobody.
+    /// Creates a watch without awaited members.
     pub fn new(patience: Patience) -> Watch {
         Watch { patience, awaited: BTreeMap::new(), gathered: BTreeMap::new(), looked: None }
     }
 
-    /// A node has answered: it is alive, and hears.
+    /// Notes an answer: the node is alive and hears.
     pub fn heard(&mut self, node: NodeId, now: Time) {
         if let Some(awaited) = self.awaited.get_mut(&node) {
             (awaited.since, awaited.asked) = (now, now);
         }
     }
 
-    /// A node has most likely failed; it is suspected in a moment.
+    /// Notes that a node has probably failed. The node is suspected when the gathering
+    /// time is over.
     pub fn doubts(&mut self, node: NodeId, now: Time) {
         self.gathered.entry(node).or_insert(now);
     }
 
-    /// Nothing is known of a node any more.
+    /// Forgets everything about a node.
     pub fn forget(&mut self, node: NodeId) {
         self.awaited.remove(&node);
         self.gathered.remove(&node);
     }
 
-    /// What is due, now that exactly these nodes are waited for.
+    /// Returns the actions that are due. `awaited`: exactly the nodes that are awaited now.
     pub fn look(&mut self, awaited: &[NodeId], now: Time) -> Due {
         let mut due = Due::default();
         if let Some(timeout) = self.patience.member_timeout {
-            // Whoever was stopped itself has not waited all that time.
+            // A node that was stopped itself has not waited for that time.
             let gap = self.looked.is_some_and(|looked| now.since(looked) > timeout / 2);
             self.awaited.retain(|node, _| awaited.contains(node));
             for &node in awaited {
@@ -117,7 +121,7 @@ impl Watch {
         due
     }
 
-    /// When something is due at the latest.
+    /// Latest time of the next action.
     pub fn wants_turn_at(&self) -> Option<Time> {
         let gathered = self.gathered.values().map(|since| since.after(self.patience.gather));
         let asked = self.patience.member_timeout.into_iter().flat_map(|timeout| {
@@ -135,7 +139,8 @@ mod tests {
     const B: NodeId = NodeId(2);
     const PATIENCE: Patience = Patience { member_timeout: Some(1000), gather: 50 };
 
-    /// Looks at whatever moments it wants to until `end`; returns who was suspected, and when first.
+    /// Looks at the times that the watch requests until `end`. Returns the first suspects,
+    /// and the time.
     fn run(
         watch: &mut Watch,
         awaited: &[NodeId],

@@ -1,18 +1,21 @@
-//! A member that lives, answers, and makes no progress (I-336).
+//! Detection of a member that is alive, answers, and makes no progress (I-336).
 //!
-//! Owns: the question why a condition of a subgroup does not come true, the answers, and what follows from an answer that
-//! stays the same. Never does: judge a silent member, which the [watch](super::watch) does.
+//! Owns: the question why a condition of a subgroup does not come true, the answers, and the
+//! consequences of an answer that stays the same. Never does: judge a silent member, which
+//! the [watch](super::watch) does.
 //!
 //! ```text
-//!   a wait lasts for the limit ──> Why ──> the member that is awaited looks at its own part ──> Because
-//!   the same answer for four limits, or for sixteen where memory is copied over a link that may be slow:
-//!     Excused   it waits itself                       nothing: whoever awaits whom it awaits asks that one
-//!     Due       it owes this, and waits for nobody    it is suspected
-//!     True      it has done this                      the other members are asked what they see of it: if more of them
-//!     Unseen    it sees nothing that asks for this    need the same and lack it than see it, it is suspected. If more see
-//!                                                     it, and it says True, this node is blind, and falls out
+//!   a wait lasts for the limit ──> Why ──> the awaited member looks at its own part ──> Because
+//!   same answer for four limits, or for sixteen if memory is copied over a link that may be slow:
+//!     Excused   it waits itself                     nothing: it asks the member that it awaits
+//!     Due       it owes this, waits for nobody      it is suspected
+//!     True      it has done this                    the other members are asked for their view.
+//!     Unseen    it sees nothing that asks for this  If more of them need the same and lack it than
+//!                                                   see it, it is suspected. If more see it and it
+//!                                                   says True, this node is blind and falls out
 //! ```
-//! Where two members contradict each other and no other one bears witness, nobody is suspected; the status names who is awaited.
+//! If two members contradict each other and no other member is a witness, nobody is suspected; the
+//! status names the awaited member.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -25,31 +28,31 @@ use crate::ids::{NodeId, Time};
 use crate::link::Sharing;
 use crate::membership::{Answer, Condition, Standing};
 
-/// An answer counts that has stayed the same for so many limits.
+/// Number of limits for which an answer must stay the same before it counts.
 fn patience(sharing: Sharing) -> u64 {
     match sharing {
         Sharing::Shared => 4,
-        // What was sent may wait behind a full memory of what was sent before.
+        // New data may wait behind a full send buffer.
         Sharing::Copied => 16,
     }
 }
 
-/// So many times within the limit a member is asked.
+/// Number of questions to a member within the limit.
 const ASKS: u64 = 4;
 
-/// A question of a member about one for which it waits: to that one, or to a witness.
+/// Question about an awaited member: to that member, or to a witness.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Question {
-    /// The view of the one who asks.
+    /// View of the asking member.
     view: u64,
-    /// Who is awaited.
+    /// Awaited member.
     about: NodeId,
-    /// The subgroup.
+    /// Key of the subgroup.
     key: u64,
-    /// The epoch of it in which the condition is to come true, or which is to begin.
+    /// Epoch in which the condition must come true, or which must begin.
     epoch: u64,
     condition: Condition,
-    /// How far the member that is awaited has come, as the one who asks sees it.
+    /// Progress of the awaited member, as the asking member sees it.
     progress: u64,
 }
 
@@ -67,21 +70,23 @@ impl Wire for Question {
     }
 }
 
-/// A wait that has lasted for the limit.
+/// Wait that has lasted for the limit.
 struct Case {
-    /// Since when the wait lasts: a later one is another case.
+    /// Start of the wait: a later start is another case.
     since: Time,
     question: Question,
     asked: Time,
-    /// The last answer of the member that is awaited, since when it is the same, and when it came last.
+    /// Last answer of the awaited member, time since which it is the same, and time of
+    /// its last arrival.
     answer: Option<(Answer, Time, Time)>,
-    /// What the other members have seen of it, and when they said so; `None`: they have not been asked.
+    /// Observations of the other members, each with its time; `None` if the other members have
+    /// not been asked.
     witnesses: Option<BTreeMap<NodeId, (Answer, Time)>>,
 }
 
-/// The cases of this node.
+/// Cases of this node.
 pub(super) struct Watchdog {
-    /// Limit of the silence of a member; `None`: nobody is ever suspected.
+    /// Maximum time without progress; `None` if no member is ever suspected.
     limit: Option<u64>,
     cases: BTreeMap<Wait, Case>,
 }
@@ -92,22 +97,24 @@ impl Watchdog {
     }
 }
 
-/// What follows from an answer that has stayed the same.
+/// Consequence of an answer that has stayed the same.
 enum Verdict {
     Wait,
     Suspect,
-    /// This node does not see what others see.
+    /// This node does not see data that other members see.
     Blind,
 }
 
-/// Conditions that the protocol makes true by itself. What applications have to give back (Room) is none of them.
+/// Whether the protocol itself makes the condition true. Room is excluded, because it
+/// depends on applications.
 fn is_of_protocol(condition: Condition) -> bool {
     use Condition::{End, Opening, Receipt, Slot, Start};
     matches!(condition, Start | Opening | Receipt | Slot | End)
 }
 
 impl<S: State> Group<S> {
-    /// Asks the members for which this node has waited for long why that is.
+    /// Asks the members for which this node has waited for the limit why their conditions do
+    /// not come true.
     pub(super) fn ask_why(&mut self, now: Time) {
         let Some(limit) = self.watchdog.limit else { return };
         let lasting = self.waits().filter(|(wait, since)| {
@@ -159,7 +166,8 @@ impl<S: State> Group<S> {
         Some(Question { view, about, key, epoch, condition, progress })
     }
 
-    /// A member asks why a condition does not come true that this node can make true, or another one.
+    /// Answers a member that asks why a condition of this node, or of another member, does
+    /// not come true.
     pub(super) fn explain(&mut self, node: NodeId, question: Question) {
         if self.installed.rank_of(node).is_some() {
             let answer = match question.about == self.node.id() {
@@ -170,7 +178,7 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// Whether this node is a member of the view in which somebody asks, and on its way to no other one.
+    /// Whether this node is a member of this view, and in no view change.
     fn is_at_work_in(&self, view: u64) -> bool {
         let agreement = self.council.membership();
         let is_member = agreement.standing() == Standing::Member && !agreement.is_wedged();
@@ -186,7 +194,7 @@ impl<S: State> Group<S> {
         let walk = self.walks.get(&key);
         let told = walk.map_or(0, |walk| walk.told().number);
         let is_expected = self.expected.get(&key).is_some_and(|it| it.number == epoch);
-        // Whoever waits for a beginning of others cannot be told an epoch.
+        // A node that waits for a beginning from other members cannot be told an epoch.
         let waits = self.unheard().iter().any(|(awaited, _)| *awaited == key);
         match condition {
             Condition::Start => {
@@ -195,7 +203,7 @@ impl<S: State> Group<S> {
                 let has_told = heard.is_some_and(|it| it.keys().any(|stream| stream.node == me));
                 match told >= epoch || has_told {
                     true => Answer::True,
-                    // Where its stream goes on after a view change it knows by itself.
+                    // After a view change the node knows by itself where its stream goes on.
                     false if is_expected => Answer::Due,
                     false => Answer::Excused,
                 }
@@ -218,7 +226,7 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// What this node sees of the member that somebody awaits.
+    /// Observation of this node about a member that another member awaits.
     fn testify(&mut self, question: Question) -> Answer {
         let Question { view, about, key, epoch, condition, progress } = question;
         let peer = self.peers.get(&about).copied().filter(|_| self.is_at_work_in(view));
@@ -236,7 +244,7 @@ impl<S: State> Group<S> {
         Some((id, self.node.epoch(id)?))
     }
 
-    /// A member answers why a condition does not come true, or bears witness.
+    /// Takes the answer of an awaited member or of a witness.
     pub(super) fn hear_answer(&mut self, from: NodeId, question: Question, answer: Answer) {
         let Some(limit) = self.watchdog.limit else { return };
         if self.standing() != Standing::Member || self.installed.rank_of(from).is_none() {
@@ -296,7 +304,7 @@ impl<S: State> Group<S> {
         }
     }
 
-    /// So many limits an answer of that member has to stay the same.
+    /// Number of limits for which an answer of that member must stay the same.
     fn patience_with(&self, node: NodeId) -> u64 {
         let peer = self.peers.get(&node);
         patience(peer.and_then(|peer| self.node.sharing(*peer)).unwrap_or(Sharing::Copied))

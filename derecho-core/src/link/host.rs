@@ -1,37 +1,37 @@
-//! The words that the members of a local group share on their host, and the rules by which they change.
+//! Words that the members of a local group share on their host, and the rules by which they change.
 //!
-//! Owns: the decision word, one seat for each node, and how a group is founded over them. Never does:
-//! take the host's lock, find out whether a process lives, or wait; whoever keeps the words does.
+//! Owns: the decision word, one seat for each node, and how a group is founded over them. Never
+//! does: take the host's lock, find out whether a process lives, or wait; the implementation of the
+//! arbiter does.
 //!
 //! ```text
-//!   decision word   generation: 20 | view: 36 | ballot: 8     of this founding, this view is this
-//!                                                             ballot's
-//!   seat            generation: 20 | view: 36 | slot: 8       a member, since this view, in this slot
-//!                   generation: 20 | ...      | 0xff          barred: never a member of this founding
-//!                   0                                         neither
+//!   decision word   generation: 20 | view: 36 | ballot: 8   this ballot decides this view
+//!   seat            generation: 20 | view: 36 | slot: 8     a member in this slot, since this view
+//!                   generation: 20 | ...      | 0xff        barred from this founding
+//!                   0                                       neither
 //! ```
-//! These words are an exception to the rule that a word has one writer (I-2): all of them change by
-//! compare-and-swap only, so that a process may die, or be stopped, between any two of its steps. Whatever
-//! stands in them is a value that is understood, or one that counts as nothing.
+//! These words are an exception to the rule that a word has one writer (I-2). All of them change by
+//! compare-and-swap only, so a process may die or be stopped between any two of its steps. Every
+//! value of these words is either valid or counts as empty.
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::ids::Rank;
 
 use super::{Founding, Generation};
 
-/// Foundings on one host before it has to be cleared of all nodes. See [`Founding::Exhausted`].
+/// Number of foundings on one host before all nodes must leave it. See [`Founding::Exhausted`].
 pub const GENERATIONS: u64 = 1 << 20;
-/// Views of one group: a thousand a second for two years.
+/// Number of views of one group: a thousand a second for two years.
 pub const VIEWS: u64 = 1 << 36;
-/// Slots, and ranks, that members may have.
+/// Number of slots, and of ranks, that members may have.
 pub const SLOTS: u8 = 64;
 
-/// In the place of a slot: this seat's node may not enter this generation.
+/// In place of a slot: this seat's node may not enter this generation.
 const BARRED: u8 = 0xff;
-/// The view in which a group begins, its founder's slot and rank.
+/// First view of a group, and its founder's slot and rank.
 const FIRST: (u64, u8) = (1, 0);
 
-/// A word taken apart.
+/// Fields of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Parts {
     group: Generation,
@@ -59,20 +59,20 @@ impl Parts {
     }
 }
 
-/// The word that says whose decision is the one for the newest view. One for each host.
+/// Word that holds the decision for the newest view. There is one for each host.
 #[repr(transparent)]
 #[derive(Default)]
 pub struct DecisionWord(AtomicU64);
 
 impl DecisionWord {
-    /// The founding that it is about; [`Generation::NONE`] before the first.
+    /// Founding that the word is about; [`Generation::NONE`] before the first.
     pub fn group(&self) -> Generation {
         Parts::of(self.0.load(Ordering::Acquire)).group
     }
 
-    /// Takes `ballot` as the decision for a view of this group, if there is none; says whose is the one
-    /// (I-60). `None` if the group is past that view, or is not the one that was founded last, or if the
-    /// word cannot hold the numbers.
+    /// Takes `ballot` as the decision for a view of this group if there is none; returns the valid
+    /// decision (I-60). `None` if the group is past that view or is not the one founded last, or if
+    /// the word cannot hold the numbers.
     pub fn settle(&self, group: Generation, view: u64, ballot: Rank) -> Option<Rank> {
         let last = u8::try_from(ballot.0).ok().filter(|&last| last < SLOTS)?;
         let new = Parts::new(group, view, last)?.word();
@@ -87,27 +87,28 @@ impl DecisionWord {
             }
             match self.0.compare_exchange(now, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Some(ballot),
-                // Somebody else has settled something.
+                // Another node has settled something.
                 Err(other) => now = other,
             }
         }
     }
 
-    /// Makes this the word of a host whose groups up to `group` are all gone: nothing is settled in any of them.
-    /// For a word that nobody else looks at yet.
+    /// Initialises the word of a host whose groups up to `group` are all gone, so that nothing is
+    /// settled in any of them. No other node may be using the word yet.
     pub fn resume_after(&self, group: Generation) {
         let last = Generation(group.0.min(GENERATIONS - 1));
         let word = Parts { group: last, view: VIEWS - 1, last: BARRED }.word();
         self.0.store(if last == Generation::NONE { 0 } else { word }, Ordering::Release);
     }
 
-    /// A new group begins. A late settling of the one before may come first or is refused.
+    /// Begins a new group. A late settling in the previous group either comes before this or
+    /// is refused.
     fn begin(&self, group: Generation) {
         self.0.swap(Parts { group, view: FIRST.0, last: FIRST.1 }.word(), Ordering::AcqRel);
     }
 }
 
-/// What a node is in the group of its host.
+/// A node's membership in the group of its host.
 #[repr(transparent)]
 #[derive(Default)]
 pub struct Seat(AtomicU64);
@@ -118,13 +119,14 @@ impl Seat {
         Parts::of(self.0.load(Ordering::Acquire)).is_member_of(group)
     }
 
-    /// Its node is a member of this group from now on. False if the group is not the one that was founded
-    /// last, or was given up while the node was on its way into it: then it is no member of anything.
+    /// Makes its node a member of this group. Returns false if the group is not the one founded
+    /// last, or was given up while the node was on its way into it; the node is then no member.
     pub fn enter(&self, word: &DecisionWord, group: Generation, view: u64, slot: u8) -> bool {
         let Some(new) = Parts::new(group, view, slot).filter(|_| slot < SLOTS) else {
             return false;
         };
-        // Whoever sits down after a founding sees it here; who sat there before it is barred.
+        // A node that takes its seat after a founding sees the founding here; a node that had its
+        // seat before is barred by it.
         if word.group() != group {
             return false;
         }
@@ -134,12 +136,13 @@ impl Seat {
         })
     }
 
-    /// Its node is a member of nothing.
+    /// Makes its node a member of no group.
     pub fn clear(&self) {
         self.0.store(0, Ordering::Release);
     }
 
-    /// Its node is a member of nothing, if it entered this group in one of these slots before this view.
+    /// Makes its node a member of no group, if the node entered this group in one of these slots
+    /// before this view.
     pub fn clear_if(&self, group: Generation, view: u64, slots: u64) {
         self.change(|now| {
             let member = now.is_member_of(group) && now.view < view;
@@ -147,7 +150,7 @@ impl Seat {
         });
     }
 
-    /// Its node enters this group no more. False if it is a member.
+    /// Bars its node from entering this group. Returns false if the node is a member.
     fn bar(&self, group: Generation) -> bool {
         self.change(|now| {
             (!now.is_member_of(group)).then_some(Parts { group, view: 0, last: BARRED }.word())
@@ -158,19 +161,19 @@ impl Seat {
         self.change(|now| (now.last == BARRED).then_some(0));
     }
 
-    /// Changes the word as `new` says of what it is. False if it says that it is to stay.
+    /// Applies `new` to the word. Returns false if `new` keeps the word as it is.
     fn change(&self, new: impl Fn(Parts) -> Option<u64>) -> bool {
         let update = |now: u64| new(Parts::of(now));
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, update).is_ok()
     }
 }
 
-/// Founds a group for the node of seat `own`, unless a member of the last one `lives` (I-61). The caller
-/// holds the host's lock: nobody else founds, and nobody gets a seat or loses it.
+/// Founds a group for the node of seat `own`, unless a member of the last group `lives` (I-61). The
+/// caller holds the host's lock: no other node founds, and no node gets or loses a seat.
 ///
 /// # Errors
-/// Those of `lives`. Nothing has changed then, but that some are barred who were no members; each is let in
-/// again when it asks itself.
+/// The errors of `lives`. Then only nodes that were no members may have been barred; each of them
+/// is let in again when it asks itself.
 pub fn found<E>(
     word: &DecisionWord,
     seats: &[&Seat],
@@ -183,7 +186,7 @@ pub fn found<E>(
         return Ok(Founding::Exists(group));
     }
     let others = || seats.iter().enumerate().filter(|&(index, _)| index != own);
-    // Nobody is barred while there is a group to enter.
+    // No node is barred while there is a group to enter.
     for (index, seat) in others() {
         if seat.is_member(group) {
             if lives(index)? {
@@ -195,7 +198,7 @@ pub fn found<E>(
     let next = Generation(group.0 + 1);
     let Some(mine) = Parts::new(next, FIRST.0, FIRST.1) else { return Ok(Founding::Exhausted) };
     for (index, seat) in others() {
-        // Whoever was admitted by the last one that died may just have entered.
+        // A node admitted by the last member before it died may just have entered.
         if !seat.bar(group) {
             if lives(index)? {
                 return Ok(Founding::Exists(group));
@@ -203,7 +206,7 @@ pub fn found<E>(
             seat.clear();
         }
     }
-    // A founder that dies between the two is one whose process is gone.
+    // A founder that dies between these two stores is a member whose process is gone.
     seats[own].0.store(mine.word(), Ordering::Release);
     word.begin(next);
     Ok(Founding::Founded(next))
@@ -236,7 +239,8 @@ mod tests {
         let host = host::<3>();
         assert_eq!(ask(&host, 0, [true; 3]), Founding::Founded(ONE));
         assert_eq!(ask(&host, 1, [true; 3]), Founding::Exists(ONE));
-        // Node 0 admits node 1 and dies; node 2 founds before node 1 has heard of it.
+        // Node 0 admits node 1 and dies; node 2 founds a group before node 1 has learned of
+        // its admission.
         assert_eq!(ask(&host, 2, [false, true, true]), Founding::Founded(Generation(2)));
         assert!(!host.1[1].enter(&host.0, ONE, 2, 1));
         assert!(host.1[1].enter(&host.0, Generation(2), 2, 1));
@@ -248,7 +252,7 @@ mod tests {
         ask(&host, 0, [true; 3]);
         assert!(host.1[1].enter(&host.0, ONE, 2, 1));
         assert_eq!(ask(&host, 2, [false, true, true]), Founding::Exists(ONE));
-        // Nobody was barred for that.
+        // This has barred no node.
         assert!(host.1[2].enter(&host.0, ONE, 3, 2));
     }
 
@@ -266,7 +270,7 @@ mod tests {
     fn a_founding_that_stopped_half_way_is_begun_again() {
         let host = host::<2>();
         ask(&host, 0, [true; 2]);
-        // Node 1 was about to found and died before the decision word knew of it.
+        // Node 1 was about to found and died before it had written the decision word.
         host.1[1].0.store(Parts::new(Generation(2), 1, 0).unwrap().word(), Ordering::Release);
         assert_eq!(ask(&host, 0, [true, false]), Founding::Exists(ONE));
         host.1[0].clear();

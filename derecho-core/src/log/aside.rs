@@ -1,10 +1,10 @@
-//! Logs that were put aside: what a topic went on without, kept for whoever wants to look at it.
+//! Logs that were put aside: what a topic went on without, kept for inspection.
 //!
-//! Owns: the names of their files, how they are read, how many of them stay (I-96), and how they are removed when somebody asks.
-//! Never does: use them again.
+//! Owns: the names of their files, how they are read, how many of them stay (I-96), and how they
+//! are removed on request. Never does: use them again.
 //!
 //! ```text
-//!   <stream>-<version>.log  ──>  <stream>-<version>.log.2.aside      the second log of this stream that was put aside
+//!   <stream>-<version>.log  ──>  <stream>-<version>.log.2.aside      number 2 of this stream
 //! ```
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -16,29 +16,29 @@ use super::checksum::Checksum;
 use super::segment::{FileHeader, FileKind};
 use super::{Disk, DiskError, LogError, StreamKey, Version, extents, folder, index};
 
-/// What the names of files end with that were put aside.
+/// Suffix of the names of files that were put aside.
 const ASIDE: &str = ".aside";
 
-/// So many logs of a stream that were put aside stay.
+/// Maximum number of logs of a stream that are kept aside.
 pub const MOST: usize = 8;
 
-/// Which of the logs of a stream that were put aside: the first, the second, and so on.
+/// Number of a log among those of a stream that were put aside, counted from 1.
 pub type Number = u32;
 
 fn aside_name(name: &str, number: Number) -> String {
     format!("{name}.{number}{ASIDE}")
 }
 
-/// The name that a file had, and with which log it was put aside.
+/// Returns the original name of a file, and the number of the log with which it was put aside.
 fn parse(name: &str) -> Option<(&str, Number)> {
     let (name, number) = name.strip_suffix(ASIDE)?.rsplit_once('.')?;
     Some((name, number.parse().ok()?))
 }
 
-/// The logs of each stream that were put aside in this folder.
+/// Returns the logs of each stream that were put aside in this folder.
 ///
 /// # Errors
-/// When the folder cannot be listed.
+/// If the folder cannot be listed.
 pub fn asides(disk: &mut impl Disk) -> Result<BTreeMap<StreamKey, BTreeSet<Number>>, LogError> {
     let mut found: BTreeMap<StreamKey, BTreeSet<Number>> = BTreeMap::new();
     for name in disk.list().map_err(LogError::of(""))? {
@@ -51,8 +51,9 @@ pub fn asides(disk: &mut impl Disk) -> Result<BTreeMap<StreamKey, BTreeSet<Numbe
     Ok(found)
 }
 
-/// The number for a log that ends with this version. What was begun before and did not come to its end goes on: then
-/// what is put aside already begins where this ends, and has no checkpoint, which goes last.
+/// Returns the number for a log that ends with version `last`. An interrupted attempt to put a log
+/// aside is continued with its number: then the files already aside begin where this log ends, and
+/// have no checkpoint, because the checkpoint is moved last.
 pub(super) fn number_for(
     disk: &mut impl Disk,
     stream: StreamKey,
@@ -83,19 +84,20 @@ pub(super) fn number_for(
     })
 }
 
-/// The number of the log of a stream that was put aside last; 0 if none was.
+/// Returns the number of the log of a stream that was put aside last; 0 if there is none.
 ///
 /// # Errors
-/// When the folder cannot be listed.
+/// If the folder cannot be listed.
 pub fn last(disk: &mut impl Disk, stream: StreamKey) -> Result<Number, LogError> {
     Ok(asides(disk)?.remove(&stream).and_then(|all| all.last().copied()).unwrap_or(0))
 }
 
-/// Puts all files of a harmed log aside, the oldest first, and forgets its extent last: what a crash leaves is harmed still, for the
-/// extent says that its beginning is gone, and gets the next number. The folder is this process's alone. Returns the number.
+/// Puts all files of a damaged log aside, the oldest first, and forgets its extent last. What an
+/// interruption leaves is still damaged, because the extent says that its beginning is gone, and
+/// gets the next number. This process must be the only user of the folder. Returns the number.
 ///
 /// # Errors
-/// What the disk says.
+/// Errors of the disk.
 pub fn put_harmed(disk: &mut impl Disk, stream: StreamKey) -> Result<Number, LogError> {
     let number = last(disk, stream)? + 1;
     let names = disk.list().map_err(LogError::of(""))?.into_iter();
@@ -116,7 +118,7 @@ pub fn put_harmed(disk: &mut impl Disk, stream: StreamKey) -> Result<Number, Log
     Ok(number)
 }
 
-/// Gives a file its name aside, for good.
+/// Durably renames a file to its name aside.
 pub(super) fn put(disk: &mut impl Disk, name: &str, number: Number) -> Result<(), LogError> {
     match disk.rename(name, &aside_name(name, number)) {
         Ok(()) => disk.sync_folder().map_err(LogError::of("")),
@@ -125,7 +127,7 @@ pub(super) fn put(disk: &mut impl Disk, name: &str, number: Number) -> Result<()
     }
 }
 
-/// The files of the logs of a stream that were put aside, by their numbers, and what they take.
+/// Files and total bytes of the logs of a stream that were put aside, by number.
 fn files_of(
     disk: &mut impl Disk,
     stream: StreamKey,
@@ -145,10 +147,10 @@ fn files_of(
     Ok(found)
 }
 
-/// What the logs of a stream that were put aside take, by their numbers.
+/// Bytes of the logs of a stream that were put aside, by number.
 ///
 /// # Errors
-/// What the disk says.
+/// Errors of the disk.
 pub fn bytes_of(
     disk: &mut impl Disk,
     stream: StreamKey,
@@ -157,11 +159,12 @@ pub fn bytes_of(
     Ok(files.map(|(number, (_, bytes))| (number, bytes)).collect())
 }
 
-/// Removes the oldest logs of a stream that were put aside, so that [`MOST`] stay, and those together take no more than so many
-/// bytes, if that is limited; the last one stays whatever it takes (I-96). Returns which were removed, and what they took.
+/// Removes the oldest logs of a stream that were put aside, so that at most [`MOST`] stay, with at
+/// most `most_bytes` bytes together if that is limited. The last one stays whatever its size
+/// (I-96). Returns the numbers and sizes of the removed logs.
 ///
 /// # Errors
-/// What the disk says.
+/// Errors of the disk.
 pub fn keep_last(
     disk: &mut impl Disk,
     stream: StreamKey,
@@ -177,16 +180,17 @@ pub fn keep_last(
             false => spare.push(number),
         }
     }
-    // The oldest first: what stays after a crash is what is newer.
+    // The oldest are removed first, so that newer ones remain after a crash.
     let oldest_first = spare.into_iter().rev();
     oldest_first.map(|number| Ok((number, remove(disk, (stream, number))?))).collect()
 }
 
-/// Removes what was put aside of a stream under this number, oldest files first; what a crash leaves may be removed again.
-/// Returns how many bytes that were. The folder is this process's alone.
+/// Removes the log of a stream that was put aside under this number, oldest files first. An
+/// interrupted removal may be repeated. Returns the number of bytes removed. This process must be
+/// the only user of the folder.
 ///
 /// # Errors
-/// What the disk says.
+/// Errors of the disk.
 pub fn remove(
     disk: &mut impl Disk,
     (stream, number): (StreamKey, Number),
@@ -199,14 +203,14 @@ pub fn remove(
     Ok(bytes)
 }
 
-/// A folder as if the logs of this number that were put aside were all that is in it. It can only be read.
+/// Read-only view of a folder as if it contained only the logs put aside under this number.
 pub struct Aside<D> {
     disk: D,
     number: Number,
 }
 
 impl<D> Aside<D> {
-    /// In this folder.
+    /// Creates a view of this folder.
     pub fn new(disk: D, number: Number) -> Aside<D> {
         Aside { disk, number }
     }

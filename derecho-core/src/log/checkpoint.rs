@@ -1,10 +1,10 @@
 //! Checkpoints: the state that a log leads to, in place of the messages that led there.
 //!
-//! Owns: how one is written and read. Never does: choose what the state is; either it is the last
-//! message of each instance, or what an application gives.
+//! Owns: how a checkpoint is written and read. Never does: choose the state. The state is either
+//! the last message of each instance, or given by an application.
 //!
 //! ```text
-//!   header(version V, epoch) | messages with versions up to V, growing | Mark::Cut(epoch, V): the end
+//!   header(version V, epoch) | messages up to version V, in order | Mark::Cut(epoch, V): the end
 //! ```
 
 use alloc::collections::BTreeMap;
@@ -27,18 +27,18 @@ use crate::ids::NodeId;
 /// Bytes that are gathered before they are written.
 const PIECE: usize = 1 << 20;
 
-/// A checkpoint that is in the folder.
+/// A checkpoint in the folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Checkpoint {
-    /// What its file says of itself.
+    /// Header of its file.
     pub header: FileHeader,
 }
 
 impl Checkpoint {
-    /// Hands out its messages one by one.
+    /// Passes its messages to `visit` one by one.
     ///
     /// # Errors
-    /// What is wrong with it, and where; also if its end is missing.
+    /// Any defect of the file with its offset, including a missing end.
     pub fn each<D: Disk>(
         &self,
         disk: &mut D,
@@ -84,25 +84,25 @@ impl Checkpoint {
         }
     }
 
-    /// Whether all of it is sound.
+    /// Checks that the whole checkpoint is sound.
     ///
     /// # Errors
-    /// As of [`Checkpoint::each`].
+    /// The errors of [`Checkpoint::each`].
     pub fn check(&self, disk: &mut impl Disk) -> Result<(), LogError> {
         self.each(disk, |_| {})
     }
 }
 
 impl StreamLog {
-    /// The checkpoint, if there is one.
+    /// Returns the checkpoint, if there is one.
     pub fn checkpoint(&self) -> Option<&Checkpoint> {
         self.checkpoint.as_ref()
     }
 
-    /// The last message of each instance up to `version`, as far as the log still knows.
+    /// Returns the last message of each instance up to `version`, as far as the log still has them.
     ///
     /// # Errors
-    /// What is wrong with the log, and where.
+    /// Any defect of the log, and its location.
     pub fn last_of_each_key(
         &self,
         disk: &mut impl Disk,
@@ -115,11 +115,11 @@ impl StreamLog {
         Ok(last.into_iter().map(|(key, record)| (key, own(record))).collect())
     }
 
-    /// The last message of each instance that was written at this time or before. A message may stand for several
-    /// instances: `keys` says for which.
+    /// Returns the last message of each instance that was written at `time` or before. A message
+    /// may stand for several instances, which `keys` returns.
     ///
     /// # Errors
-    /// What is wrong with the log, and where.
+    /// Any defect of the log, and its location.
     pub fn last_of_each_key_at<K: IntoIterator<Item = KeyHash>>(
         &self,
         disk: &mut impl Disk,
@@ -152,16 +152,17 @@ impl StreamLog {
         Ok(last)
     }
 
-    /// Where to begin to read what a checkpoint does not account for.
+    /// Version after which reading begins for what a checkpoint does not cover.
     fn begins_after(&self) -> Version {
         let first = Version(self.complete_from().0 - 1);
         self.checkpointed().map_or(first, |version| version.max(first))
     }
 
-    /// Puts the last message of each instance in place of all that is durable, but for what readers hold.
+    /// Replaces all durable messages by the last message of each instance, except messages that
+    /// readers hold.
     ///
     /// # Errors
-    /// What is wrong with the log; what the disk says. The log is as it was, or has failed.
+    /// Any defect of the log, or an error of the disk. The log is then unchanged or has failed.
     pub fn checkpoint_last_of_each_key(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
         let tail = Tail { version: self.durable(), epoch: self.tail().epoch };
         let state = self.last_of_each_key(disk, tail.version)?;
@@ -170,11 +171,13 @@ impl StreamLog {
         self.put_checkpoint(disk, tail, state.iter().map(|owned| owned.record()))
     }
 
-    /// Puts this state in place of all up to `tail`: where the log stands, all of it durable, or beyond its
-    /// end, when a state was taken over from another member. The messages come with growing versions.
+    /// Replaces all messages up to `tail` by this state. `tail` is either the end of the log, which
+    /// must be durable, or beyond its end if the state was taken over from another member. The
+    /// messages come with growing versions.
     ///
     /// # Errors
-    /// As of [`StreamLog::checkpoint_last_of_each_key`]; [`LogError::Beyond`] if `tail` lies within the log.
+    /// The errors of [`StreamLog::checkpoint_last_of_each_key`]; [`LogError::Beyond`] if `tail`
+    /// lies within the log.
     pub fn put_checkpoint<D: Disk, R: AsRecord>(
         &mut self,
         disk: &mut D,
@@ -203,11 +206,11 @@ impl StreamLog {
         self.unless_failed(result)
     }
 
-    /// Puts this state in place of the segments up to `tail`, which is the end of one, and leaves what comes after it
-    /// (I-94).
+    /// Replaces the segments up to `tail`, the end of one of them, by this state, and leaves all
+    /// later segments (I-94).
     ///
     /// # Errors
-    /// As of [`StreamLog::put_checkpoint`].
+    /// The errors of [`StreamLog::put_checkpoint`].
     pub fn drop_up_to<D: Disk, R: AsRecord>(
         &mut self,
         disk: &mut D,
@@ -231,11 +234,12 @@ impl StreamLog {
         FileHeader { owner, stream, version: tail.version, kind, epoch: tail.epoch }
     }
 
-    /// Puts this state in place of all that the log has, whatever that is: of a log that does not agree with the one
-    /// that won (I-92). Ended on the way, it is shorter, or empty, and may be replaced again.
+    /// Replaces the whole content of the log by this state. This is for a log that does not agree
+    /// with the winning log (I-92). If the replacement is interrupted, the log is shorter or empty,
+    /// and may be replaced again.
     ///
     /// # Errors
-    /// What the disk says; the log has failed then.
+    /// Errors of the disk. The log has failed then.
     pub fn replace<D: Disk, R: AsRecord>(
         &mut self,
         disk: &mut D,
@@ -244,18 +248,18 @@ impl StreamLog {
     ) -> Result<(), LogError> {
         self.commit(disk)?;
         let (segments, state_at) = self.give_up_files();
-        // Those that begin the log last: what is left of it is always a log.
+        // The files at the beginning of the log go last: the rest is always a log.
         let names = segments.into_iter().rev().chain(state_at);
         let empty = self.start_over(disk, Tail::default(), names);
         self.unless_failed(empty)?;
         self.put_checkpoint(disk, tail, state)
     }
 
-    /// Puts all that the log has aside, where [`aside`] finds it, and begins anew (I-93). Ended on the
-    /// way, it is shorter, and may be put aside again.
+    /// Puts the whole content of the log aside, where [`aside`] finds it, and begins an empty log
+    /// (I-93). If this is interrupted, the log is shorter, and may be put aside again.
     ///
     /// # Errors
-    /// What the disk says; the log has failed then.
+    /// Errors of the disk. The log has failed then.
     pub fn put_aside(&mut self, disk: &mut impl Disk) -> Result<aside::Number, LogError> {
         self.commit(disk)?;
         let number = aside::number_for(disk, self.stream, self.durable())?;
@@ -263,7 +267,7 @@ impl StreamLog {
         let forgotten = self.forget_extent(disk);
         self.unless_failed(forgotten)?;
         let moved = segments.iter().rev().chain(&state_at).try_for_each(|name| {
-            // It can be made again.
+            // The index can be rebuilt.
             remove(disk, &index::name_of(name))?;
             aside::put(disk, name, number)
         });
@@ -272,15 +276,15 @@ impl StreamLog {
         self.unless_failed(empty).map(|()| number)
     }
 
-    /// The files of the log, oldest first, and its checkpoint, which are to be its no more.
+    /// Gives up all files of the log, oldest first, and its checkpoint.
     fn give_up_files(&mut self) -> (Vec<String>, Option<String>) {
-        // The marks were of what is no more.
+        // The marks belonged to the files that are given up.
         self.forget_marks();
         let segments = self.segments.iter().map(|segment| segment.header.name()).collect();
         (segments, self.checkpoint.take().map(|checkpoint| checkpoint.header.name()))
     }
 
-    /// Removes these files, which are all, and begins one after this message.
+    /// Removes these files, which are all files of the log, and begins one after this message.
     fn start_over(
         &mut self,
         disk: &mut impl Disk,
@@ -295,13 +299,13 @@ impl StreamLog {
         let gone = core::mem::take(&mut self.segments);
         let begun = self.begin(disk, tail);
         if begun.is_err() {
-            // It has failed; what it was can still be asked.
+            // The log has failed; its former state can still be queried.
             self.segments = gone;
         }
         begun
     }
 
-    /// Begins a file after the checkpoint, and removes what it stands for.
+    /// Begins a file after the checkpoint, and removes the files that the checkpoint replaces.
     fn go_on_from(
         &mut self,
         disk: &mut impl Disk,

@@ -1,7 +1,8 @@
-//! CRC32C, the sum that vouches for every byte of a log.
+//! CRC32C, the checksum that protects every byte of a log.
 //!
-//! Owns: the sum as any processor computes it. Never does: ask what the processor can; without a system
-//! nobody may, so a disk may bring a faster one ([`Disk::checksum`](super::Disk::checksum)).
+//! Owns: the portable implementation. Never does: detect features of the
+//! processor, which needs an operating system; a disk may provide a faster
+//! implementation ([`Disk::checksum`](super::Disk::checksum)).
 
 use crc::{CRC_32_ISCSI, Crc, Table};
 
@@ -10,7 +11,7 @@ pub type Checksum = fn(&[u8]) -> u32;
 
 static SUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
-/// CRC32C without anything of the processor's.
+/// CRC32C without special instructions of the processor.
 pub fn portable(bytes: &[u8]) -> u32 {
     SUM.checksum(bytes)
 }

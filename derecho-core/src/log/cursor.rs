@@ -1,21 +1,22 @@
 //! Reading a log: every message after a version, or from a time on.
 //!
-//! Owns: where a reader is. Never does: read what is not durable, or go on past a record that is not sound.
+//! Owns: the position of a reader. Never does: read what is not durable, or go on past a record
+//! that is not sound.
 
 use super::recovery::expected;
 use super::segment::Window;
 use super::stream::StreamLog;
 use super::{Disk, LogError, Record, Version, WallTime};
 
-/// Where a reader is in a log. It may be read on when more has become durable.
+/// Position of a reader in a log. Reading may continue when more messages have become durable.
 pub struct Cursor {
-    /// The last message that was passed.
+    /// Last message that was passed.
     last: Version,
-    /// What is older is left out.
+    /// Messages written earlier are left out.
     since: WallTime,
     /// Messages up to this one are left out.
     after: Version,
-    /// The file that is read: its first version, the window onto it, and where the next record begins.
+    /// File being read: its first version, the window onto it, and the offset of the next record.
     reading: Option<(Version, Window, u64)>,
 }
 
@@ -23,8 +24,8 @@ impl StreamLog {
     /// Reads the messages after this version.
     ///
     /// # Errors
-    /// [`LogError::Gone`] if they are not all there any more, [`LogError::Beyond`] if the log does not go
-    /// so far.
+    /// [`LogError::Gone`] if some of them are no longer in the log, [`LogError::Beyond`] if the log
+    /// ends before `version`.
     pub fn after(&self, version: Version) -> Result<Cursor, LogError> {
         if version.next() < self.complete_from() {
             return Err(LogError::Gone { from: self.complete_from() });
@@ -35,9 +36,9 @@ impl StreamLog {
         Ok(self.cursor(version, WallTime(0)))
     }
 
-    /// Reads the messages that were written at this time or later, as far as they are there.
+    /// Reads the messages written at this time or later, as far as they are in the log.
     pub fn since(&self, time: WallTime) -> Cursor {
-        // Whatever comes before the first segment with so late a message is older.
+        // All messages before the first segment with such a late message are older.
         let first = self.segments().iter().find(|segment| segment.index.newest >= time);
         let before = first.map_or(self.durable(), |segment| segment.before());
         self.cursor(before, time)
@@ -47,7 +48,7 @@ impl StreamLog {
         let at = self.segments().partition_point(|segment| segment.last() <= after);
         let segment = self.segments().get(at).unwrap_or_else(|| self.active());
         let index = &segment.index;
-        // The later of both: everything before it is too old for one reason or the other.
+        // The later of both places: everything before it is left out, by version or by time.
         let place = index.place_after(after).max(if since == WallTime(0) {
             0
         } else {
@@ -64,28 +65,29 @@ impl StreamLog {
 }
 
 impl Cursor {
-    /// The last message that was passed: read, or left out.
+    /// Returns the last message that was passed, whether returned or left out.
     pub fn position(&self) -> Version {
         self.last
     }
 
-    /// The next message that is durable; `None` when there is none yet.
+    /// Returns the next durable message; `None` if there is none yet.
     ///
     /// # Errors
-    /// What is wrong with the record that has to come next, and where; [`LogError::Gone`] if it was dropped
-    /// meanwhile. A reader that must not be overtaken so holds a pin.
+    /// Any defect of the next record and its location; [`LogError::Gone`] if that record was
+    /// dropped meanwhile. A reader that must not be overtaken in this way holds a pin.
     pub fn next(
         &mut self,
         disk: &mut impl Disk,
         log: &StreamLog,
     ) -> Result<Option<Record<'_>>, LogError> {
         let Some(found) = self.find(disk, log)? else { return Ok(None) };
-        // Found again in what was read just now, so that the loop need not hold on to it.
+        // The record is read a second time from the window, so that the loop in `find` need not
+        // keep a borrow of it.
         let Some((_, window, _)) = &mut self.reading else { return Ok(None) };
         Ok(window.record(disk, found)?.ok().flatten().map(|read| read.record))
     }
 
-    /// Where the next message begins, and goes past it.
+    /// Finds the offset of the next message, and moves past the message.
     fn find(&mut self, disk: &mut impl Disk, log: &StreamLog) -> Result<Option<u64>, LogError> {
         loop {
             let Some((first, window, at)) = &mut self.reading else { return Ok(None) };

@@ -1,16 +1,20 @@
-//! The port to a disk: the files of one folder, and what their loss can look like.
+//! Port to a disk: the files of one folder, and how a crash can damage them.
 //!
-//! Owns: what is asked of a disk, and how it may refuse. Never does: open a file; the folder of
-//! `derecho-node` and the simulated disk do, and whoever reads a log cannot tell them apart.
+//! Owns: the operations asked of a disk, and the ways it may refuse. Never does: open a file. The
+//! folder of `derecho-node` and the simulated disk implement this port, and readers of a log cannot
+//! tell them apart.
 //!
-//! What may be concluded, and nothing more:
-//! * What was written is there after a crash only when a later `sync_file` of that file succeeded. Before
-//!   that any of its sectors may be there or not, in any order; what is not there reads as it did before, as zeros
-//!   if it was beyond the end.
-//! * A sector (512 bytes, aligned) is there wholly or not at all.
-//! * A file that was created, renamed or removed is so after a crash only when a later `sync_folder` succeeded.
-//! * A `sync_file` that failed may have dropped what it was to keep, and the next one knows nothing of it.
-//! * A file or folder that somebody has removed takes what is written, and nobody will ever find it; a sync says so.
+//! Users of this port may rely on these rules, and on nothing more:
+//! * Written bytes survive a crash only when a later `sync_file` of that file succeeded. Before
+//!   that, any of their sectors may survive or not, in any order. A sector that does not survive
+//!   reads as before the write, and as zeros if it was beyond the end.
+//! * A sector (512 bytes, aligned) survives completely or not at all.
+//! * A file's creation, renaming or removal survives a crash only when a later
+//!   `sync_folder` succeeded.
+//! * A `sync_file` that failed may have dropped written bytes, and the next `sync_file` does not
+//!   report this.
+//! * A file or folder that somebody has removed still takes writes, but nobody can ever read them;
+//!   a sync reports this.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -19,25 +23,25 @@ use core::fmt;
 
 use super::checksum;
 
-/// What is written together or not at all.
+/// Bytes that a disk writes completely or not at all.
 pub const SECTOR: u64 = 512;
 
-/// Why a disk did not do what it was asked.
+/// Reason why a disk refused an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DiskError {
     /// There is no such file or folder.
     NotFound,
-    /// What is to be a folder is none.
+    /// A path that must be a folder is not one.
     NotAFolder,
-    /// Somebody has removed it while it was open: what was written is nowhere (I-95).
+    /// The file or folder was removed while it was open: what was written is lost (I-95).
     Removed,
-    /// There is no room left.
+    /// No space is left.
     Full,
-    /// Nothing may be written there.
+    /// The file or folder is read-only.
     ReadOnly,
-    /// What was written may be lost (I-82).
+    /// A sync failed: what was written may be lost (I-82).
     FailedSync,
-    /// Something else, in the system's words.
+    /// Any other reason, in the system's words.
     Other(String),
 }
 
@@ -61,43 +65,44 @@ impl fmt::Display for DiskError {
 
 /// The files of one folder, by name.
 pub trait Disk {
-    /// The names of all files.
+    /// Returns the names of all files.
     fn list(&mut self) -> Result<Vec<String>, DiskError>;
 
-    /// How long a file is.
+    /// Returns the length of a file.
     fn length(&mut self, name: &str) -> Result<u64, DiskError>;
 
-    /// Reads from this offset on, until `into` is full or the file ends; answers how much it was.
+    /// Reads from this offset on until `into` is full or the file ends. Returns the number of
+    /// bytes read.
     fn read_at(&mut self, name: &str, at: u64, into: &mut [u8]) -> Result<usize, DiskError>;
 
-    /// Makes an empty file. One of this name is emptied.
+    /// Creates an empty file. An existing file of this name is emptied.
     fn create(&mut self, name: &str) -> Result<(), DiskError>;
 
-    /// Writes all of it from this offset on. If it fails, some of it may have been written.
+    /// Writes all bytes from this offset on. On failure, some of them may have been written.
     fn write_at(&mut self, name: &str, at: u64, bytes: &[u8]) -> Result<(), DiskError>;
 
-    /// Keeps what was written to a file. Whatever is wrong, the error is [`DiskError::FailedSync`], or
-    /// [`DiskError::Removed`] if that went well and the file has no name any more.
+    /// Makes durable what was written to a file. Any failure is [`DiskError::FailedSync`], or
+    /// [`DiskError::Removed`] if the sync succeeded but the file no longer has a name.
     fn sync_file(&mut self, name: &str) -> Result<(), DiskError>;
 
-    /// Keeps which files there are. The error is as of [`Disk::sync_file`].
+    /// Makes durable which files exist. The errors are those of [`Disk::sync_file`].
     fn sync_folder(&mut self) -> Result<(), DiskError>;
 
-    /// Gives a file another name; a file that had it is no more.
+    /// Renames a file. An existing file of the new name is replaced.
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError>;
 
     /// Removes a file.
     fn remove(&mut self, name: &str) -> Result<(), DiskError>;
 
-    /// Makes a file this long.
+    /// Sets the length of a file.
     fn truncate(&mut self, name: &str, length: u64) -> Result<(), DiskError>;
 
-    /// How CRC32C is computed here: a disk knows whether the processor can do it.
+    /// CRC32C implementation to use here: a disk knows whether the processor supports it.
     fn checksum(&self) -> checksum::Checksum {
         checksum::portable
     }
 
-    /// Where its files are, for people; nothing if that has no name.
+    /// Location of the files, for people; empty if it has no name.
     fn place(&self) -> String {
         String::new()
     }

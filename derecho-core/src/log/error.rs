@@ -1,4 +1,4 @@
-//! What can be wrong with a log, in words for whoever has to mend it.
+//! Errors of logs, with messages that tell the operator how to repair them.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,22 +7,22 @@ use core::fmt;
 use super::segment::FileHeader;
 use super::{DiskError, GroupId, LogId, StreamKey, Version};
 
-/// What is wrong with a record.
+/// Defect of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BadCause {
-    /// There is no record where one has to be.
+    /// No record begins where one must begin.
     NoRecord,
-    /// The sum of its header is another one.
+    /// The checksum of the header does not match.
     HeaderSum,
-    /// The sum of its body is another one.
+    /// The checksum of the body does not match.
     BodySum,
-    /// It is whole, and a field says what no log says.
+    /// The record is complete, but the named field has a value that no log writes.
     Field(&'static str),
-    /// It is another message than the one that has to be here.
+    /// The record is another message than the one expected here.
     OtherVersion(Version),
-    /// It is not there although a later record says that it was synced.
+    /// The record is gone although a later record says that it was synced.
     Lost,
-    /// The file ends before it does.
+    /// The file ends before the record does.
     Short,
 }
 
@@ -42,108 +42,111 @@ impl fmt::Display for BadCause {
     }
 }
 
-/// Why a log cannot be opened, read or written.
+/// Reason why a log cannot be opened, read or written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogError {
-    /// The disk refused.
+    /// The disk refused an operation.
     Disk {
-        /// The file, or nothing if it is the folder.
+        /// Name of the file; empty for the folder.
         file: String,
-        /// Why.
+        /// Answer of the disk.
         cause: DiskError,
     },
-    /// A record that has to be there is not sound (I-84).
+    /// A required record is not sound (I-84).
     BadRecord {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// Where in it.
+        /// Offset of the record in the file.
         offset: u64,
-        /// Which message has to be there.
+        /// Version expected there.
         version: Version,
-        /// What is wrong.
+        /// Defect of the record.
         cause: BadCause,
     },
     /// The header of a file is not sound.
     BadHeader {
-        /// The file.
+        /// Name of the file.
         file: String,
     },
-    /// A folder has logs, and does not say whose they are.
+    /// A folder contains logs but does not say to whom they belong.
     NoIdentity {
-        /// The folder, or nothing if whoever reads it knows which.
+        /// Name of the folder; empty if the caller knows the folder.
         folder: String,
-        /// One of the streams that it has logs of.
+        /// One of the streams that have logs there.
         stream: StreamKey,
     },
-    /// A file is of a format that is not known here.
+    /// A file has a format that this program does not know.
     Format {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// The version of its format.
+        /// Format version of the file.
         found: u32,
     },
-    /// The folder is of another group.
+    /// The folder belongs to another group.
     OtherGroup {
-        /// The folder, or nothing if whoever reads it knows which.
+        /// Name of the folder; empty if the caller knows the folder.
         folder: String,
-        /// Of which.
+        /// Group that the folder belongs to.
         found: GroupId,
     },
-    /// A file has come from another folder.
+    /// A file comes from another folder.
     OtherLog {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// From which folder.
+        /// Folder that the file was written in.
         found: LogId,
     },
     /// A file between others is missing.
     Gap {
-        /// Of which stream.
+        /// Stream of the log.
         stream: StreamKey,
-        /// The first message that is nowhere.
+        /// First message that is in no file.
         missing: Version,
-        /// The next file that is there.
+        /// Name of the next file that exists.
         next: String,
     },
-    /// Something of a log that was synced is not there any more (I-97).
+    /// A part of a log that was synced is gone (I-97).
     Lost {
         /// Stream of the log.
         stream: StreamKey,
-        /// The version in the name of the segment that it was in.
+        /// Version in the name of the segment that contained the lost part.
         version: Version,
-        /// End of that segment, and the offset up to which it was synced at least; none if the segment is gone.
+        /// End of that segment, and the offset up to which it was synced at least; `None` if the
+        /// segment is gone.
         end: Option<(u64, u64)>,
     },
-    /// Somebody else writes in this folder.
+    /// Another process writes in this folder.
     Locked,
-    /// The log has failed before, and takes nothing more.
+    /// The log has failed before and takes nothing more.
     Failed,
-    /// The log of views in the same folder takes nothing more, so nothing can be durable there (I-150).
+    /// The log of views in the same folder takes nothing more, so nothing can become durable
+    /// there (I-150).
     NoViews,
-    /// A payload is longer than any may be.
+    /// A payload exceeds the maximum length.
     TooLong {
-        /// How long it is.
+        /// Length of the payload.
         length: usize,
     },
-    /// What was asked for is not in the log any more.
+    /// The requested messages are no longer in the log.
     Gone {
-        /// The first version that is.
+        /// First version still in the log.
         from: Version,
     },
-    /// The log does not go so far.
+    /// The log ends before the requested version.
     Beyond {
-        /// Its last version.
+        /// Last version of the log.
         last: Version,
     },
 }
 
 impl LogError {
-    /// What a disk said about a file.
+    /// Converts an answer of a disk about a file.
     pub(crate) fn of(file: &str) -> impl Fn(DiskError) -> LogError + '_ {
         move |cause| LogError::Disk { file: file.into(), cause }
     }
 
-    /// The same, with the folder's name before those of files: for whoever does not know which folder it is.
+    /// Returns this error with the folder's name before the names of files, for readers who do not
+    /// know the folder.
     #[must_use]
     pub fn within(mut self, folder: &str) -> LogError {
         let named = match &mut self {
@@ -156,7 +159,7 @@ impl LogError {
             LogError::OtherGroup { folder, .. } | LogError::NoIdentity { folder, .. } => folder,
             _ => return self,
         };
-        // What has a whole path already is not in this folder alone.
+        // An absolute path does not get the folder's name.
         *named = match (folder.is_empty(), named.as_str()) {
             (true, _) => return self,
             (false, "") => folder.into(),
@@ -166,13 +169,13 @@ impl LogError {
         self
     }
 
-    /// Whether it is that the disk is full: room may be made, and the same asked again.
+    /// Whether the disk is full: the operation may be repeated after space was freed.
     pub fn is_full(&self) -> bool {
         matches!(self, LogError::Disk { cause: DiskError::Full, .. })
     }
 }
 
-/// What whoever reads of it can do, as the end of a sentence.
+/// Advice to the operator, as the end of a sentence.
 fn advice(cause: &DiskError) -> &'static str {
     match cause {
         DiskError::NotAFolder => "; name a folder",
@@ -187,7 +190,8 @@ fn advice(cause: &DiskError) -> &'static str {
 }
 
 impl LogError {
-    /// Whether a file of a stream is harmed or gone, so that its log cannot be opened, whatever the disk does from now on.
+    /// Whether a file of a stream is damaged or gone, so that the log cannot be opened however the
+    /// disk behaves from now on.
     pub fn is_harm(&self) -> bool {
         match self {
             LogError::BadHeader { file } => FileHeader::parse_name(file).is_some(),

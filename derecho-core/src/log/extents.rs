@@ -1,7 +1,7 @@
-//! Reach of each log of a folder at its last sync: an opened log has to reach as far (I-97).
+//! Reach of each log of a folder at its last sync: an opened log must reach as far (I-97).
 //!
-//! Owns: the file `extents`. Never does: say more than what was synced. What it says is a lower bound, which may lag behind, and is
-//! lowered before a log becomes shorter.
+//! Owns: the file `extents`. Never does: say more than what was synced. The file gives a lower
+//! bound, which may lag behind, and which is lowered before a log becomes shorter.
 //!
 //! ```text
 //!   byte    0   magic | format | sum | zeros                                          a sector
@@ -9,8 +9,8 @@
 //!        1024   stream A, odd                                                          a sector
 //!        1536   stream B, even ...
 //! ```
-//! A stream's two entries are written in turn; the one with the greater sequence counts. So what a crash tears is never the only
-//! one that is right.
+//! A stream's two entries are written in turn, and the one with the greater sequence counts. A
+//! crash therefore never tears the only valid entry.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -23,14 +23,14 @@ use super::head::{self, Magic};
 use super::{Disk, DiskError, LogError, StreamKey, Version};
 use crate::bytes::{Reader, Wire, in_order};
 
-/// The file.
+/// Name of the file.
 pub(super) const FILE: &str = "extents";
 
 const MAGIC: Magic = *b"SQUALEXT";
 const ENTRY: [u8; 4] = *b"SqEx";
-/// Offset in an entry from which on its sum vouches for the bytes.
+/// Offset in an entry at which the bytes protected by its checksum begin.
 const BODY: usize = 8;
-/// Bytes of an entry.
+/// Length of an entry, in bytes.
 const LENGTH: usize = 56;
 /// Bytes of a stream's two entries.
 const PAIR: u64 = 2 * SECTOR;
@@ -38,25 +38,26 @@ const PAIR: u64 = 2 * SECTOR;
 /// Reach of the segments of a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Extent {
-    /// The version in the first segment's name is at most this one.
+    /// Upper bound of the version in the first segment's name.
     pub first: Version,
-    /// The version in the last segment's name is at least this one; 0 if nothing is known.
+    /// Lower bound of the version in the last segment's name; 0 if nothing is known.
     pub last: Version,
-    /// The segment of that version has at least so many bytes.
+    /// Lower bound of the length, in bytes, of the segment named by `last`.
     pub end: u64,
 }
 
 in_order! { Extent { first, last, end } }
 
 impl Extent {
-    /// Whether it says anything.
+    /// Whether this extent says anything.
     fn is_known(&self) -> bool {
         self.last > Version(0)
     }
 
-    /// Version that is missing in a log whose first and last segments have these names; `None` if nothing is. This extent was read
-    /// before the segments were listed. Whoever writes the log may have changed its segments in between, and has said so before:
-    /// what the file does not say any more counts no more.
+    /// Returns the version missing in a log whose first and last segments have these names; `None`
+    /// if none is missing. This extent was read before the segments were listed. A process that
+    /// writes the log may have changed its segments in between, and has updated the file before.
+    /// Bounds that the file no longer contains therefore do not count.
     pub(super) fn lost(
         &self,
         disk: &mut impl Disk,
@@ -77,7 +78,8 @@ impl Extent {
         }
     }
 
-    /// Whether the last segment, which has this name, ends before this; as [`Extent::lost`].
+    /// Whether the last segment, which has this name, ends before this extent; checked again as
+    /// in [`Extent::lost`].
     pub(super) fn is_cut(
         &self,
         disk: &mut impl Disk,
@@ -89,7 +91,7 @@ impl Extent {
     }
 }
 
-/// Place of a stream's entries, and the number of the one that was written last.
+/// Place of a stream's entries in the file, and the sequence number of the last entry written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ExtentSlot {
     at: u64,
@@ -98,8 +100,8 @@ pub(super) struct ExtentSlot {
 }
 
 impl ExtentSlot {
-    /// Takes a stream's entries into the file, for a log that is written; `None` if there is no room for them: then nothing is said
-    /// of it.
+    /// Reserves entries in the file for a stream whose log is opened for writing; `None` if there
+    /// is no space for them. Without entries the file says nothing about the stream.
     pub(super) fn claim(
         disk: &mut impl Disk,
         stream: StreamKey,
@@ -130,7 +132,8 @@ impl ExtentSlot {
         Ok(slot)
     }
 
-    /// Notes that a log reaches over this, all of which is synced. The note may be lost with the power.
+    /// Notes that a log reaches this far. All of it must be synced. A power failure may lose
+    /// the note.
     pub(super) fn note(&mut self, disk: &mut impl Disk, extent: Extent) -> Result<(), LogError> {
         self.sequence += 1;
         let mut bytes = Vec::from(ENTRY);
@@ -142,7 +145,7 @@ impl ExtentSlot {
         disk.write_at(FILE, at, &bytes).map_err(LogError::of(FILE))
     }
 
-    /// Notes the same for good: neither entry says anything else when this answers.
+    /// Notes the same durably: when this returns, both entries have this content.
     pub(super) fn keep(&mut self, disk: &mut impl Disk, extent: Extent) -> Result<(), LogError> {
         for _ in 0..2 {
             self.note(disk, extent)?;
@@ -154,7 +157,7 @@ impl ExtentSlot {
 
 type Known = Option<(ExtentSlot, Extent)>;
 
-/// Content of each pair of entries; `None` if there is no such file.
+/// Returns the content of each pair of entries; `None` if there is no such file.
 fn pairs(disk: &mut impl Disk) -> Result<Option<Vec<Known>>, LogError> {
     let length = match disk.length(FILE) {
         Err(DiskError::NotFound) => return Ok(None),
@@ -175,7 +178,7 @@ fn pairs(disk: &mut impl Disk) -> Result<Option<Vec<Known>>, LogError> {
     Ok(Some(pairs.map(known).collect()))
 }
 
-/// Content of an entry; `None` if the bytes are no entry, or a torn one.
+/// Decodes an entry; `None` if the bytes are no entry, or a torn one.
 fn entry(bytes: &[u8], sum: Checksum) -> Option<(StreamKey, u64, Extent)> {
     let bytes = bytes.get(..LENGTH)?;
     let reader = &mut Reader::new(bytes.strip_prefix(&ENTRY)?);
@@ -184,10 +187,10 @@ fn entry(bytes: &[u8], sum: Checksum) -> Option<(StreamKey, u64, Extent)> {
     (vouched == sum(&bytes[BODY..])).then_some((stream, sequence, extent))
 }
 
-/// Known reach of each stream in a folder.
+/// Returns the known reach of each stream in a folder.
 ///
 /// # Errors
-/// What the disk says, or that the file is not sound.
+/// Errors of the disk, or that the file is not sound.
 pub(super) fn all(disk: &mut impl Disk) -> Result<BTreeMap<StreamKey, Extent>, LogError> {
     let known = pairs(disk)?.unwrap_or_default().into_iter().flatten();
     Ok(known
@@ -196,18 +199,18 @@ pub(super) fn all(disk: &mut impl Disk) -> Result<BTreeMap<StreamKey, Extent>, L
         .collect())
 }
 
-/// Known reach of a stream.
+/// Returns the known reach of a stream.
 ///
 /// # Errors
-/// As of [`all`].
+/// The errors of [`all`].
 pub(super) fn of(disk: &mut impl Disk, stream: StreamKey) -> Result<Extent, LogError> {
     Ok(all(disk)?.remove(&stream).unwrap_or_default())
 }
 
-/// Forgets, for good, what is known of a stream, before its log becomes shorter.
+/// Durably forgets the reach of a stream, before its log becomes shorter.
 ///
 /// # Errors
-/// As of [`all`].
+/// The errors of [`all`].
 pub(super) fn forget(disk: &mut impl Disk, stream: StreamKey) -> Result<(), LogError> {
     let known = pairs(disk)?.unwrap_or_default().into_iter().flatten();
     for (mut slot, _) in known.filter(|(slot, _)| slot.stream == stream) {

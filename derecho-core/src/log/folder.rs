@@ -1,7 +1,7 @@
-//! A log folder: whose it is, which streams are in it, and how a file comes into it.
+//! A log folder: its owner, its streams, and how a file is put into it.
 //!
-//! Owns: the file `identity`, and the steps by which a file is there wholly or not at all (I-86). Never does: keep
-//! others out; whoever opens the folder has locked it.
+//! Owns: the file `identity`, and the steps that create a file completely or not at all (I-86).
+//! Never does: keep other processes out; the caller that opens the folder has locked it.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -14,14 +14,14 @@ use super::{Disk, DiskError, GroupId, LogError, LogId, Owner, StreamKey, extents
 use crate::bytes::{Reader, Wire};
 use crate::fault::{Fault, planted};
 
-/// The file that says whose logs are in a folder.
+/// Name of the file that identifies the owner of a folder's logs.
 pub const IDENTITY: &str = "identity";
-/// What the name of a file ends with that is not whole yet.
+/// Suffix of the name of a file that is not complete yet.
 pub const DRAFT: &str = ".new";
 
 const MAGIC: Magic = *b"SQUALLID";
 
-/// Writes a file under another name, syncs it, gives it its name and syncs the folder.
+/// Writes a file under a draft name, syncs it, renames it and syncs the folder.
 pub(crate) fn publish<D: Disk>(
     disk: &mut D,
     name: &str,
@@ -38,7 +38,7 @@ pub(crate) fn publish<D: Disk>(
     disk.sync_folder().map_err(LogError::of(""))
 }
 
-/// Removes a file, so that it is gone before anything else happens.
+/// Removes a file durably, before anything else happens.
 pub(crate) fn remove(disk: &mut impl Disk, name: &str) -> Result<(), LogError> {
     match disk.remove(name) {
         Ok(()) => disk.sync_folder().map_err(LogError::of("")),
@@ -47,7 +47,7 @@ pub(crate) fn remove(disk: &mut impl Disk, name: &str) -> Result<(), LogError> {
     }
 }
 
-/// Whose a folder is; `None` if it is nobody's yet.
+/// Returns the owner of a folder; `None` if it has none yet.
 pub fn owner(disk: &mut impl Disk) -> Result<Option<Owner>, LogError> {
     let mut bytes = [0; 48];
     let found = match disk.read_at(IDENTITY, 0, &mut bytes) {
@@ -63,13 +63,14 @@ pub fn owner(disk: &mut impl Disk) -> Result<Option<Owner>, LogError> {
     Ok(Some(Owner { group, log: LogId::decode(reader).ok_or_else(bad)? }))
 }
 
-/// Opens a folder for this group. One that is nobody's becomes the group's, with this identity.
+/// Opens a folder for this group. A folder without an owner becomes the group's, with the
+/// identity `fresh`.
 ///
 /// # Errors
-/// [`LogError::OtherGroup`] if it is another one's; what the disk says.
+/// [`LogError::OtherGroup`] if the folder belongs to another group; errors of the disk.
 pub fn claim(disk: &mut impl Disk, group: GroupId, fresh: LogId) -> Result<Owner, LogError> {
     if let Some(owner) = owner(disk)? {
-        // Whoever named it may have gone before the name was kept.
+        // The process that named the file may have ended before the name was durable.
         disk.sync_folder().map_err(LogError::of(""))?;
         return if owner.group == group {
             Ok(owner)
@@ -77,7 +78,8 @@ pub fn claim(disk: &mut impl Disk, group: GroupId, fresh: LogId) -> Result<Owner
             Err(LogError::OtherGroup { folder: String::new(), found: owner.group })
         };
     }
-    // Logs without an owner are somebody's who has lost the file: they are not taken over.
+    // Logs without an owner belong to someone who has lost the identity file: they are not
+    // taken over.
     if let Some(stream) = streams(disk)?.first() {
         return Err(LogError::NoIdentity { folder: String::new(), stream: *stream });
     }
@@ -90,10 +92,10 @@ pub fn claim(disk: &mut impl Disk, group: GroupId, fresh: LogId) -> Result<Owner
     Ok(Owner { group, log: fresh })
 }
 
-/// The streams that have files here, or have to have some.
+/// Returns the streams that have files here, or that must have some according to the extents.
 ///
 /// # Errors
-/// What the disk says, or that it cannot be known which have to.
+/// Errors of the disk, or that the extents cannot be read.
 pub fn streams(disk: &mut impl Disk) -> Result<BTreeSet<StreamKey>, LogError> {
     let names: Vec<String> = disk.list().map_err(LogError::of(""))?;
     let there = names.iter().filter_map(|name| FileHeader::parse_name(name));

@@ -1,9 +1,9 @@
-//! How every file of a log folder but drafts begins: what it is, in which format, and that it is whole.
+//! Common head of every file of a log folder except drafts: file type, format, checksum.
 //!
-//! Owns: those sixteen bytes. Never does: know what comes after them.
+//! Owns: those sixteen bytes. Never does: interpret the bytes after them.
 //!
 //! ```text
-//!   byte  0   what the file is: eight letters
+//!   byte  0   type of the file: eight letters
 //!         8   format: u32
 //!        12   checksum: u32      of the rest of the header, or of the file if it has none
 //! ```
@@ -15,25 +15,26 @@ use super::checksum::Checksum;
 use super::segment::FORMAT;
 use crate::bytes::{Reader, Wire};
 
-/// What a file is.
+/// Type of a file.
 pub(super) type Magic = [u8; 8];
 
 const HEAD: usize = 16;
 
-/// The beginning of a file, to be [sealed](seal) when the rest is there.
+/// Returns the head of a file, to be [sealed](seal) when the rest is there.
 pub(super) fn begin(magic: Magic) -> Vec<u8> {
     let mut bytes = Vec::from(magic);
     (FORMAT, 0_u32).encode(&mut bytes);
     bytes
 }
 
-/// Vouches for what follows the head.
+/// Writes the checksum of all bytes after the head.
 pub(super) fn seal(bytes: &mut [u8], sum: Checksum) {
     let vouched = sum(&bytes[HEAD..]);
     bytes[12..HEAD].copy_from_slice(&vouched.to_le_bytes());
 }
 
-/// What follows the head in a file that is this, of our format, and whole.
+/// Returns the bytes after the head of a file that has this type, our format and a
+/// matching checksum.
 pub(super) fn body<'a>(
     file: &str,
     magic: Magic,
@@ -42,13 +43,14 @@ pub(super) fn body<'a>(
 ) -> Result<&'a [u8], LogError> {
     let bad = || LogError::BadHeader { file: file.into() };
     let reader = &mut Reader::new(bytes.strip_prefix(&magic).ok_or_else(bad)?);
-    // The format comes first: of another one, nothing else is known.
+    // The format is checked first: nothing else is known about a file of another format.
     let (format, vouched) = <(u32, u32)>::decode(reader).ok_or_else(bad)?;
     let body = &bytes[HEAD..];
     match (format == FORMAT, vouched == sum(body)) {
         (true, true) => Ok(body),
         (false, false) => Err(LogError::Format { file: file.into(), found: format }),
-        // A sum that is right in spite of another format: one bit of the number has changed.
+        // If the checksum matches in spite of another format, a bit of the format number
+        // has changed.
         (true, false) | (false, true) => Err(bad()),
     }
 }

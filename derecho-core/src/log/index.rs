@@ -1,7 +1,7 @@
-//! What is in a segment and where, by version and by time.
+//! Index of a segment, by version and by time.
 //!
-//! Owns: the index, and the file in which that of a sealed segment is kept. Never does: vouch for a record.
-//! An index follows from its segment; one that is missing or wrong is made again.
+//! Owns: the index, and the file in which that of a sealed segment is kept. Never does: vouch for a
+//! record. An index follows from its segment; a missing or wrong one is rebuilt.
 
 use alloc::format;
 use alloc::string::String;
@@ -15,38 +15,38 @@ use super::{Disk, DiskError, Kind, LogError, Mark, Tail, Version, WallTime};
 use crate::bytes::{Wire, in_order};
 
 const MAGIC: Magic = *b"SQUALIDX";
-/// Bytes of a segment from one place of its index to the next, about.
+/// Approximate number of bytes of a segment between two places of its index.
 const SPACING: u64 = 1 << 16;
 
-/// Where a record begins.
+/// Beginning of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// Its offset in the file.
+    /// Offset of the record in the file.
     pub at: u64,
-    /// The last message before it.
+    /// Last message before the record.
     pub before: Version,
-    /// The latest source time before it in the file: whoever looks for a later one may begin here.
+    /// Latest source time before the record in the file: a search for a later time may begin here.
     pub newest_before: WallTime,
 }
 
-/// What is in a segment.
+/// Content of a segment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Index {
-    /// The last message before the segment.
+    /// Last message before the segment.
     pub before: Version,
-    /// Where it ends: the epoch and the last message.
+    /// End of the segment: its epoch and last message.
     pub tail: Tail,
-    /// Up to where the file goes.
+    /// Offset of the end of the segment.
     pub end: u64,
-    /// How many records it has, marks among them.
+    /// Number of records, including marks.
     pub records: u64,
-    /// The earliest source time of a message.
+    /// Earliest source time of a message.
     pub oldest: WallTime,
-    /// The latest one.
+    /// Latest source time of a message.
     pub newest: WallTime,
-    /// The marks in it.
+    /// Marks in the segment.
     pub marks: Vec<Mark>,
-    /// A place every now and then, in order.
+    /// Beginnings of some records, at intervals, in order.
     pub places: Vec<Place>,
 }
 
@@ -56,7 +56,7 @@ in_order! {
 }
 
 impl Index {
-    /// The index of a segment without records.
+    /// Returns the index of a segment without records.
     pub fn new(tail: Tail) -> Index {
         Index {
             before: tail.version,
@@ -70,12 +70,12 @@ impl Index {
         }
     }
 
-    /// How many messages it has.
+    /// Number of messages in the segment.
     pub fn messages(&self) -> u64 {
         self.tail.version.0 - self.before.0
     }
 
-    /// The record that begins where the index ends, and where it ends.
+    /// Adds the record that begins at the end of the index and ends at `next`.
     pub(crate) fn note(&mut self, record: &Record<'_>, next: u64) {
         let entry = &record.entry;
         if self.places.last().is_none_or(|place| self.end - place.at >= SPACING) {
@@ -83,7 +83,7 @@ impl Index {
             self.places.push(Place { at: self.end, before, newest_before });
         }
         match entry.kind {
-            // Whether it can be read was looked at when it was read or made.
+            // The mark was checked when it was read or made.
             Kind::Mark => self.marks.extend(Mark::from_bytes(entry.payload)),
             _ => {
                 self.oldest = self.oldest.min(entry.source_time);
@@ -95,13 +95,13 @@ impl Index {
         self.end = next;
     }
 
-    /// Where to begin to read for what comes after this version.
+    /// Returns the offset from which to read the messages after this version.
     pub(crate) fn place_after(&self, version: Version) -> u64 {
         let past = self.places.partition_point(|place| place.before <= version);
         past.checked_sub(1).map_or(FILE_HEADER, |at| self.places[at].at)
     }
 
-    /// Where to begin to read for what was written at this time or later.
+    /// Returns the offset from which to read the messages written at this time or later.
     pub(crate) fn place_at(&self, time: WallTime) -> u64 {
         let past = self.places.partition_point(|place| place.newest_before < time);
         past.checked_sub(1).map_or(FILE_HEADER, |at| self.places[at].at)
@@ -115,19 +115,20 @@ impl Index {
     }
 
     fn decode_file(bytes: &[u8], sum: Checksum) -> Option<Index> {
-        // Whatever is wrong with it, it is made again.
+        // On any defect, the index is rebuilt.
         let body = head::body("", MAGIC, bytes, sum).ok()?;
         let index = Index::from_bytes(body)?;
         (index.before <= index.tail.version).then_some(index)
     }
 }
 
-/// The name of the index of a segment.
+/// Returns the name of a segment's index file.
 pub fn name_of(segment: &str) -> String {
     format!("{}.idx", segment.trim_end_matches(".log"))
 }
 
-/// Keeps the index of a sealed segment. It is not synced: one that a crash harms is made again.
+/// Writes the index of a sealed segment. The file is not synced: an index that a crash damages
+/// is rebuilt.
 pub(crate) fn store(disk: &mut impl Disk, segment: &str, index: &Index) -> Result<(), LogError> {
     let name = name_of(segment);
     let bytes = index.encode_file(disk.checksum());
@@ -135,7 +136,7 @@ pub(crate) fn store(disk: &mut impl Disk, segment: &str, index: &Index) -> Resul
     disk.write_at(&name, 0, &bytes).map_err(LogError::of(&name))
 }
 
-/// The index that was kept of a segment of this length; `None` if there is none that is right.
+/// Loads the index of a segment of this length; `None` if there is none or it is wrong.
 pub(crate) fn load(
     disk: &mut impl Disk,
     segment: &str,
@@ -146,7 +147,8 @@ pub(crate) fn load(
         Err(DiskError::NotFound) => return Ok(None),
         other => other.map_err(LogError::of(&name))?,
     };
-    // An index has a place of 24 bytes for 64 KiB at most: a file that is longer than its segment is none.
+    // An index has at most one place of 24 bytes for each 64 KiB, so a file longer than its segment
+    // is no index.
     if size > length {
         return Ok(None);
     }

@@ -1,7 +1,8 @@
-//! The operator's word: a restart is to go on without a log.
+//! The operator's permission to restart without a log.
 //!
-//! Owns: how that is recorded beside the folders of a root, and until when it counts. Never does: decide who restarts;
-//! a log that is gone on without is accounted for, nothing else (I-153).
+//! Owns: how a permission is recorded beside the folders of a root, and how long it counts.
+//! Never does: decide which members restart; a permission only accounts for the log that is
+//! missing (I-153).
 
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -14,28 +15,28 @@ use super::views::LoggedView;
 use super::{Disk, DiskError, LogError, LogId, StreamKey, WallTime};
 use crate::bytes::{Reader, Wire, in_order};
 
-/// The file in which it is recorded.
+/// Name of the file that records permissions.
 pub const FILE: &str = "proceed";
 const MAGIC: Magic = *b"SQUALLGO";
-/// So many words are kept at most; of more the newest.
+/// Maximum number of permissions kept; the newest ones stay.
 const MOST: usize = 256;
 
-/// That somebody has said so.
+/// One permission.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Word {
-    /// Without which log.
+    /// Log that the restart may do without.
     pub without: LogId,
-    /// The era and number of the last view that was logged here then.
+    /// Era and number of the last view that was logged here at that time.
     pub after: (u64, u64),
-    /// When.
+    /// Time of the permission.
     pub at: WallTime,
-    /// Who.
+    /// Name of the operator.
     pub by: String,
-    /// The streams of which the log was there and harmed.
+    /// Streams whose log existed and was damaged.
     pub harmed: Vec<SaidHarm>,
 }
 
-/// The harm of the log of a stream, as it was when somebody said to go on without it.
+/// Damage of the log of a stream at the time of the permission.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SaidHarm {
     /// The stream.
@@ -51,22 +52,24 @@ in_order! { SaidHarm { stream, last, error } }
 in_order! { Word { without, after, at, by, harmed } }
 
 impl Word {
-    /// Whether the word counts for a log that is harmed like this: it was so when somebody said it, and was not put aside since.
+    /// Whether the permission counts for a log with this damage: the damage was the same when the
+    /// permission was given, and no log was put aside since.
     pub fn counts_for_harmed(&self, stream: StreamKey, last: Number, error: &LogError) -> bool {
         self.harmed.contains(&SaidHarm { stream, last, error: error.to_string() })
     }
 
-    /// Whether it still counts, as these views say: the log has not been a member's since.
+    /// Whether the permission still counts according to these views: the log has not been a
+    /// member's since.
     pub fn counts<'a>(&self, mut views: impl Iterator<Item = &'a LoggedView>) -> bool {
         !views
             .any(|view| view.place() > self.after && view.keepers().any(|log| log == self.without))
     }
 }
 
-/// What was said in this folder, oldest first.
+/// Returns the permissions recorded in this folder, oldest first.
 ///
 /// # Errors
-/// What the disk says, or that the file is not sound.
+/// Errors of the disk, or that the file is not sound.
 pub fn words(disk: &mut impl Disk) -> Result<Vec<Word>, LogError> {
     let length = match disk.length(FILE) {
         Err(DiskError::NotFound) => return Ok(Vec::new()),
@@ -79,10 +82,10 @@ pub fn words(disk: &mut impl Disk) -> Result<Vec<Word>, LogError> {
     Vec::decode(&mut Reader::new(body)).ok_or_else(bad)
 }
 
-/// Records a word; when this answers it is durable.
+/// Records a permission durably.
 ///
 /// # Errors
-/// As of [`words`].
+/// The errors of [`words`].
 pub fn say(disk: &mut impl Disk, word: Word) -> Result<(), LogError> {
     let mut all = words(disk)?;
     all.retain(|known| known.without != word.without);

@@ -1,6 +1,6 @@
-//! One record: its bytes, and what vouches for them.
+//! Encoding of one record, and the checksums that protect it.
 //!
-//! Owns: the encoding. Never does: believe a length before its sum is right.
+//! Owns: the encoding. Never does: trust a length before its checksum has matched.
 //!
 //! ```text
 //!    0 magic u32      4 sum of 8..112   8 version u64
@@ -9,9 +9,10 @@
 //!   72 source time   80 reception time 88 key hash 16     104 synced u64
 //!  112 body: payload, masked | zeros to the last byte of an eighth | END
 //! ```
-//! **No sector of a record is all zeros** (I-83): it begins with the magic, ends with `END`, and a payload
-//! that would fill a sector with zeros is masked. So a sector that was never written is told from one
-//! that was, also where somebody stores nothing but zeros.
+//! **No sector of a record is all zeros** (I-83): a record begins with the magic and ends
+//! with `END`, and a payload that would fill a sector with zeros is masked. A sector that was
+//! never written can therefore be told from a written one, even if an application stores
+//! nothing but zeros.
 
 use alloc::vec::Vec;
 
@@ -20,29 +21,29 @@ use super::disk::SECTOR;
 use super::{BadCause, EpochId, KeyHash, Version, WallTime};
 use crate::ids::NodeId;
 
-/// Bytes before the body.
+/// Length of the header, in bytes.
 pub const HEADER: usize = 112;
-/// The longest payload.
+/// Maximum length of a payload.
 pub const LONGEST: usize = 1 << 28;
-/// Records begin at multiples of this.
+/// Alignment of the beginning of each record.
 pub const ALIGNMENT: usize = 8;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"SqRc");
 const END: u8 = 0xa5;
 
-/// What a record is.
+/// Kind of a record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Kind {
     /// A sample.
     Sample = 1,
-    /// An instance was disposed of.
+    /// Disposal of an instance.
     Disposed = 2,
-    /// A writer has unregistered an instance.
+    /// Unregistration of an instance by a writer.
     Unregistered = 3,
     /// A view of the group, in the log of views.
     View = 4,
-    /// A [`Mark`](super::Mark). It has no version of its own: it has that of the message before it.
+    /// A [`Mark`](super::Mark). A mark has no version of its own but that of the message before it.
     Mark = 5,
 }
 
@@ -53,43 +54,43 @@ impl Kind {
             .find(|kind| *kind as u8 == byte)
     }
 
-    /// Whether it counts as a message of its stream.
+    /// Whether a record of this kind counts as a message of its stream.
     pub fn counts(self) -> bool {
         self != Kind::Mark
     }
 }
 
-/// What is to be logged.
+/// Content of a record to be logged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry<'a> {
-    /// What it is.
+    /// Kind of the record.
     pub kind: Kind,
-    /// In which epoch it was delivered.
+    /// Epoch in which the message was delivered.
     pub epoch: EpochId,
-    /// Whose it is.
+    /// Writer of the message.
     pub writer: NodeId,
-    /// The writer's number of it.
+    /// Sequence number that the writer gave the message.
     pub writer_sequence: u64,
-    /// When it was written.
+    /// Time at which the message was written.
     pub source_time: WallTime,
-    /// When it was received.
+    /// Time at which the message was received.
     pub reception_time: WallTime,
-    /// Which instance.
+    /// Instance of the message.
     pub key: KeyHash,
-    /// What it says.
+    /// Payload of the message.
     pub payload: &'a [u8],
 }
 
-/// What was logged, as it was read.
+/// A logged record, as it was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record<'a> {
-    /// Which message of its stream it is.
+    /// Version of the message in its stream.
     pub version: Version,
-    /// What it says.
+    /// Content of the record.
     pub entry: Entry<'a>,
 }
 
-/// A record that was copied out.
+/// Record with a payload of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OwnedRecord {
     version: Version,
@@ -97,9 +98,9 @@ pub struct OwnedRecord {
     payload: Vec<u8>,
 }
 
-/// Something that is written as a record.
+/// Value that can be written as a record.
 pub trait AsRecord {
-    /// The record.
+    /// Returns the record.
     fn as_record(&self) -> Record<'_>;
 }
 
@@ -110,14 +111,14 @@ impl AsRecord for Record<'_> {
 }
 
 impl OwnedRecord {
-    /// The record.
+    /// Returns the record.
     pub fn record(&self) -> Record<'_> {
         Record { version: self.version, entry: Entry { payload: &self.payload, ..self.entry } }
     }
 }
 
 impl Record<'_> {
-    /// A copy that outlives what it was read into.
+    /// Returns a copy that outlives the buffer of this record.
     pub fn to_owned(&self) -> OwnedRecord {
         OwnedRecord {
             version: self.version,
@@ -127,13 +128,13 @@ impl Record<'_> {
     }
 }
 
-/// How many bytes a record with so long a payload takes.
+/// Number of bytes of a record with a payload of this length.
 pub fn size(payload: usize) -> usize {
     HEADER + (payload / ALIGNMENT + 1) * ALIGNMENT
 }
 
-/// Appends a record to `out`, which will be written at `at` in the file up to its end. All before
-/// `synced` in the file has been synced.
+/// Appends a record to `out`, whose end will be written at `at` in the file. All bytes of the file
+/// before `synced` have been synced.
 pub(crate) fn encode(
     record: Record<'_>,
     (at, synced): (u64, u64),
@@ -171,12 +172,12 @@ pub(crate) fn encode(
     header[4..8].copy_from_slice(&vouched.to_le_bytes());
 }
 
-/// The header of a record whose sum was right.
+/// Header of a record whose checksum has matched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header<'a>(&'a [u8; HEADER]);
 
 impl<'a> Header<'a> {
-    /// Reads it; says what is wrong with it if anything is.
+    /// Reads a header and reports any defect.
     pub(crate) fn read(bytes: &'a [u8; HEADER], sum: Checksum) -> Result<Header<'a>, BadCause> {
         let header = Header(bytes);
         if header.word(0) != MAGIC {
@@ -216,27 +217,27 @@ impl<'a> Header<'a> {
         u64::from_le_bytes(self.part(from))
     }
 
-    /// How long the payload is.
+    /// Length of the payload.
     pub(crate) fn length(self) -> usize {
         self.word(16) as usize
     }
 
-    /// Whether the payload lies there combined with something.
+    /// Whether the payload is stored with a mask applied.
     pub(crate) fn is_masked(self) -> bool {
         self.word(24) != 0
     }
 
-    /// Up to where the file had been synced when this was written.
+    /// Offset up to which the file had been synced when this record was written.
     pub(crate) fn synced(self) -> u64 {
         self.number(104)
     }
 
-    /// Which message it is.
+    /// Version of the message.
     pub(crate) fn version(self) -> Version {
         Version(self.number(8))
     }
 
-    /// The record, if this is its body. The mask is taken off in place.
+    /// Returns the record with this body. The mask is removed in place.
     pub(crate) fn record(self, body: &mut [u8], sum: Checksum) -> Result<Record<'_>, BadCause> {
         if self.word(28) != sum(body) {
             return Err(BadCause::BodySum);
@@ -264,13 +265,13 @@ impl<'a> Header<'a> {
     }
 }
 
-/// What each eight bytes of a payload are combined with; nothing for mask 0.
+/// Word that each eight bytes of a payload are combined with; 0 for mask 0.
 fn word_of(mask: u32) -> u64 {
-    // An odd factor, so that two masks never have the same word.
+    // The factor is odd, so two masks never have the same word.
     u64::from(mask).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Takes a mask off, or puts it on: it is the same.
+/// Removes a mask or applies one: both are the same operation.
 fn apply(mask: u32, payload: &mut [u8]) {
     if mask == 0 {
         return;
@@ -281,20 +282,20 @@ fn apply(mask: u32, payload: &mut [u8]) {
     }
 }
 
-/// The eight bytes that this piece repeats from its beginning to its end, if it does.
+/// The eight bytes that this piece repeats from beginning to end; `None` if it does not.
 fn repeated_word(piece: &[u8]) -> Option<u64> {
     let (first, rest) = piece.split_first_chunk::<8>()?;
     rest.chunks(8).all(|word| first.starts_with(word)).then(|| u64::from_le_bytes(*first))
 }
 
-/// The least mask with which no sector that the payload fills is zeros: 0, which changes nothing, nearly
-/// always.
+/// Returns the least mask that leaves no sector filled by the payload all zeros. Nearly always this
+/// is 0, which changes nothing.
 fn choose_mask(payload: &[u8], at: u64) -> u32 {
     let lead = ((at.next_multiple_of(SECTOR) - at) as usize).min(payload.len());
-    // The last part of the payload shares its sector with the end, which is not zero.
+    // The last part of the payload shares its sector with the end marker, which is not zero.
     let (lead, sectors) = payload.split_at(lead);
     let pieces = core::iter::once(lead).chain(sectors.chunks_exact(SECTOR as usize));
-    // A mask that is the word of a piece would make zeros of it.
+    // A mask whose word equals the word of a piece would turn that piece into zeros.
     let mut repeated: Vec<u64> = pieces.filter_map(repeated_word).collect();
     if !repeated.contains(&0) {
         return 0;
@@ -344,7 +345,7 @@ mod tests {
             let record = Record { version: Version(7), entry: entry(&payload) };
             encode(record, (at, 128), portable, &mut bytes);
             prop_assert_eq!(bytes.len(), size(payload.len()));
-            // No sector's part of it is zeros (I-83).
+            // No sector's part of the record is zeros (I-83).
             let mut from = 0;
             while from < bytes.len() {
                 let to = bytes.len().min((at as usize + from + 1).next_multiple_of(512) - at as usize);

@@ -1,7 +1,7 @@
-//! Opening a log again: what is there, and what a crash has left.
+//! Opening a log: finding its files, and repairing what a crash has left.
 //!
-//! Owns: the decision to cut a torn tail, and to stop at anything else. Never does: pass over a record
-//! (I-84).
+//! Owns: the decision to cut a torn tail, and to stop at any other defect. Never does: skip a
+//! record (I-84).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,50 +18,52 @@ use super::{BadCause, Disk, Kind, LogError, Mark, Owner, StreamKey, Tail, Versio
 use crate::bytes::Wire;
 use crate::fault::{Fault, planted};
 
-/// How much is looked at when a log is opened.
+/// How much of a log is checked when it is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Check {
-    /// The last file whole, of the others their indices: what a crash can have harmed.
+    /// The last file completely, and the indices of the others: all that a crash can have damaged.
     Last,
-    /// Everything: also what a disk has lost since.
+    /// Everything, including what a disk has lost since.
     All,
 }
 
-/// What a crash left at the end of a log.
+/// Bytes that a crash left at the end of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TornTail {
-    /// In which file.
+    /// Name of the file.
     pub file: String,
-    /// From which offset on.
+    /// Offset at which the torn bytes begin.
     pub offset: u64,
-    /// How many bytes.
+    /// Number of torn bytes.
     pub bytes: u64,
 }
 
-/// What was found when a log was opened.
+/// Result of opening a log.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Recovery {
-    /// Records, marks among them.
+    /// Number of records, including marks.
     pub records: u64,
-    /// What was torn, and cut if the log was opened to be written.
+    /// Torn tail; it was cut if the log was opened for writing.
     pub torn: Option<TornTail>,
-    /// Segments whose index was missing or wrong, and was made again.
+    /// Segments whose index was missing or wrong, and was rebuilt.
     pub reindexed: Vec<String>,
-    /// Files that a checkpoint or a crash had left over, removed if the log was opened to be written.
+    /// Files left over by a checkpoint or a crash; they were removed if the log was opened
+    /// for writing.
     pub removed: Vec<String>,
-    /// Bytes at the end that nobody vouched for, and that were therefore written again (I-85).
+    /// Number of bytes at the end that no record vouched for, and that were therefore
+    /// rewritten (I-85).
     pub rewritten: u64,
 }
 
-/// What [`scan`] found.
+/// Result of [`scan`].
 pub(super) struct Scanned {
     pub(super) index: Index,
     pub(super) torn: Option<TornTail>,
-    /// Up to where a record says that the file was synced.
+    /// Offset up to which a record says that the file was synced.
     proven: u64,
 }
 
-/// Whether a record may come after this message, in a segment.
+/// Whether this record may follow the message `last` in a segment.
 pub(super) fn expected(last: Version, record: &Record<'_>) -> Result<(), BadCause> {
     let expected = if record.entry.kind.counts() { last.next() } else { last };
     if record.version != expected {
@@ -73,7 +75,7 @@ pub(super) fn expected(last: Version, record: &Record<'_>) -> Result<(), BadCaus
     Ok(())
 }
 
-/// Reads all of a segment. Only of the `last` one may a tail be torn.
+/// Reads a whole segment. Only the `last` segment may have a torn tail.
 pub(super) fn scan<D: Disk>(
     disk: &mut D,
     header: FileHeader,
@@ -83,7 +85,7 @@ pub(super) fn scan<D: Disk>(
     scan_on(disk, header, last, Index::new(Tail { epoch: header.epoch, version: before }))
 }
 
-/// The same, from where this index of it ends.
+/// Performs [`scan`] from the end of this index on.
 fn scan_on<D: Disk>(
     disk: &mut D,
     header: FileHeader,
@@ -155,14 +157,16 @@ fn names(disk: &mut impl Disk, owner: Owner, stream: StreamKey) -> Result<Names,
     Ok(names)
 }
 
-/// Looks at a log that somebody else changes, of which no two found the same.
+/// Number of attempts to read a log that another process changes, while no two attempts find
+/// the same.
 const READ_ATTEMPTS: usize = 8;
 
 impl StreamLog {
-    /// Opens the log of a stream, or begins it, to be written. The folder is this process's alone.
+    /// Opens the log of a stream for writing, or begins it. This process must be the only user of
+    /// the folder.
     ///
     /// # Errors
-    /// What is wrong with it, and where. Nothing was changed then but what a crash had left over.
+    /// Any defect and its location. In that case only leftovers of a crash were changed.
     pub fn open(
         disk: &mut impl Disk,
         of: (Owner, StreamKey),
@@ -172,11 +176,11 @@ impl StreamLog {
         StreamLog::look_through(disk, (of.0, of.1, limits), (check, State::Open))
     }
 
-    /// Opens the log of a stream to be read; changes nothing. Whoever writes the log may drop files while this looks at them: what is wrong
-    /// counts if it is found twice.
+    /// Opens the log of a stream for reading; changes nothing. A process that writes the log may
+    /// drop files meanwhile, so a defect counts only if it is found twice.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// Any defect and its location.
     pub fn read(
         disk: &mut impl Disk,
         of: (Owner, StreamKey),
@@ -193,8 +197,8 @@ impl StreamLog {
         Err(before.expect("there was an attempt"))
     }
 
-    /// Harm in what a look at the last file alone has taken for sound: in closed files, and in the checkpoint. What cannot be read is
-    /// no harm.
+    /// Searches for damage that a check of the last file alone does not find: in sealed segments
+    /// and in the checkpoint. A read error of the disk does not count as damage.
     pub fn find_harm(&self, disk: &mut impl Disk) -> Option<LogError> {
         if self.segments().len() <= 1 && self.checkpoint().is_none() {
             return None;
@@ -203,10 +207,11 @@ impl StreamLog {
         read.err().filter(LogError::is_harm)
     }
 
-    /// Reads what has come to a log that is only read. `false`: other files are there now, and it is to be read anew.
+    /// Reads what was added to a read-only log. Returns `false` if there are other files now, and
+    /// the log must be read from the beginning.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// Any defect and its location.
     pub fn read_on(&mut self, disk: &mut impl Disk) -> Result<bool, LogError> {
         let names = names(disk, self.owner, self.stream)?;
         let Segment { header, index } = self.active().clone();
@@ -227,10 +232,12 @@ impl StreamLog {
         let writes = state == State::Open;
         let mut recovery = Recovery::default();
         if writes {
-            // Whoever made or removed a file may have gone before that was kept.
+            // The process that created or removed a file may have ended before that change
+            // was durable.
             disk.sync_folder().map_err(LogError::of(""))?;
         }
-        // Before the files are looked at: whoever writes goes on meanwhile.
+        // The extents are read before the files are listed, because a writing process goes
+        // on meanwhile.
         let known = extents::of(disk, stream)?;
         let mut names = names(disk, owner, stream)?;
         let ends = names.segments.first().zip(names.segments.last());
@@ -256,7 +263,7 @@ impl StreamLog {
         let count = names.segments.len();
         for (at, header) in names.segments.iter().enumerate() {
             let next = names.segments.get(at + 1);
-            // All in it is in the checkpoint too.
+            // The checkpoint covers all messages of this segment.
             if let (Some(state_at), Some(next)) = (state_at, next)
                 && next.version.0 <= state_at.version.0 + 1
             {
@@ -265,7 +272,7 @@ impl StreamLog {
             }
             let before = segments.last().map(Segment::last).or(state_at.map(|tail| tail.version));
             let begins = Version(header.version.0.saturating_sub(1));
-            // The first one may begin within what a checkpoint accounts for.
+            // The first segment may begin within the range that a checkpoint covers.
             let contiguous = match (before, segments.is_empty()) {
                 (Some(before), true) => begins <= before,
                 (Some(before), false) => begins == before,
@@ -289,7 +296,8 @@ impl StreamLog {
             recovery.torn = torn;
             segments.push(Segment { header: *header, index });
         }
-        // What a checkpoint was taken over from another log for ends before it.
+        // A checkpoint taken over from another log covers more than these segments: they end
+        // before it.
         if let Some(state_at) = state_at
             && segments.last().is_some_and(|last| last.last() < state_at.version)
         {
@@ -305,12 +313,14 @@ impl StreamLog {
             } else {
                 recovery.rewritten = log.make_sure(disk, (&recovery.torn, proven))?;
             }
-            // Also what is said already: a sync that failed may have dropped what can still be read (I-85).
+            // The extent is rewritten even if the file says it already: a sync that failed may have
+            // dropped bytes that can still be read (I-85).
             let reaches = log.reaches();
             if let Some(slot) = &mut log.extent {
                 slot.keep(disk, reaches)?;
             }
-            // Oldest first, each for good before the next: what is left is never in pieces.
+            // The oldest files go first, each durably before the next: the rest is
+            // always contiguous.
             for name in &recovery.removed {
                 remove(disk, &index::name_of(name))?;
                 remove(disk, name)?;
@@ -321,8 +331,8 @@ impl StreamLog {
         Ok((log, recovery))
     }
 
-    /// Cuts what is torn, and writes again what no record vouches for (I-85): a sync that failed may have dropped
-    /// it while it can still be read.
+    /// Cuts a torn tail, and rewrites all that no record vouches for (I-85): a sync that failed may
+    /// have dropped bytes that can still be read.
     fn make_sure(
         &mut self,
         disk: &mut impl Disk,
@@ -334,7 +344,7 @@ impl StreamLog {
             disk.truncate(&name, torn.offset).map_err(LogError::of(&name))?;
         }
         let end = self.durable_end;
-        // From a sector's beginning, so that each is written whole.
+        // Rewriting starts at a sector boundary, so that each sector is written completely.
         let begin = (proven.min(end) / SECTOR * SECTOR).max(FILE_HEADER.min(end));
         let mut piece = Vec::new();
         let mut at = if planted(Fault::UnprovenBelieved) { end } else { begin };
@@ -358,7 +368,7 @@ impl StreamLog {
     }
 }
 
-/// The index of a segment that is appended to no more.
+/// Returns the index of a sealed segment.
 fn sealed(
     disk: &mut impl Disk,
     header: FileHeader,

@@ -1,4 +1,5 @@
-//! The restart of a whole group: who has to be back, and whose log of a stream wins (I-90 to I-92).
+//! Restart of a whole group: the logs that must be back, and the log of a stream that wins (I-90
+//! to I-92).
 //!
 //! Owns: the rule, as functions of what returning hosts have found. Never does: read a log or wait.
 
@@ -13,32 +14,32 @@ use crate::ids::Rank;
 use crate::link::Generation;
 use crate::membership::{Member, RankSet, View};
 
-/// How a group decides.
+/// Whether a group can be partitioned, which decides how it restarts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
     /// All members are on one host.
     Local,
-    /// They are on several, and networks part.
+    /// The members are on several hosts, and networks can be partitioned.
     Networked,
 }
 
-/// What one log of a stream says.
+/// Content of one log of a stream, as far as the restart rule needs it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FoundStream {
-    /// Where it ends.
+    /// End of the log.
     pub tail: Tail,
-    /// Every message from this one on is in it, or in a checkpoint before it.
+    /// First version from which on every message is in the log, or in a checkpoint before it.
     pub complete_from: Version,
-    /// The version up to which a checkpoint in it accounts for all messages.
+    /// Version up to which a checkpoint in the log covers all messages.
     pub checkpoint: Option<Version>,
-    /// The cuts that it has noted.
+    /// Cuts noted in the log.
     pub cuts: Vec<(EpochId, Version)>,
-    /// The last epoch that it has noted, and who keeps that.
+    /// Last epoch noted in the log, and the folders that log that epoch.
     pub begun: Option<(EpochId, Vec<LogId>)>,
 }
 
 impl FoundStream {
-    /// What this log says.
+    /// Summarises this log.
     pub fn of(log: &StreamLog) -> FoundStream {
         let cuts = log.marks().filter_map(|mark| match mark {
             Mark::Cut(epoch, version) => Some((*epoch, *version)),
@@ -53,12 +54,14 @@ impl FoundStream {
         }
     }
 
-    /// The same, of a log of which nobody asks any more who else keeps its stream.
+    /// Returns this summary without the other folders that log the stream, for a log of which they
+    /// no longer matter.
     pub fn without_keepers(self) -> FoundStream {
         FoundStream { begun: None, ..self }
     }
 
-    /// Whether its state is known: it goes back to the first message, or to a checkpoint.
+    /// Whether the log contains the full state: it goes back to the first message, or to
+    /// a checkpoint.
     fn is_complete(&self) -> bool {
         self.complete_from <= Version(1)
             || self.checkpoint.is_some_and(|state| self.complete_from <= state.next())
@@ -67,7 +70,8 @@ impl FoundStream {
 
 in_order! { FoundStream { tail, complete_from, checkpoint, cuts, begun } }
 
-/// So many ends of epochs are told. Who needs an older one is completed anew.
+/// Maximum number of ends of epochs that are reported. A log that needs an older one is completed
+/// from a checkpoint.
 const MOST_CUTS: usize = 64;
 
 pub(crate) fn last_of(cuts: BTreeSet<(EpochId, Version)>) -> Vec<(EpochId, Version)> {
@@ -75,26 +79,26 @@ pub(crate) fn last_of(cuts: BTreeSet<(EpochId, Version)>) -> Vec<(EpochId, Versi
     cuts.into_iter().skip(older).collect()
 }
 
-/// What a host that comes back has found in its log folder.
+/// Content of the log folder of a returning host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// The views that it has logged.
+    /// Views logged there.
     pub views: Vec<LoggedView>,
-    /// Its logs.
+    /// Logs of streams there.
     pub streams: BTreeMap<StreamKey, FoundStream>,
 }
 
 /// Whether a group may restart.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict<T> {
-    /// It may, and so.
+    /// The group may restart, with this result.
     Ready(T),
-    /// Not before some of these are back.
+    /// The group must wait until enough of these logs are back.
     Wait(BTreeSet<LogId>),
 }
 
-/// From which view the group restarts: the last one that anybody back has logged, if no later one can have been
-/// logged by others.
+/// Decides from which view the group restarts: the last view that any returning host has logged, if
+/// no other host can have logged a later one.
 pub fn view(reach: Reach, found: &BTreeMap<LogId, Found>) -> Verdict<LoggedView> {
     let last = found.values().flat_map(|found| &found.views).max_by_key(|view| view.place());
     let Some(last) = last else { return Verdict::Wait(BTreeSet::new()) };
@@ -102,9 +106,10 @@ pub fn view(reach: Reach, found: &BTreeMap<LogId, Found>) -> Verdict<LoggedView>
     if missing.is_empty() { Verdict::Ready(last.clone()) } else { Verdict::Wait(missing) }
 }
 
-/// Which logs have to be back for a group to restart from this view, the last one that anybody back has logged (I-90).
-/// Those who are not back, with all who keep no logs, would have had to be a primary partition to go on in a network;
-/// where all who keep logs are back, nobody else can have told of anything durable.
+/// Returns the logs that must be back for a group to restart from `last`, the last view that any
+/// returning host has logged (I-90). In a network, the members that are not back can only have gone
+/// on if they, together with all members that keep no logs, were a primary partition. If all
+/// members that keep logs are back, no other member can have reported anything as durable.
 pub fn missing(
     reach: Reach,
     last: &LoggedView,
@@ -118,7 +123,7 @@ pub fn missing(
     }
 }
 
-/// Whether the members of which this holds are a primary partition of the view.
+/// Whether the members whose log satisfies `of` are a primary partition of the view.
 fn is_primary(view: &LoggedView, of: impl Fn(Option<LogId>) -> bool) -> bool {
     let members = view.members.iter().zip(0..).map(|(member, slot)| Member {
         node: member.node,
@@ -132,37 +137,38 @@ fn is_primary(view: &LoggedView, of: impl Fn(Option<LogId>) -> bool) -> bool {
         .is_primary(some)
 }
 
-/// What one log needs to have what the winner has.
+/// How one log is completed to what the winner has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
-    /// What comes after this version, which is its own last one after the cut.
+    /// With the messages after this version, which is the log's own last one after the cut.
     After(Version),
-    /// A checkpoint of the winner, and what comes after it.
+    /// With a checkpoint of the winner, and the messages after it.
     Anew,
-    /// The same; nobody vouches that what it has is a part of what the winner has, so it is put aside (I-93).
+    /// As [`Completion::Anew`]; as nothing vouches that the log's content is a part of the
+    /// winner's, the log is put aside (I-93).
     Apart,
 }
 
 /// How a stream restarts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Restart {
-    /// Whose log wins.
+    /// The log that wins.
     pub winner: LogId,
-    /// Where the stream goes on after.
+    /// End of the stream, after which it goes on.
     pub tail: Tail,
-    /// The version after which each log is cut, the winner's too, for those that have more.
+    /// Version after which each log is cut, including the winner's, for logs that have more.
     pub cuts: BTreeMap<LogId, Version>,
-    /// What the others need.
+    /// How the other logs are completed.
     pub completions: BTreeMap<LogId, Completion>,
 }
 
-/// How this stream restarts; `None` if nobody has a log of it.
+/// Decides how this stream restarts; `None` if no returning host has a log of the stream.
 pub fn stream(key: StreamKey, found: &BTreeMap<LogId, Found>) -> Option<Verdict<Restart>> {
     let logs = found.iter().filter_map(|(log, found)| Some((*log, found.streams.get(&key)?)));
     logs_of_stream(&logs.collect())
 }
 
-/// How the stream restarts of which these are the logs; `None` if there are none.
+/// Decides how the stream with these logs restarts; `None` if there are none.
 pub fn logs_of_stream(logs: &BTreeMap<LogId, &FoundStream>) -> Option<Verdict<Restart>> {
     if logs.is_empty() {
         return None;
@@ -206,8 +212,9 @@ pub fn logs_of_stream(logs: &BTreeMap<LogId, &FoundStream>) -> Option<Verdict<Re
     }))
 }
 
-/// The last epoch that these logs have noted, and who keeps it. If several have noted it with others, who came and who
-/// went meanwhile is not known: all of them are meant.
+/// Returns the last epoch that these logs have noted, and the folders that log it. If several logs
+/// have noted that epoch with different folders, it is unknown which of them joined or left
+/// meanwhile, and the union is returned.
 pub fn last_begun<'a>(
     logs: impl IntoIterator<Item = &'a FoundStream>,
 ) -> Option<(EpochId, BTreeSet<LogId>)> {
@@ -222,13 +229,13 @@ pub fn last_begun<'a>(
     last
 }
 
-/// Whether a sound log has everything of a harmed one that may have been durable everywhere, and knows of everybody who may have more
-/// (I-98).
+/// Whether a sound log has all messages of a damaged one that may have been durable everywhere, and
+/// knows of every log that may have more (I-98).
 pub(crate) fn covers(
     (own, sound): (LogId, &FoundStream),
     (log, harmed): (LogId, &FoundStream),
 ) -> bool {
-    // What the harmed log has is part of an epoch of which the sound one has all.
+    // The content of the damaged log belongs to an epoch that the sound log has completely.
     let is_over = |(epoch, end): &(EpochId, Version)| {
         *epoch == sound.tail.epoch && sound.tail.version >= *end && harmed.tail.version <= *end
     };
@@ -241,7 +248,7 @@ pub(crate) fn covers(
         found.begun.as_ref().map_or(BTreeSet::new(), |(_, names)| names.iter().copied().collect())
     };
     let unknown = &keepers(harmed) - &(&keepers(sound) | &[own, log].into());
-    // A harmed log of which nothing else is known has no mark either.
+    // If nothing else is known of a damaged log, it has no mark either.
     let is_known = harmed.begun.is_some();
     is_known
         && sound.is_complete()
@@ -250,11 +257,12 @@ pub(crate) fn covers(
         && unknown.is_empty()
 }
 
-/// Where epochs end, as these logs have noted.
+/// Ends of epochs that these logs have noted.
 fn cuts_of<'a>(logs: impl IntoIterator<Item = &'a FoundStream>) -> BTreeMap<EpochId, Version> {
     let mut noted = BTreeMap::new();
     for (epoch, version) in logs.into_iter().flat_map(|stream| &stream.cuts) {
-        // All who noted an end have noted the same; of a peer that did not, the least is safe.
+        // All correct members note the same end. For a log of a faulty member, the smaller end
+        // is safe.
         noted
             .entry(*epoch)
             .and_modify(|known: &mut Version| *known = (*known).min(*version))
@@ -263,8 +271,8 @@ fn cuts_of<'a>(logs: impl IntoIterator<Item = &'a FoundStream>) -> BTreeMap<Epoc
     noted
 }
 
-/// Where a log ends when what lies beyond the noted ends of epochs is cut: it is of an epoch up to that one, and so
-/// was trimmed.
+/// Returns the end of a log after all records beyond the noted ends of epochs are cut. A noted end
+/// of the log's own epoch or a later one bounds it, because messages beyond that end were trimmed.
 fn cut(tail: Tail, noted: &BTreeMap<EpochId, Version>) -> Tail {
     let ends = noted.range(tail.epoch..).map(|(_, version)| *version).min();
     match ends {

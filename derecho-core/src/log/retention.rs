@@ -1,6 +1,7 @@
-//! What is dropped from a log: whole segments, the oldest first.
+//! Retention: the oldest segments of a log are dropped as a whole.
 //!
-//! Owns: which may go. Never does: drop what a reader holds, or anything of the last segment.
+//! Owns: which segments may be dropped. Never does: drop messages that a reader holds, or any part
+//! of the last segment.
 
 use alloc::vec::Vec;
 
@@ -11,26 +12,26 @@ use super::segment::{FileHeader, Window};
 use super::stream::{Segment, StreamLog};
 use super::{Disk, LogError, Tail, Version, WallTime};
 
-/// How much of a log is kept at least. What all of these that are given allow to go is dropped.
+/// Minimum amount of a log that is kept. Segments that all of the given limits release are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Retention {
-    /// What was written in the last so many nanoseconds.
+    /// Messages written in the last `nanos` nanoseconds are kept.
     pub nanos: Option<u64>,
-    /// So many bytes.
+    /// Number of bytes that are kept.
     pub bytes: Option<u64>,
-    /// So many messages.
+    /// Number of messages that are kept.
     pub messages: Option<u64>,
 }
 
-/// A hold on what comes after a version.
+/// A hold on all messages after a version.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Pin(u64);
 
 impl StreamLog {
-    /// Holds what comes after this version, until it is let go.
+    /// Holds all messages after this version until the pin is released.
     ///
     /// # Errors
-    /// [`LogError::Gone`] if some of it is gone already.
+    /// [`LogError::Gone`] if some of them are gone already.
     pub fn pin(&mut self, version: Version) -> Result<Pin, LogError> {
         if version.next() < self.complete_from() {
             return Err(LogError::Gone { from: self.complete_from() });
@@ -40,14 +41,14 @@ impl StreamLog {
         Ok(Pin(self.next_pin))
     }
 
-    /// Says that its holder needs only what comes after this version any more.
+    /// Moves a pin: its holder only needs messages after this version.
     pub fn advance(&mut self, pin: &Pin, version: Version) {
         if let Some((_, at)) = self.pins.iter_mut().find(|(name, _)| *name == pin.0) {
             *at = version.max(*at);
         }
     }
 
-    /// Lets go.
+    /// Releases a pin.
     #[expect(clippy::needless_pass_by_value, reason = "a pin that was let go holds nothing")]
     pub fn unpin(&mut self, pin: Pin) {
         self.pins.retain(|(name, _)| *name != pin.0);
@@ -57,10 +58,10 @@ impl StreamLog {
         self.pins.iter().any(|(_, after)| *after < last)
     }
 
-    /// Drops the oldest segments as far as this policy allows. Answers how many.
+    /// Drops the oldest segments as far as this policy allows. Returns their number.
     ///
     /// # Errors
-    /// What the disk says; the log has failed then, for which files there are is not known.
+    /// Errors of the disk. The log has failed then, because it is unknown which files exist.
     pub fn retain(
         &mut self,
         disk: &mut impl Disk,
@@ -78,7 +79,7 @@ impl StreamLog {
                 break;
             }
             if self.checkpointed().is_some_and(|state| state < first.last()) {
-                // The state that it leads to, with a hole after it, would be no state.
+                // A checkpoint followed by a gap in the messages would be no valid state.
                 let name = self.checkpoint.take().map(|checkpoint| checkpoint.header.name());
                 let removed = name.map_or(Ok(()), |name| remove(disk, &name));
                 self.unless_failed(removed)?;
@@ -103,7 +104,7 @@ impl StreamLog {
             && !self.is_held(first.last())
     }
 
-    /// Up to where this policy lets go of the log: the end of the last segment that may be dropped.
+    /// Returns the end of the last segment that this policy allows to drop.
     pub fn spare(&self, policy: Retention, now: WallTime) -> Option<Tail> {
         let mut spare = None;
         let mut left = &self.segments[..];
@@ -129,7 +130,7 @@ impl StreamLog {
         Ok(())
     }
 
-    /// Drops the segments that a checkpoint accounts for and nobody holds.
+    /// Drops the segments that a checkpoint covers and no reader holds.
     pub(super) fn drop_superseded(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
         let Some(version) = self.checkpointed() else { return Ok(()) };
         while let [first, _, ..] = &self.segments[..]
@@ -141,12 +142,13 @@ impl StreamLog {
         Ok(())
     }
 
-    /// Cuts all messages after this version, and the marks after them: what a recorded cut or a restart
-    /// demands (I-89, I-90). Nothing else may ask for it.
+    /// Cuts all messages after this version, and the marks after them. Only a recorded cut or a
+    /// restart may demand this (I-89, I-90).
     ///
     /// # Errors
-    /// [`LogError::Gone`] if the log begins later, [`LogError::Beyond`] if it ends earlier or a checkpoint has what is to
-    /// be cut; what the disk says: the log has failed then.
+    /// [`LogError::Gone`] if the log begins later; [`LogError::Beyond`] if the log ends
+    /// earlier or a checkpoint contains messages to be cut; errors of the disk, after which
+    /// the log has failed.
     pub fn cut_after(&mut self, disk: &mut impl Disk, version: Version) -> Result<(), LogError> {
         self.commit(disk)?;
         if version.next() < self.complete_from() {
@@ -161,7 +163,7 @@ impl StreamLog {
 
     fn cut(&mut self, disk: &mut impl Disk, version: Version) -> Result<(), LogError> {
         self.forget_extent(disk)?;
-        // The newest first, each for good before the next: what is left is always a prefix.
+        // The newest files go first, each durably before the next: the rest is always a prefix.
         while self.segments.len() > 1 && self.active().before() > version {
             let name = self.active().header.name();
             remove(disk, &index::name_of(&name))?;
@@ -170,7 +172,7 @@ impl StreamLog {
         }
         let header = self.active().header;
         let name = header.name();
-        // What is appended to has no index file: this one would describe what is no more.
+        // The active segment has no index file: an old one would describe records that are gone.
         remove(disk, &index::name_of(&name))?;
         let end = self.active().index.end;
         let kept = prefix(disk, (header, end), version)?;
@@ -183,7 +185,7 @@ impl StreamLog {
     }
 }
 
-/// What is in a segment of this length up to a message.
+/// Returns the index of a segment of this length up to a message.
 pub(super) fn prefix(
     disk: &mut impl Disk,
     (header, end): (FileHeader, u64),
@@ -204,7 +206,7 @@ pub(super) fn prefix(
         match found {
             Ok(Some(read)) => kept.note(&read.record, read.next),
             Ok(None) => return Ok(kept),
-            // What comes after the message that was asked for is cut, sound or not.
+            // All after the requested message is cut, sound or not.
             Err(_) if kept.tail.version == version => return Ok(kept),
             Err(cause) => {
                 let version = kept.tail.version.next();
@@ -214,8 +216,8 @@ pub(super) fn prefix(
     }
 }
 
-/// Keeps of a segment only its beginning. It is not truncated: were the power lost meanwhile, sectors before others
-/// could be gone that were durable.
+/// Shortens a segment to its beginning by copying it. The file is not truncated: if the power
+/// failed meanwhile, durable sectors could be gone while later ones survive.
 pub(super) fn shorten(disk: &mut impl Disk, name: &str, end: u64) -> Result<(), LogError> {
     publish(disk, name, |disk, draft| copy(disk, (name, draft), end))
 }

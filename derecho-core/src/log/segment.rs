@@ -1,13 +1,14 @@
-//! A file of records: its name, its header, and how far it can be believed.
+//! Segment files: name, header, and how far their content can be trusted.
 //!
-//! Owns: what a torn tail is. Never does: cut one.
+//! Owns: the definition of a torn tail. Never does: cut one.
 //!
 //! # A torn tail and a bad record
-//! A crash can only harm what was not synced: the last batch, at the end of the last file. There each sector is
-//! as it was written or as if it never was, that is zeros or beyond the end of the file. As no sector of a record
-//! is zeros, a record is **torn** when a sector of it is missing in this way, and no later record says
-//! that the file had been synced beyond it. A record that is wrong and lacks no sector is **bad**: no crash
-//! does that. So is one that was synced and is gone.
+//! A crash can only damage bytes that were not synced, that is, the last batch at the end of the
+//! last file. There each sector is either as written or as if it was never written: zeros, or
+//! beyond the end of the file. No sector of a record is all zeros. A record is therefore **torn**
+//! if one of its sectors is missing in this way and no later record says that the file had been
+//! synced beyond it. A wrong record that lacks no sector is **bad**, because no crash causes that.
+//! A record that was synced and is gone is bad too.
 
 use alloc::format;
 use alloc::string::String;
@@ -20,22 +21,22 @@ use super::record::{ALIGNMENT, HEADER, Header, Record, size};
 use super::{BadCause, Disk, EpochId, GroupId, LogError, LogId, Owner, StreamKey, Version};
 use crate::bytes::{Reader, Wire};
 
-/// The version of the format that this program writes and reads.
+/// Version of the format that this program writes and reads.
 pub const FORMAT: u32 = 1;
 /// Bytes of a file before its first record.
 pub const FILE_HEADER: u64 = 128;
 
 const MAGIC: Magic = *b"SQUALLOG";
-/// How much is read at once.
+/// Bytes that are read at once.
 const READ: usize = 1 << 18;
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum FileKind {
-    /// Messages and marks, one after the other.
+    /// Messages and marks, in order.
     Segment = 1,
-    /// The messages that make the state at a version.
+    /// The messages that make up the state at a version.
     Checkpoint = 2,
 }
 
@@ -48,28 +49,30 @@ impl FileKind {
     }
 }
 
-/// What a file says of itself.
+/// Header of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileHeader {
-    /// Whose it is.
+    /// Owner of the log.
     pub owner: Owner,
-    /// Of which stream.
+    /// Stream of the log.
     pub stream: StreamKey,
-    /// The first message that can be in it; of a checkpoint: the last one that it accounts for.
+    /// First message that can be in the file; for a checkpoint, the last one that it covers.
     pub version: Version,
-    /// What it holds.
+    /// Kind of the file.
     pub kind: FileKind,
-    /// The epoch of the last message or mark before it; of a checkpoint: of the last that it accounts for.
+    /// Epoch of the last message or mark before the file; for a checkpoint, of the last one that
+    /// it covers.
     pub epoch: EpochId,
 }
 
 impl FileHeader {
-    /// The file's name.
+    /// Name of the file.
     pub fn name(&self) -> String {
         format!("{}-{:016x}.{}", self.stream, self.version.0, self.kind.suffix())
     }
 
-    /// What a name says: stream, kind and version. `None` if it is no name of a segment or checkpoint.
+    /// Parses a file name into stream, kind and version; `None` if it is not the name of a segment
+    /// or checkpoint.
     pub fn parse_name(name: &str) -> Option<(StreamKey, FileKind, Version)> {
         let (stream, rest) = name.split_once('-')?;
         let (version, suffix) = rest.split_once('.')?;
@@ -82,7 +85,7 @@ impl FileHeader {
         Some((stream, kind, Version(u64::from_str_radix(version, 16).ok()?)))
     }
 
-    /// Its bytes.
+    /// Encodes the header.
     pub fn encode(&self, sum: Checksum) -> Vec<u8> {
         let mut out = head::begin(MAGIC);
         self.owner.group.encode(&mut out);
@@ -108,7 +111,8 @@ impl FileHeader {
         FileHeader::decode(reader).ok_or_else(bad)
     }
 
-    /// [`FileHeader::read`], of a file that has to be this owner's and what its name says.
+    /// Performs [`FileHeader::read`], and checks the owner and that the header matches the
+    /// file's name.
     pub(crate) fn expect(
         disk: &mut impl Disk,
         owner: Owner,
@@ -144,28 +148,28 @@ impl FileHeader {
 
 /// A file that is read from its beginning to its end.
 pub(crate) struct Window {
-    /// The file.
+    /// Name of the file.
     pub(crate) file: String,
-    /// Up to where it is read.
+    /// Offset up to which the file is read.
     pub(crate) end: u64,
     base: u64,
     bytes: Vec<u8>,
-    /// A mask was taken off in `bytes`, so they are not what is in the file any more.
+    /// A mask was removed in `bytes`, so they differ from the bytes of the file.
     unmasked: bool,
 }
 
 impl Window {
-    /// Reads this file up to `end`, at most.
+    /// Creates a window that reads this file up to `end` at most.
     pub(crate) fn new(file: &str, end: u64) -> Window {
         Window { file: file.into(), end, base: 0, bytes: Vec::new(), unmasked: false }
     }
 
-    /// The file goes up to here now.
+    /// Moves the end of the window to the file's new end.
     pub(crate) fn extend(&mut self, end: u64) {
         self.end = end;
     }
 
-    /// These bytes of the file, or those of them that lie before its end.
+    /// Returns these bytes of the file, as far as they lie before its end.
     fn bytes(
         &mut self,
         disk: &mut impl Disk,
@@ -191,10 +195,11 @@ impl Window {
         Ok(&mut self.bytes[from..to])
     }
 
-    /// The record that begins here, and where the next one does; `None` at the end of the file.
+    /// Reads the record that begins here, with the offset of the next one; `None` at the end of
+    /// the file.
     ///
     /// # Errors
-    /// The disk's, in the outer result; what is wrong with the record, in the inner one.
+    /// Errors of the disk are in the outer result, defects of the record in the inner one.
     pub(crate) fn record(
         &mut self,
         disk: &mut impl Disk,
@@ -224,7 +229,7 @@ impl Window {
         Ok(body.map(|record| Some(Read { record, next: at + length as u64, synced })))
     }
 
-    /// Whether a sector is missing of what lies here as if it was never written.
+    /// Whether the record here lacks a sector, as if that sector was never written.
     fn lacks_sector(&mut self, disk: &mut impl Disk, at: u64) -> Result<bool, LogError> {
         let sum = disk.checksum();
         let mut copy = [0; HEADER];
@@ -250,7 +255,8 @@ impl Window {
         Ok(false)
     }
 
-    /// Where the first record after `at` begins whose header is sound and of which this holds.
+    /// Returns the offset of the first record after `at` that has a sound header for which `holds`
+    /// is true.
     pub(crate) fn find(
         &mut self,
         disk: &mut impl Disk,
@@ -272,7 +278,7 @@ impl Window {
         Ok(None)
     }
 
-    /// What it means that the record here is wrong: nothing if it is torn, else the cause.
+    /// Judges a wrong record: `None` if it is torn, otherwise the cause.
     pub(crate) fn judge(
         &mut self,
         disk: &mut impl Disk,
@@ -289,8 +295,8 @@ impl Window {
 /// A record as it was read.
 pub(crate) struct Read<'a> {
     pub(crate) record: Record<'a>,
-    /// Where the next one begins.
+    /// Offset of the next record.
     pub(crate) next: u64,
-    /// Up to where the file had been synced when it was written.
+    /// Offset up to which the file had been synced when this record was written.
     pub(crate) synced: u64,
 }

@@ -1,7 +1,7 @@
-//! The log of one stream: what is appended, what of it is durable, and when a new file begins.
+//! The log of one stream: appending, durability, and the beginning of new segments.
 //!
-//! Owns: the appending end. Never does: say that something is durable before a sync that came after it
-//! has succeeded (I-80), or try again after one that failed (I-82).
+//! Owns: the appending end. Never does: report anything as durable before a later sync has
+//! succeeded (I-80), or retry after a sync that failed (I-82).
 //!
 //! ```text
 //!                       durable_end        index.end
@@ -25,10 +25,10 @@ use crate::bytes::Wire;
 use crate::fault::{Fault, planted};
 use crate::ids::NodeId;
 
-/// How large things get.
+/// Limits of a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// A segment that has so many bytes is sealed, and a new one begun.
+    /// Size of a segment, in bytes, at which it is sealed and a new one begins.
     pub segment_bytes: u64,
 }
 
@@ -38,35 +38,35 @@ impl Default for Limits {
     }
 }
 
-/// A file of the log, and what is in it.
+/// A file of the log, and its index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Segment {
-    /// What it says of itself.
+    /// Header of the file.
     pub header: FileHeader,
-    /// What is in it.
+    /// Index of the file.
     pub index: Index,
 }
 
 impl Segment {
-    /// The last message before it.
+    /// Returns the last message before the segment.
     pub fn before(&self) -> Version {
         self.index.before
     }
 
-    /// The last message in it, or before it.
+    /// Returns the last message in the segment, or before it if it has none.
     pub fn last(&self) -> Version {
         self.index.tail.version
     }
 }
 
-/// Whether a log still takes anything.
+/// Whether a log accepts records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// It does.
+    /// Open for appending.
     Open,
-    /// It was opened to be read.
+    /// Opened for reading only.
     Reading,
-    /// A sync or a write has failed: nothing is durable any more that was not before (I-82).
+    /// A sync or a write has failed: nothing more becomes durable (I-82).
     Failed,
 }
 
@@ -75,30 +75,31 @@ pub struct StreamLog {
     pub(super) owner: Owner,
     pub(super) stream: StreamKey,
     limits: Limits,
-    /// The files, oldest first. The last one is appended to.
+    /// Segments, oldest first. The last one is appended to.
     pub(super) segments: Vec<Segment>,
     pub(super) checkpoint: Option<Checkpoint>,
-    /// What is appended and not written, encoded for its place in the last file.
+    /// Appended records that are not yet written, encoded for their offset in the last file.
     pending: Vec<u8>,
-    /// It is written, and not synced.
+    /// Whether `pending` is written but not yet synced.
     written: bool,
-    /// A write has come to an end before its own: what it left lies beyond `durable_end`.
+    /// Whether a write ended early and left bytes beyond `durable_end`.
     spoilt: bool,
     pub(super) durable_end: u64,
     pub(super) durable: Version,
     state: State,
-    /// The last marks of each kind, which every file begins with.
+    /// The last mark of each kind, which every file begins with.
     begun: Option<Mark>,
     cut: Option<Mark>,
-    /// Up to where readers have read that hold what follows.
+    /// Pins of readers: identifier, and the version after which all is held.
     pub(super) pins: Vec<(u64, Version)>,
     pub(super) next_pin: u64,
-    /// Entries that say how far the log reaches (I-97); none if the log is only read, or there was no room for them.
+    /// Entries that say how far the log reaches (I-97); `None` if the log is read-only or there was
+    /// no space for them.
     pub(super) extent: Option<ExtentSlot>,
 }
 
 impl StreamLog {
-    /// A log whose files were looked through.
+    /// Assembles a log from files that were examined.
     pub(super) fn assemble(
         (owner, stream, limits): (Owner, StreamKey, Limits),
         segments: Vec<Segment>,
@@ -138,57 +139,57 @@ impl StreamLog {
         }) = Some(mark.clone());
     }
 
-    /// No file repeats any more what was noted so far.
+    /// Forgets the last marks, so that no new file repeats them.
     pub(super) fn forget_marks(&mut self) {
         (self.begun, self.cut) = (None, None);
     }
 
-    /// Whose it is.
+    /// Owner of the log.
     pub fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// Of which stream.
+    /// Stream of the log.
     pub fn stream(&self) -> StreamKey {
         self.stream
     }
 
-    /// Whether it still takes anything.
+    /// Whether the log accepts records.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// The last message that a crash cannot take any more (I-80).
+    /// Last message that no crash can remove (I-80).
     pub fn durable(&self) -> Version {
         self.durable
     }
 
-    /// Where the log ends, with what is not durable yet.
+    /// End of the log, including what is not yet durable.
     pub fn tail(&self) -> Tail {
         self.active().index.tail
     }
 
-    /// Every message from this one on is in the log.
+    /// First version from which on every message is in the log.
     pub fn complete_from(&self) -> Version {
         self.segments.first().map_or(Version(1), |first| first.before().next())
     }
 
-    /// The version up to which a checkpoint accounts for all messages.
+    /// Version up to which a checkpoint covers all messages.
     pub fn checkpointed(&self) -> Option<Version> {
         self.checkpoint.as_ref().map(|checkpoint| checkpoint.header.version)
     }
 
-    /// The files, oldest first.
+    /// Segments, oldest first.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// The marks in the files that are there, in order; a mark that a file repeats comes again.
+    /// Marks in the existing files, in order. A mark that a later file repeats is returned again.
     pub fn marks(&self) -> impl Iterator<Item = &Mark> {
         self.segments.iter().flat_map(|segment| &segment.index.marks)
     }
 
-    /// The last epoch that was noted, and who keeps it.
+    /// Last epoch that was noted, and the folders that log it.
     pub fn epoch(&self) -> Option<(EpochId, &[LogId])> {
         match &self.begun {
             Some(Mark::Begun(epoch, keepers)) => Some((*epoch, keepers)),
@@ -196,12 +197,12 @@ impl StreamLog {
         }
     }
 
-    /// Bytes that are appended and not durable.
+    /// Number of bytes that are appended but not yet durable.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// The file that is appended to.
+    /// The segment that is appended to.
     pub(super) fn active(&self) -> &Segment {
         self.segments.last().expect("a log has a file from its opening on")
     }
@@ -210,10 +211,12 @@ impl StreamLog {
         self.segments.last_mut().expect("a log has a file from its opening on")
     }
 
-    /// Appends a message; it is durable when [`StreamLog::commit`] says so. Answers its version.
+    /// Appends a message and returns its version. The message is durable when [`StreamLog::commit`]
+    /// says so.
     ///
     /// # Errors
-    /// [`LogError::Failed`] if the log has failed, [`LogError::TooLong`].
+    /// [`LogError::Failed`] if the log has failed, [`LogError::TooLong`] if the payload is
+    /// too long.
     pub fn append(&mut self, entry: Entry<'_>, disk: &impl Disk) -> Result<Version, LogError> {
         if entry.payload.len() > LONGEST {
             return Err(LogError::TooLong { length: entry.payload.len() });
@@ -226,10 +229,10 @@ impl StreamLog {
         Ok(version)
     }
 
-    /// Appends a mark; durable as a message is.
+    /// Appends a mark. A mark becomes durable like a message.
     ///
     /// # Errors
-    /// As of [`StreamLog::append`].
+    /// The errors of [`StreamLog::append`].
     pub fn mark(&mut self, mark: &Mark, now: WallTime, disk: &impl Disk) -> Result<(), LogError> {
         let payload = mark.to_bytes();
         let entry = mark_entry(mark, &payload, now, self.tail().epoch);
@@ -240,7 +243,7 @@ impl StreamLog {
 
     fn put(&mut self, record: Record<'_>, disk: &impl Disk) -> Result<(), LogError> {
         self.takes()?;
-        // What is written cannot grow, or a part of it would never be.
+        // `pending` must not grow once it is written, or the added part would never be written.
         assert!(!self.written, "what was written is synced before more is appended");
         let place = (self.active().index.end, self.durable_end);
         encode(record, place, disk.checksum(), &mut self.pending);
@@ -260,20 +263,21 @@ impl StreamLog {
         }
     }
 
-    /// Makes durable what was appended, by one write and one sync. Answers up to where the log is durable.
+    /// Makes all appended records durable by one write and one sync. Returns the last
+    /// durable version.
     ///
     /// # Errors
-    /// If the disk is full, nothing is lost: the same call may be made again when there is room. After any
-    /// other error the log has failed.
+    /// If the disk is full, nothing is lost, and the call may be repeated when there is space.
+    /// After any other error the log has failed.
     pub fn commit(&mut self, disk: &mut impl Disk) -> Result<Version, LogError> {
         self.write(disk)?;
         self.sync(disk)
     }
 
-    /// The first half of [`StreamLog::commit`].
+    /// Performs the first half of [`StreamLog::commit`].
     ///
     /// # Errors
-    /// As of it.
+    /// The errors of [`StreamLog::commit`].
     pub fn write(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
         self.takes()?;
         if self.pending.is_empty() || self.written {
@@ -281,7 +285,8 @@ impl StreamLog {
         }
         let name = self.active().header.name();
         if self.spoilt {
-            // Synced, so that no sector of the last attempt is ever seen among those of this one.
+            // The truncation is synced, so that sectors of the last attempt never appear among
+            // those of this one.
             let end = self.durable_end;
             let cleared = disk.truncate(&name, end).and_then(|()| disk.sync_file(&name));
             self.unless_failed(cleared.map_err(LogError::of(&name)))?;
@@ -299,10 +304,10 @@ impl StreamLog {
         Ok(())
     }
 
-    /// The second half of [`StreamLog::commit`].
+    /// Performs the second half of [`StreamLog::commit`].
     ///
     /// # Errors
-    /// As of it.
+    /// The errors of [`StreamLog::commit`].
     pub fn sync(&mut self, disk: &mut impl Disk) -> Result<Version, LogError> {
         self.takes()?;
         if !self.written {
@@ -318,14 +323,14 @@ impl StreamLog {
         self.note_extent(disk);
         let full = self.durable_end >= self.limits.segment_bytes;
         if full && self.active().index.messages() > 0 {
-            // What was to be durable is. If there is no room for a new file, this one goes on; if there is worse,
-            // the next call says so.
+            // All pending records are durable already. If there is no space for a new file, this
+            // one grows further; any worse error shows in the next call.
             let _ = self.roll(disk);
         }
         Ok(self.durable)
     }
 
-    /// What was appended is durable.
+    /// Counts all appended records as durable.
     fn settle(&mut self) {
         self.pending.clear();
         self.written = false;
@@ -333,7 +338,7 @@ impl StreamLog {
         self.durable = self.active().index.tail.version;
     }
 
-    /// Passes a result on; after an error the log takes nothing more.
+    /// Passes a result on. After an error the log accepts nothing more.
     pub(super) fn unless_failed<T>(&mut self, result: Result<T, LogError>) -> Result<T, LogError> {
         if result.is_err() {
             self.state = State::Failed;
@@ -341,17 +346,17 @@ impl StreamLog {
         result
     }
 
-    /// Seals the last file and begins a new one. All must be durable.
+    /// Seals the last file and begins a new one. All records must be durable.
     pub(super) fn roll(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
         let sealed = self.active();
         let (name, index, tail) = (sealed.header.name(), sealed.index.clone(), sealed.index.tail);
         match self.begin(disk, tail) {
             Ok(()) => {}
-            // Nothing refers to a file that is not whole.
+            // An incomplete new file is harmless, because nothing refers to it.
             Err(error) if error.is_full() => return Err(error),
             Err(error) => return self.unless_failed(Err(error)),
         }
-        // Only a short cut for the next opening, which goes the long way if it is not there.
+        // The index only speeds up the next opening, which rebuilds it if it is missing.
         let _ = index::store(disk, &name, &index);
         Ok(())
     }
@@ -381,7 +386,7 @@ impl StreamLog {
         self.durable = tail.version;
         self.segments.push(Segment { header, index });
         if self.extent.is_none() {
-            // There may have been no room for it when the log was opened.
+            // There may have been no space for it when the log was opened.
             self.extent = ExtentSlot::claim(disk, self.stream).unwrap_or_default();
         }
         self.note_extent(disk);
@@ -390,29 +395,30 @@ impl StreamLog {
 }
 
 impl StreamLog {
-    /// Reach of the files that are there for good.
+    /// Returns the reach of the files that durably exist.
     pub(super) fn reaches(&self) -> Extent {
         let first = self.segments.first().map_or(Version(0), |first| first.header.version);
         Extent { first, last: self.active().header.version, end: self.durable_end }
     }
 
-    /// Notes how far the log reaches now. The note before is right as well.
+    /// Notes how far the log reaches now. The note before remains correct as a lower bound.
     pub(super) fn note_extent(&mut self, disk: &mut impl Disk) {
         let extent = self.reaches();
         if let Some(slot) = &mut self.extent {
-            // A disk that does not take it says so when it matters.
+            // If the disk refuses the note, it reports its error at the next operation
+            // that matters.
             let _ = slot.note(disk, extent);
         }
     }
 
-    /// Clears the note of how far the log reaches, for good, before the log becomes shorter.
+    /// Durably clears the note of how far the log reaches, before the log becomes shorter.
     pub(super) fn forget_extent(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
         self.extent.as_mut().map_or(Ok(()), |slot| slot.keep(disk, Extent::default()))
     }
 }
 
 impl StreamLog {
-    /// What is left of the last file after a cut.
+    /// Adopts the rest of the last file after a cut.
     pub(super) fn settle_after_cut(&mut self, index: Index) {
         self.durable_end = index.end;
         self.durable = index.tail.version;
@@ -422,7 +428,7 @@ impl StreamLog {
         marks.iter().for_each(|mark| self.remember(mark));
     }
 
-    /// A log without a file, for whoever only reads: as if one had just been begun.
+    /// Assembles a log without a file for a read-only user, as if the log had just begun.
     pub(super) fn pretend_begun(&mut self, tail: Tail) {
         let header = FileHeader {
             owner: self.owner,

@@ -1,6 +1,8 @@
-//! All of a stream's files, looked through to the end whatever is wrong with them: what `squall log` shows.
+//! Examination of all files of a stream to their end, whatever is wrong with them: what
+//! `squall log` shows.
 //!
-//! Owns: going on after an error. Never does: hand out what comes after one as if nothing were missing.
+//! Owns: continuing after an error. Never does: return what comes after an error as if nothing
+//! were missing.
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -19,34 +21,35 @@ use super::{
 };
 use crate::bytes::Wire;
 
-/// What is in the files of a stream.
+/// Content of the files of a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Survey {
-    /// Messages that are sound, those of checkpoints left out.
+    /// Number of sound messages, except those of checkpoints.
     pub records: u64,
-    /// Marks that are sound.
+    /// Number of sound marks.
     pub marks: u64,
-    /// Bytes of all its files.
+    /// Total size of the files, in bytes.
     pub bytes: u64,
-    /// The first message.
+    /// First message.
     pub first: Option<Version>,
-    /// The last message.
+    /// Last message.
     pub last: Option<Version>,
-    /// The version of the latest checkpoint.
+    /// Version of the latest checkpoint.
     pub checkpoint: Option<Version>,
-    /// What a crash has left at the end.
+    /// Torn tail that a crash has left.
     pub torn: Option<TornTail>,
-    /// No sound record follows the last harm, so the end of the log is not known.
+    /// Whether no sound record follows the last damage, so that the end of the log is unknown.
     pub open_ended: bool,
-    /// All that is wrong, in order.
+    /// All defects, in order.
     pub errors: Vec<LogError>,
 }
 
-/// Last epoch in the sound records of a log that cannot be opened; and all that is known of the log, unless they do not show
-/// where it ended and who kept its last epoch. Nothing is complete in it.
+/// Returns the last epoch in the sound records of a log that cannot be opened. Also returns all
+/// that is known of the log, unless the records do not show where the log ended and which folders
+/// logged its last epoch. That summary is never complete.
 ///
 /// # Errors
-/// As of [`survey`].
+/// The errors of [`survey`].
 pub fn salvage<D: Disk>(
     disk: &mut D,
     of: (Owner, StreamKey),
@@ -59,7 +62,7 @@ pub fn salvage<D: Disk>(
         tail.version = tail.version.max(record.version);
         match (entry.kind == Kind::Mark).then(|| Mark::from_bytes(entry.payload)).flatten() {
             Some(Mark::Begun(epoch, mut keepers)) => {
-                // Of marks of one epoch all names count.
+                // If several marks begin the same epoch, the names of all of them count.
                 let same =
                     begun.take().filter(|(known, _): &(EpochId, Vec<LogId>)| *known == epoch);
                 keepers.extend(same.into_iter().flat_map(|(_, keepers)| keepers));
@@ -69,7 +72,7 @@ pub fn salvage<D: Disk>(
             None => {}
         }
     })?;
-    // A file that could not be read may have more.
+    // A file that could not be read may contain more.
     let is_read = survey.errors.iter().all(LogError::is_harm);
     let begun = begun.filter(|(epoch, _)| *epoch >= tail.epoch);
     let is_known = is_read && !survey.open_ended && begun.is_some();
@@ -95,10 +98,12 @@ impl Survey {
     }
 }
 
-/// Looks through all files of a stream and hands out every sound record of its segments, in order.
+/// Examines all files of a stream and passes every sound record of its segments to `visit`,
+/// in order.
 ///
 /// # Errors
-/// When the folder cannot be listed. All else that is wrong is in the answer.
+/// If the extents cannot be read or the folder cannot be listed. All other defects are in
+/// the result.
 pub fn survey<D: Disk>(
     disk: &mut D,
     (owner, stream): (Owner, StreamKey),
@@ -122,7 +127,7 @@ pub fn survey<D: Disk>(
         survey.bytes += disk.length(name).unwrap_or(0);
         let header = match FileHeader::expect(disk, owner, name) {
             Ok(header) => header,
-            // Whoever writes the log has dropped the file since the files were listed.
+            // The process that writes the log has dropped the file since the files were listed.
             Err(LogError::Disk { cause: DiskError::NotFound, .. })
                 if !disk.list().map_err(LogError::of(""))?.contains(name) =>
             {
@@ -140,7 +145,7 @@ pub fn survey<D: Disk>(
             FileKind::Checkpoint => Checkpoint { header }.check(disk).map(|()| last),
             FileKind::Segment => {
                 let before = Version(header.version.0.saturating_sub(1));
-                // The files before one that a checkpoint reaches into may be gone.
+                // Files before one that a checkpoint reaches into may be gone.
                 let whole = last.is_none_or(|last| last == before);
                 let reached = survey.checkpoint.is_none_or(|state| at > 0 || state >= before);
                 if !whole || !reached {
@@ -174,12 +179,12 @@ pub fn survey<D: Disk>(
     Ok(survey)
 }
 
-/// Cuts all messages of a stream after this version, whatever is wrong with what comes after it: the way
-/// back to a log that can be opened. The folder is this process's alone.
+/// Cuts all messages of a stream after this version, whatever is wrong with later ones. This makes
+/// a damaged log usable again. This process must be the only user of the folder.
 ///
 /// # Errors
-/// [`LogError::Gone`] or [`LogError::Beyond`] if the log does not hold this version, or a checkpoint holds what is to
-/// be cut; what is wrong before it.
+/// [`LogError::Gone`] or [`LogError::Beyond`] if the log does not have this version, or a
+/// checkpoint contains messages to be cut; any defect before this version.
 pub fn truncate<D: Disk>(
     disk: &mut D,
     (owner, stream): (Owner, StreamKey),
@@ -202,14 +207,14 @@ pub fn truncate<D: Disk>(
         return Err(LogError::Gone { from: first });
     }
     if segments.is_empty() && version == Version(0) {
-        // All of its files are gone, and it begins anew.
+        // All files of the stream are gone, and the log begins from the start.
         return extents::forget(disk, stream);
     }
     let keeps = segments.partition_point(|(first, _)| *first <= version.next());
     let Some((_, name)) = keeps.checked_sub(1).and_then(|last| segments.get(last)) else {
         return Err(LogError::Beyond { last: Version(0) });
     };
-    // Looked at before anything goes: the log may not hold the version at all.
+    // Checked before any file is removed: the log may not have the version at all.
     let header = FileHeader::expect(disk, owner, name)?;
     let length = disk.length(name).map_err(LogError::of(name))?;
     let kept = prefix(disk, (header, length), version)?;
@@ -228,7 +233,7 @@ pub fn truncate<D: Disk>(
     Ok(())
 }
 
-/// Looks through one segment, and goes on after whatever is wrong in it. Answers its last message.
+/// Examines one segment, and continues after any defect in it. Returns its last message.
 fn file<D: Disk>(
     disk: &mut D,
     (header, is_last): (FileHeader, bool),
@@ -269,7 +274,7 @@ fn file<D: Disk>(
             survey.open_ended |= is_last;
             return Ok(last);
         };
-        // What comes next need not follow on what was before: that there is a hole was said.
+        // The next record need not follow the last one: the gap has been reported.
         if let Ok(Some(read)) = window.record(disk, next)? {
             let counts = u64::from(read.record.entry.kind.counts());
             last = Version(read.record.version.0.saturating_sub(counts));

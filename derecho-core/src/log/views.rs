@@ -1,7 +1,7 @@
-//! The log of a group's views: what a host that comes back knows of who was there.
+//! The log of a group's views: what a returning host knows of the members that were there.
 //!
-//! Owns: a view as a record, and the last one that a log has. Never does: decide who restarts; that is
-//! [`restart`](super::restart).
+//! Owns: a view as a record, and the last view that a log has. Never does: decide which members
+//! restart; that is [`restart`](super::restart).
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -11,33 +11,35 @@ use super::{Disk, Entry, EpochId, KeyHash, Kind, LogError, LogId, StreamKey, Ver
 use crate::bytes::{Wire, in_order};
 use crate::ids::NodeId;
 
-/// The stream that views are logged as.
+/// Stream under which views are logged.
 pub const VIEWS: StreamKey = StreamKey(0);
 
 /// A member, as its group logs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoggedMember {
-    /// Who.
+    /// Node of the member.
     pub node: NodeId,
-    /// Where it keeps logs, if it does.
+    /// Folder in which the member keeps logs, if it does.
     pub log: Option<LogId>,
-    /// What it counts in this view.
+    /// Votes of the member in this view.
     pub votes: u16,
-    /// What it counts from the next view on.
+    /// Votes of the member from the next view on.
     pub weight: u16,
 }
 
-/// A view, as its members log it: in the order of ranks.
+/// A view, as its members log it, in the order of ranks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoggedView {
-    /// Which life of the group it is of: a group that was founded again numbers its views anew.
+    /// Life of the group that the view belongs to: a group that was founded again numbers its views
+    /// from the start.
     pub era: u64,
-    /// Its number.
+    /// Number of the view.
     pub number: u64,
-    /// Who is in it.
+    /// Members of the view.
     pub members: Vec<LoggedMember>,
-    /// Logs that have to be back as well: those of the life before that were not back yet, those that may not know
-    /// of whoever has logged this (I-152), and those that have what no other log has (I-156).
+    /// Further logs that must be back for a restart: logs of the previous life that were not back
+    /// yet, logs that may not know of the member that logged this view (I-152), and logs with
+    /// content that no other log has (I-156).
     pub awaits: Vec<LogId>,
 }
 
@@ -47,28 +49,28 @@ in_order! {
 }
 
 impl LoggedView {
-    /// Which of two views is the later one.
+    /// Key that orders views: the later view has the greater one.
     pub fn place(&self) -> (u64, u64) {
         (self.era, self.number)
     }
 
-    /// The logs of its members.
+    /// Returns the logs of its members.
     pub fn keepers(&self) -> impl Iterator<Item = LogId> + '_ {
         self.members.iter().filter_map(|member| member.log)
     }
 
-    /// All logs that it names.
+    /// Returns all logs named in this view.
     pub fn names(&self) -> BTreeSet<LogId> {
         self.keepers().chain(self.awaits.iter().copied()).collect()
     }
 
-    /// These logs have to be back as well.
+    /// Adds logs that must be back as well.
     pub fn await_more(&mut self, logs: impl IntoIterator<Item = LogId>) {
         let known = self.names();
         self.awaits.extend(logs.into_iter().filter(|log| !known.contains(log)));
     }
 
-    /// What is put into the log of views; `payload` are its bytes.
+    /// Returns the entry for the log of views; `payload` is the encoded view.
     pub fn entry<'a>(&self, payload: &'a [u8], now: WallTime) -> Entry<'a> {
         Entry {
             kind: Kind::View,
@@ -82,16 +84,17 @@ impl LoggedView {
         }
     }
 
-    /// What a record of the log of views says. Whatever has a right sum was written by this program.
+    /// Decodes a record of the log of views. Every record with a matching checksum was written by
+    /// this program.
     pub fn of(entry: &Entry<'_>) -> Option<LoggedView> {
         (entry.kind == Kind::View).then(|| LoggedView::from_bytes(entry.payload)).flatten()
     }
 }
 
-/// The last view in a log of views.
+/// Returns the last view in a log of views.
 ///
 /// # Errors
-/// What is wrong with the log, and where.
+/// Any defect of the log, and its location.
 pub fn last(log: &StreamLog, disk: &mut impl Disk) -> Result<Option<LoggedView>, LogError> {
     let end = log.durable();
     if end < log.complete_from() {
@@ -105,10 +108,10 @@ pub fn last(log: &StreamLog, disk: &mut impl Disk) -> Result<Option<LoggedView>,
     Ok(last)
 }
 
-/// All views in a log of views, in order.
+/// Returns all views in a log of views, in order.
 ///
 /// # Errors
-/// As of [`last`].
+/// The errors of [`last`].
 pub fn all(log: &StreamLog, disk: &mut impl Disk) -> Result<Vec<LoggedView>, LogError> {
     let mut views = Vec::new();
     let mut cursor = log.after(Version(log.complete_from().0 - 1))?;

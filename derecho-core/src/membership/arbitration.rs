@@ -1,42 +1,46 @@
-//! When a decision is final: the two rules, one for groups on a network and one for those on a host.
+//! Rules that make a decision final: one for groups on a network and one for groups on
+//! a single host.
 //!
-//! Owns: the conditions. Never does: ask the kernel; the driver does, and says what it answered.
+//! Owns: the conditions. Never does: access the host's decision word; the driver does, and
+//! reports the answer.
 
 use super::{RankSet, View};
 use crate::fault::{Fault, planted};
 
-/// How a group comes to a final decision; fixed when it is founded.
+/// Rule by which a group comes to a final decision; fixed when the group is founded.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Arbitration {
     /// Members on several hosts: a decision is final when a primary partition has accepted it.
     Network,
-    /// All members on one host: the first one whose word the kernel takes. Any survivors go on.
+    /// All members on one host: the first ballot in the host's decision word is final. Any
+    /// survivors go on.
     Local,
 }
 
-/// What a rule says of a decision that some have accepted.
+/// Verdict of a rule on a decision that some members have accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Verdict {
-    /// Not yet.
+    /// Not final yet.
     Wait,
-    /// The kernel is to be asked whether it is the one.
+    /// Submit the ballot to the host's decision word.
     Ask,
-    /// It is final.
+    /// The decision is final.
     Final,
 }
 
-/// What one member knows, as the rules need it.
+/// Knowledge of one member that the rules need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    /// Whom it suspects.
+    /// Members that this member suspects.
     pub suspects: RankSet,
-    /// Those of them of whom the kernel says that they are gone, or stopped.
+    /// Suspects that the kernel reports as gone or stopped.
     pub gone: RankSet,
 }
 
 impl Arbitration {
-    /// Whether a member that suspects these may say so: those who are left could still decide (I-45). So the reports that a
-    /// leader waits for are those of a primary partition (I-43).
+    /// Whether a member with these suspicions may publish them: the remaining members could
+    /// still decide (I-45). Therefore the reports that a leader waits for come from a
+    /// primary partition (I-43).
     pub(super) fn allows(self, view: &View, known: Known) -> bool {
         let left = view.ranks().without(known.suspects);
         match self {
@@ -48,7 +52,8 @@ impl Arbitration {
         }
     }
 
-    /// What follows from a decision that keeps `kept` and that `accepted` have accepted.
+    /// Verdict on a decision whose next view contains `kept` and that the members in
+    /// `accepted` have accepted.
     pub(super) fn judge(
         self,
         view: &View,
@@ -65,10 +70,11 @@ impl Arbitration {
             Arbitration::Network => Verdict::Wait,
             Arbitration::Local => {
                 let living = view.ranks().without(known.gone);
-                // Whoever goes on can read what was decided, even if all others are gone by then.
+                // Every member that goes on can read the decision, even if all others are
+                // gone by then.
                 let all_have_it = accepted.covers(kept.without(known.suspects));
-                // Those who do not are dead, or fewer than those who do. Who died after it had accepted was
-                // alive when it did.
+                // Members without the decision are dead, or fewer than those that have it. A member
+                // that died after it had accepted was alive when it accepted.
                 let enough = living.and(kept) == living || is_share(accepted, living.or(accepted));
                 if !all_have_it || !enough {
                     return Verdict::Wait;
@@ -79,7 +85,7 @@ impl Arbitration {
     }
 }
 
-/// More than half of the living, or half with the lowest-ranked.
+/// Whether `some` are more than half of the living members, or half including the lowest-ranked.
 fn is_share(some: RankSet, living: RankSet) -> bool {
     let (some, all) = (some.and(living), living.count());
     2 * some.count() > all

@@ -1,7 +1,7 @@
-//! One member's part in the change from its view to the next.
+//! State of one member in the change from its view to the next.
 //!
-//! Owns: what it knows of the others' rows, what it has said itself, and what follows. Never does:
-//! take back a suspicion, a report or an acceptance within a view.
+//! Owns: the known rows of the other members, the member's own row, and the actions that follow.
+//! Never does: withdraw a suspicion, a report or an acceptance within a view.
 
 mod rules;
 
@@ -14,80 +14,80 @@ use super::{Condition, Message, RankSet, Report, View};
 use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, Rank};
 
-/// What is decided: who goes on, and up to where those who were together come together.
+/// Outcome of a view change: the members of the next view, and the cut of the view that ends.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Decision<R: Report> {
     /// The next view.
     pub next: View,
-    /// How far everybody comes in the view that ends.
+    /// How far every member delivers in the view that ends.
     pub cut: R::Cut,
 }
 
-/// How a node stands to its group.
+/// Relation of a node to its group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Standing {
-    /// It wants to be a member and is none yet.
+    /// The node wants to be a member and is not one yet.
     Joining,
     /// A member.
     Member,
-    /// No member any more.
+    /// No longer a member.
     Out(Fate),
 }
 
-/// Why a node is no member any more.
+/// Reason why a node is no longer a member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Fate {
-    /// It wanted so.
+    /// The node asked to leave.
     Left,
-    /// The others go on without it.
+    /// The other members go on without this node.
     Excluded,
-    /// It has lost so many others that it may decide nothing any more.
+    /// The node has lost so many other members that it may not decide anything any more.
     Minority,
-    /// The group has decided something that nobody who is left could tell it.
+    /// The group has decided something that no remaining member could tell this node.
     Overtaken,
-    /// It does not see what a member has sent and others have received (I-336).
+    /// The node does not see data that a member has sent and other members have received (I-336).
     Blind,
 }
 
-/// How far a member has come in the change to the next view.
+/// Progress of a member in the change to the next view.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stage {
-    /// None is under way.
+    /// No view change is under way.
     Calm,
-    /// Its streams are stopped, and it has not said so: it may be cut off.
+    /// The member's streams are stopped, and it has not said so: it may be cut off.
     Wedged,
-    /// It has told the others how far it has come.
+    /// The member has sent its report to the other members.
     Reported,
-    /// It leads, and has proposed a decision.
+    /// The member leads and has proposed a decision.
     Proposed,
-    /// It has accepted what another one proposes.
+    /// The member has accepted the proposal of another member.
     Accepted,
-    /// The kernel has picked a decision, and this member does not know its contents.
+    /// The host's decision word holds a ballot whose decision this member does not know.
     Decided,
 }
 
-/// What is to be done, in this order.
+/// Actions for the driver, in the order in which the driver must carry them out.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Action<R: Report> {
-    /// Tell another one.
+    /// Send a message to another node.
     Send(NodeId, Message<R>),
     /// Stop all streams, then call [`Membership::report`].
     Wedge,
-    /// Ask the kernel whether this ballot is the one for this view, then call
+    /// Submit this ballot to the host's decision word for this view, then call
     /// [`Membership::settled`].
     Settle {
-        /// The number of the view to come.
+        /// Number of the next view.
         view: u64,
-        /// Whose decision.
+        /// Rank of the member that proposed the decision.
         ballot: Rank,
     },
-    /// Apply the cut and go on in the next view.
+    /// Apply the cut and continue in the next view.
     Install(Decision<R>),
-    /// This node is no member any more: it delivers nothing after this.
+    /// This node is no longer a member. The node delivers nothing after this action.
     Out(Fate),
 }
 
-/// What one member has said in this view, as another one knows it.
+/// Everything that one member has said in this view, as another member knows it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Row<R: Report> {
     suspects: RankSet,
@@ -106,16 +106,16 @@ impl<R: Report> Row<R> {
     }
 }
 
-/// Decision on the word of a node that it lets in.
+/// Decision that is known only from a node that the decision admits.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Hearsay<R: Report> {
     node: NodeId,
     decision: Decision<R>,
-    /// Words of that node in the view of the decision. The node says them once.
+    /// Messages of that node in the view of the decision. The node sends them only once.
     later: Vec<Message<R>>,
 }
 
-/// Most words of one node that are kept for the view of a decision that is hearsay.
+/// Maximum number of messages of one node that are kept for the view of a hearsay decision.
 const LATER_WORDS: usize = 2 * RankSet::MOST;
 
 /// Membership of one node in its group. See the [module](super).
@@ -126,33 +126,33 @@ pub struct Membership<R: Report> {
     standing: Standing,
     view: View,
     rank: Rank,
-    /// Of every member of this view; this node's own too.
+    /// Rows of all members of this view, including this node's own.
     rows: Vec<Row<R>>,
-    /// Suspects of which the kernel says that they are gone, or stopped.
+    /// Suspects that the kernel reports as gone or stopped.
     gone: RankSet,
-    /// Whom it would suspect if those who are left could decide.
+    /// Members that this node would suspect if the remaining members could decide.
     held_back: RankSet,
     wants_to_leave: bool,
-    /// Its streams are stopped, or will be before anything else is done.
+    /// This node's streams are stopped, or will be before any other action.
     wedged: bool,
-    /// It has told the others its report.
+    /// This node has sent its report to the other members.
     reported: bool,
-    /// What the kernel was asked, and what it answered.
+    /// Ballot that was submitted to the host's decision word, and the ballot that the word holds.
     asked: Option<Rank>,
     winner: Option<Rank>,
     joiners: BTreeMap<NodeId, u16>,
-    /// The last members that are none any more: a request of theirs that comes late is void.
+    /// Most recent former members: a late request of one of these nodes to join is void.
     former: Vec<NodeId>,
-    /// Members that have no vote yet are to get theirs.
+    /// Members without a vote shall get their votes in another view.
     promotes: bool,
-    /// Decisions on the word of nodes that they let in (I-332).
+    /// Decisions that are known only from nodes that they admit (I-332).
     hearsay: Vec<Hearsay<R>>,
     actions: Vec<Action<R>>,
 }
 
 impl<R: Report> Membership<R> {
-    /// A member of `view`, in which nothing has happened yet: of a group that it founds, alone
-    /// ([`View::first`]) or with others ([`View::of_founders`]).
+    /// Creates a member of `view`, in which nothing has happened yet. The node founds the group
+    /// alone ([`View::first`]) or with others ([`View::of_founders`]).
     pub fn founder(me: NodeId, arbitration: Arbitration, view: View) -> Option<Membership<R>> {
         let rank = view.rank_of(me)?;
         let mut new = Membership::joiner(me, arbitration);
@@ -163,8 +163,8 @@ impl<R: Report> Membership<R> {
         Some(new)
     }
 
-    /// A node that wants to be a member. It tells members so by [`Message::Join`], again and again, until
-    /// one of them tells it the view that it is in.
+    /// Creates a node that wants to be a member. The node sends [`Message::Join`] to members
+    /// repeatedly until one of them tells it the view that admits it.
     pub fn joiner(me: NodeId, arbitration: Arbitration) -> Membership<R> {
         Membership {
             me,
@@ -188,23 +188,23 @@ impl<R: Report> Membership<R> {
         }
     }
 
-    /// How this node stands to the group.
+    /// Relation of this node to the group.
     pub fn standing(&self) -> Standing {
         self.standing
     }
 
-    /// The view that it is in, or was in last.
+    /// Current view of this node, or its last view.
     pub fn view(&self) -> &View {
         &self.view
     }
 
-    /// Its rank in it.
+    /// Rank of this node in [`view`](Self::view).
     pub fn rank(&self) -> Rank {
         self.rank
     }
 
-    /// Whether this node wants to leave. A report that it makes from now on says so, and no view that is decided with that report
-    /// has this node in it.
+    /// Whether this node wants to leave. A report that this node makes after that says so, and no
+    /// view that is decided with that report contains this node.
     pub fn wants_to_leave(&self) -> bool {
         self.wants_to_leave
     }
@@ -214,7 +214,7 @@ impl<R: Report> Membership<R> {
         self.wedged
     }
 
-    /// How far it has come in the change to the next view.
+    /// Progress of this node in the change to the next view.
     pub fn stage(&self) -> Stage {
         match self.rows.get(self.rank.index()).and_then(|own| own.accepted.as_ref()) {
             _ if !self.wedged => Stage::Calm,
@@ -226,19 +226,20 @@ impl<R: Report> Membership<R> {
         }
     }
 
-    /// Whom it suspects.
+    /// Members that this node suspects.
     pub fn suspects(&self) -> RankSet {
         self.rows.get(self.rank.index()).map_or(RankSet::EMPTY, |row| row.suspects)
     }
 
-    /// Those who say that they suspect this node. Either it is gone for them or they for it: it suspects
-    /// them as well when they have had a moment to go on without it (I-46).
+    /// Members that say that they suspect this node, and that this node does not suspect. Each of
+    /// them and this node have lost contact. This node suspects them as well after a short time in
+    /// which they may go on without it (I-46).
     pub fn suspected_by(&self) -> RankSet {
         let ranks = self.view.ranks().without(self.suspects().or(self.held_back));
         ranks.iter().filter(|&rank| self.row(rank).suspects.has(self.rank)).collect()
     }
 
-    /// Members whom this node awaits, each with the condition that it can make true (I-79).
+    /// Members that this node awaits, each with the condition that the member can make true (I-79).
     pub fn waits(&self) -> Vec<(Condition, Rank)> {
         if self.standing != Standing::Member {
             return Vec::new();
@@ -266,17 +267,18 @@ impl<R: Report> Membership<R> {
         waits.into_iter().flat_map(of_others).collect()
     }
 
-    /// Members whom this node awaits, and who are to be suspected if they are silent for too long.
+    /// Members that this node awaits and suspects if they stay silent for too long.
     pub fn awaited(&self) -> RankSet {
         self.waits().into_iter().map(|(_, rank)| rank).collect()
     }
 
-    /// What is to be done. Whoever drives takes it after each call.
+    /// Returns the pending actions and clears them. The driver calls this method after each input.
     pub fn take_actions(&mut self) -> Vec<Action<R>> {
         mem::take(&mut self.actions)
     }
 
-    /// Notes that a node wants to be a member, by its own word or by a member's (I-331). Nothing happens if it is one.
+    /// Notes that a node wants to be a member, on its own request or on a member's word (I-331).
+    /// Does nothing if the node is a member already.
     fn wants_to_join(&mut self, from: NodeId, node: NodeId, weight: u16) {
         let known = self.view.rank_of(node).is_some() || self.former.contains(&node);
         let may_say = from == node || self.view.rank_of(from).is_some();
@@ -285,27 +287,27 @@ impl<R: Report> Membership<R> {
         }
         match from == node {
             true => self.joiners.insert(node, weight),
-            // Its own word counts more.
+            // The node's own message has precedence.
             false => Some(*self.joiners.entry(node).or_insert(weight)),
         };
-        // Not everybody may have heard of it; but what was told on is not told on again.
+        // The leader may not have heard the request. A forwarded request is not forwarded again.
         if let Some(leader) = self.leader().filter(|leader| *leader != self.rank && from == node) {
             self.send(leader, Message::Join { node, weight });
         }
     }
 
-    /// Members that were admitted without a vote are to get theirs: another view.
+    /// Requests another view in which members that were admitted without a vote get their votes.
     pub fn promote(&mut self) {
         self.promotes = true;
         self.advance();
     }
 
-    /// A node that wanted to be a member is gone.
+    /// Drops the request of a node that wanted to be a member and is gone.
     pub fn forget_joiner(&mut self, node: NodeId) {
         self.joiners.remove(&node);
     }
 
-    /// This node wants to leave.
+    /// Starts to leave the group.
     pub fn leave(&mut self) {
         self.wants_to_leave = true;
         if self.standing == Standing::Joining {
@@ -314,7 +316,7 @@ impl<R: Report> Membership<R> {
         self.advance();
     }
 
-    /// These members are suspected. `gone`: the kernel says that they are gone, or stopped.
+    /// Suspects these members. `gone`: the kernel reports them as gone or stopped.
     pub fn suspect(&mut self, nodes: impl IntoIterator<Item = NodeId>, gone: bool) {
         let ranks: RankSet = nodes.into_iter().filter_map(|node| self.view.rank_of(node)).collect();
         self.suspect_ranks(ranks, gone);
@@ -335,12 +337,13 @@ impl<R: Report> Membership<R> {
         }
         let alone = self.view.ranks().without(suspects) == RankSet::one(self.rank);
         if self.wants_to_leave && alone && !self.gone.covers(suspects) {
-            // There is nobody left for whom it could decide, and others may go on.
+            // No other member is left for which this node could decide, and other members
+            // may go on.
             return self.out(Fate::Left);
         }
         let known = Known { suspects, gone: self.gone };
         if !self.arbitration.allows(&self.view, known) && !self.can_ask(known) {
-            // Before the first view there is nothing to lose: whoever is late is waited for.
+            // Before the first view nothing can be lost: late founders are waited for.
             if self.view.number > 0 {
                 self.held_back = suspects.without(self.suspects());
                 if planted(Fault::Rash) {
@@ -351,7 +354,8 @@ impl<R: Report> Membership<R> {
         }
         self.held_back = RankSet::EMPTY;
         self.rows[self.rank.index()].suspects = suspects;
-        // Posted after all that was accepted before, and before all that will be (I-42).
+        // Sent after everything that was accepted before, and before everything that is
+        // accepted later (I-42).
         if self.reported {
             self.tell_all(&Message::Suspects { view: self.view.number, suspects });
         } else {
@@ -359,7 +363,8 @@ impl<R: Report> Membership<R> {
         }
     }
 
-    /// All streams are stopped; this is how far they have come, and they come no further.
+    /// Takes the report of this node. All streams are stopped and make no progress
+    /// beyond the report.
     pub fn report(&mut self, report: R) {
         if self.standing != Standing::Member || !self.wedged || self.own().report.is_some() {
             return;
@@ -371,7 +376,7 @@ impl<R: Report> Membership<R> {
         self.advance();
     }
 
-    /// Says that this node has wedged, if it has and is not cut off.
+    /// Tells the other members that this node has wedged, if it has and is not cut off.
     fn tell_report(&mut self) {
         let own = self.own();
         let Some(report) = own.report.clone().filter(|_| !self.is_cut_off()) else { return };
@@ -380,8 +385,8 @@ impl<R: Report> Membership<R> {
         self.tell_all(&Message::Wedged { view, suspects, leaves, report });
     }
 
-    /// The kernel's answer: whose decision is the one for the view of this number. `None` if the group is
-    /// past that view.
+    /// Takes the answer of the host's decision word: the ballot that decides the view of this
+    /// number. `None` if the group is past that view.
     pub fn settled(&mut self, view: u64, winner: Option<Rank>) {
         if self.standing != Standing::Member || view != self.view.number + 1 {
             return;
@@ -393,19 +398,21 @@ impl<R: Report> Membership<R> {
         self.advance();
     }
 
-    /// Whether the kernel has picked a decision whose contents nobody has told this node.
+    /// Whether the host's decision word holds a ballot whose decision no member has told this node.
     pub fn is_unread(&self) -> bool {
         self.standing == Standing::Member && self.winner.is_some()
     }
 
-    /// Whether this node lacks so many others that those who are left could decide nothing, as far as it
-    /// knows. It may learn that others have decided something already, or that more of those whom it lacks
-    /// are gone; if neither comes in a moment, it gives up (I-45).
+    /// Whether this node lacks so many members that the remaining members could not decide, as
+    /// far as this node knows. The node may still learn of a decision that others have made, or
+    /// that more of the missing members are gone. If neither happens in a short time, the node
+    /// gives up (I-45).
     pub fn is_cut_off(&self) -> bool {
         self.standing == Standing::Member && !self.held_back.is_empty()
     }
 
-    /// For too long nobody has told this node what was decided, or it was cut off.
+    /// Leaves the group because no member has told this node the decision for too long, or because
+    /// this node was cut off for too long.
     pub fn give_up(&mut self) {
         if self.standing != Standing::Member {
             return;
@@ -417,14 +424,14 @@ impl<R: Report> Membership<R> {
         }
     }
 
-    /// This member does not see what others have received.
+    /// Leaves the group because this member does not see data that other members have received.
     pub fn fall_blind(&mut self) {
         if self.standing == Standing::Member {
             self.out(Fate::Blind);
         }
     }
 
-    /// The group was given up before this member came to its view: it is out (I-62).
+    /// Leaves the group because the group was given up before this member entered its view (I-62).
     pub fn given_up(&mut self) {
         if self.standing == Standing::Member {
             self.actions.clear();
@@ -432,7 +439,7 @@ impl<R: Report> Membership<R> {
         }
     }
 
-    /// A message has come.
+    /// Takes a message of another node.
     pub fn hear(&mut self, from: NodeId, message: Message<R>) {
         let Some(message) = self.keep_for_later(from, message) else { return };
         match message {
@@ -468,8 +475,9 @@ impl<R: Report> Membership<R> {
         self.advance();
     }
 
-    /// Whether a node may say that this is final (I-332). A member believes the others, and whoever repeats what one of them has
-    /// accepted. A node without a view has nothing to compare the decision with.
+    /// Whether a node may declare this decision final (I-332). A member accepts a decision from
+    /// another member, or from any node if a member has accepted the same decision. A node without
+    /// a view cannot compare the decision with anything.
     fn may_decide(&self, from: NodeId, decision: &Decision<R>) -> bool {
         let has_view = self.standing == Standing::Member && self.view.number > 0;
         if !has_view || self.view.rank_of(from).is_some() {
@@ -479,7 +487,8 @@ impl<R: Report> Membership<R> {
         accepted.any(|(_, known)| known == decision)
     }
 
-    /// Keeps the first decision that a node tells which the decision lets in: all members that have accepted it may be gone.
+    /// Keeps the first decision of a node that the decision admits: all members that have accepted
+    /// the decision may be gone.
     fn note_hearsay(&mut self, from: NodeId, decision: Decision<R>) {
         let next = &decision.next;
         let follows = next.group == self.view.group && next.number == self.view.number + 1;
@@ -490,7 +499,8 @@ impl<R: Report> Membership<R> {
         }
     }
 
-    /// Keeps what a node says in the view of a decision that is hearsay until now. Returns any other message.
+    /// Keeps messages that a node sends in the view of a hearsay decision. Returns
+    /// any other message.
     fn keep_for_later(&mut self, from: NodeId, message: Message<R>) -> Option<Message<R>> {
         let (Message::Wedged { view, .. }
         | Message::Suspects { view, .. }
@@ -507,8 +517,8 @@ impl<R: Report> Membership<R> {
         None
     }
 
-    /// Believes what was noted, if this member would go out otherwise: it is cut off, or nobody tells it what the kernel has
-    /// picked.
+    /// Adopts a hearsay decision if this member would fall out otherwise: the member is cut off, or
+    /// no member tells it the decision that the host's decision word holds.
     pub(super) fn believe_hearsay(&mut self) {
         if self.is_unread() || self.is_cut_off() {
             let decision = self.hearsay.first().map(|hearsay| hearsay.decision.clone());
@@ -522,7 +532,8 @@ impl<R: Report> Membership<R> {
         self.rows.get_mut(rank.index())
     }
 
-    /// A published suspicion is joined by those who do not suspect the one who published it.
+    /// Takes the suspicions of another member. This node adopts them if it does not suspect the
+    /// member that published them.
     fn hear_suspects(&mut self, from: NodeId, suspects: RankSet) {
         let Some(rank) = self.view.rank_of(from) else { return };
         let row = &mut self.rows[rank.index()];

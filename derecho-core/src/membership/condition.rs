@@ -1,18 +1,19 @@
-//! What a node can wait for another one for (I-79).
+//! Conditions for which a node can wait on another node (I-79).
 //!
-//! Owns: the names of the conditions. Never does: find out whether one holds; whoever waits for a condition provides a
-//! function that names the members that can make it true.
+//! Owns: the names of the conditions. Never does: find out whether a condition holds; the component
+//! that waits for a condition provides a function that names the members that can make it true.
 
 use core::fmt;
 
-/// A condition that only another member can make true. Whoever waits for it awaits that member.
+/// Condition that only another member can make true. A node that waits for the condition
+/// awaits that member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Condition {
-    /// A node that wants to join is admitted, which the leader does.
+    /// A node that wants to join is admitted, by the leader.
     Admission,
-    /// Members without a vote get theirs, which the leader does.
+    /// Members without a vote get their votes, by the leader.
     Promotion,
-    /// A member reports in a view change, and suspects all before the leader.
+    /// A member reports in a view change, and suspects all members before the leader.
     Report,
     /// The leader proposes a decision.
     Proposal,
@@ -22,24 +23,25 @@ pub enum Condition {
     Introduction,
     /// The sponsor tells a new member the state of the group.
     State,
-    /// A sender says where an epoch begins in its stream.
+    /// A sender announces where an epoch begins in its stream.
     Start,
-    /// A member shows its lines and its stream, without which an epoch cannot begin.
+    /// A member publishes its acknowledgement lines and its stream, without which an
+    /// epoch cannot begin.
     Opening,
-    /// A member has received what is next in the order of a subgroup, and everything before it.
+    /// A member has received the next message in the order of a subgroup, and everything before it.
     Receipt,
     /// A sender commits the slot for which the order of a subgroup waits.
     Slot,
-    /// A member ends its part of an epoch, and shows that it has received all of it.
+    /// A member ends its part of an epoch and shows that it has received the whole epoch.
     End,
-    /// A member takes entries of this node, whose memory is short of room.
+    /// A member takes entries of this node, whose memory is nearly full.
     Room,
     /// A reader has received what this node sent in a stream outside of subgroups.
     Stream,
 }
 
 impl Condition {
-    /// All of them.
+    /// All conditions.
     pub const ALL: [Condition; 14] = [
         Condition::Admission,
         Condition::Promotion,
@@ -58,22 +60,22 @@ impl Condition {
     ];
 }
 
-/// What a member that is awaited answers when it is asked why a condition does not come true (I-336).
+/// Answer of an awaited member to the question why a condition does not come true (I-336).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Answer {
-    /// It waits itself: for another member, for room, or for a view.
+    /// The member itself waits: for another member, for room, or for a view.
     Excused = 0,
-    /// It has made the condition true, as far as it knows.
+    /// The member has made the condition true, as far as it knows.
     True = 1,
-    /// The condition is to be made true by it, and it waits for nobody.
+    /// The member must make the condition true, and waits for no other node.
     Due = 2,
-    /// It has seen nothing that it could receive.
+    /// The member has seen nothing that it could receive.
     Unseen = 3,
 }
 
 impl Answer {
-    /// The answer with this number.
+    /// Returns the answer with this number.
     pub fn of(number: u8) -> Option<Answer> {
         let all = [Answer::Excused, Answer::True, Answer::Due, Answer::Unseen];
         all.get(usize::from(number)).copied()

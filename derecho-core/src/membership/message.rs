@@ -1,46 +1,48 @@
-//! What members tell each other in a view change. Reliable and in order from one to another.
+//! Messages between members in a view change. Delivery between two nodes is reliable and in order.
 
 use super::{Decision, RankSet, Report};
 use crate::ids::{NodeId, Rank};
 
-/// One message. A member's messages in one view are its *row*: each adds to what the others know of it,
-/// and takes nothing back.
+/// One message. A member's messages in one view are its *row*: each adds to what other members know
+/// of the sender and withdraws nothing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Message<R: Report> {
-    /// Somebody wants to be a member: itself, or whoever heard of it.
+    /// A node wants to be a member. Sent by the node itself or by a member that has
+    /// heard the request.
     Join {
-        /// Who.
+        /// The node that wants to join.
         node: NodeId,
-        /// What it is to count in a networked group.
+        /// Votes of the node in a networked group.
         weight: u16,
     },
     /// The sender has wedged.
     Wedged {
-        /// The view that it is in.
+        /// View of the sender.
         view: u64,
-        /// Whom it suspects.
+        /// Members that the sender suspects.
         suspects: RankSet,
-        /// It wants to leave.
+        /// The sender wants to leave.
         leaves: bool,
-        /// How far it has come.
+        /// Progress of the sender.
         report: R,
     },
     /// The sender suspects more members.
     Suspects {
-        /// The view that it is in.
+        /// View of the sender.
         view: u64,
-        /// All of them.
+        /// All members that the sender suspects.
         suspects: RankSet,
     },
     /// The sender proposes a decision, if the ballot is its own rank, or has accepted it.
     Accepted {
-        /// The view that it is in.
+        /// View of the sender.
         view: u64,
         /// The rank of the member that proposed it.
         ballot: Rank,
-        /// All of it: its proposer may be gone when somebody needs it.
+        /// Complete decision: its proposer may be gone when another member needs it.
         decision: Decision<R>,
     },
-    /// This is final. Also for those who are admitted by it, and for those who are not members any more.
+    /// The decision is final. Also sent to nodes that the decision admits, and to members
+    /// that it excludes.
     Decided(Decision<R>),
 }

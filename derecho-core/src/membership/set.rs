@@ -4,15 +4,15 @@ use core::fmt;
 
 use crate::ids::Rank;
 
-/// Members of a view, by rank: a bit for each.
+/// Set of members of a view, with one bit for each rank.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RankSet(u64);
 
 impl RankSet {
-    /// The most members of a view.
+    /// Maximum number of members of a view.
     pub const MOST: usize = 64;
 
-    /// Nobody.
+    /// Empty set.
     pub const EMPTY: RankSet = RankSet(0);
 
     /// The first `count` ranks.
@@ -20,70 +20,70 @@ impl RankSet {
         RankSet(if count >= Self::MOST { u64::MAX } else { (1 << count) - 1 })
     }
 
-    /// The set of these bits.
+    /// Returns the set with these bits.
     pub fn from_bits(bits: u64) -> RankSet {
         RankSet(bits)
     }
 
-    /// A bit for each rank.
+    /// Bits of the set, one for each rank.
     pub fn bits(self) -> u64 {
         self.0
     }
 
-    /// Those below a rank.
+    /// Returns the ranks below `rank`.
     pub fn below(rank: Rank) -> RankSet {
         RankSet::first(rank.index())
     }
 
-    /// One member.
+    /// Returns the set of one rank.
     pub fn one(rank: Rank) -> RankSet {
         RankSet(1 << rank.0)
     }
 
-    /// Whether it has this member.
+    /// Whether the set contains this rank.
     pub fn has(self, rank: Rank) -> bool {
         self.0 >> rank.0 & 1 == 1
     }
 
-    /// Whether nobody is in it.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether it has all of `other`.
+    /// Whether the set contains all of `other`.
     pub fn covers(self, other: RankSet) -> bool {
         other.0 & !self.0 == 0
     }
 
-    /// Both together.
+    /// Union of both sets.
     #[must_use]
     pub fn or(self, other: RankSet) -> RankSet {
         RankSet(self.0 | other.0)
     }
 
-    /// Those in both.
+    /// Intersection of both sets.
     #[must_use]
     pub fn and(self, other: RankSet) -> RankSet {
         RankSet(self.0 & other.0)
     }
 
-    /// Those that are not in `other`.
+    /// Ranks that are not in `other`.
     #[must_use]
     pub fn without(self, other: RankSet) -> RankSet {
         RankSet(self.0 & !other.0)
     }
 
-    /// How many.
+    /// Number of ranks in the set.
     pub fn count(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// The lowest rank in it.
+    /// Lowest rank in the set.
     pub fn lowest(self) -> Option<Rank> {
         (self.0 != 0).then(|| Rank(self.0.trailing_zeros() as u16))
     }
 
-    /// Its members, lowest first.
+    /// Ranks of the set, lowest first.
     pub fn iter(self) -> impl Iterator<Item = Rank> {
         let mut left = self.0;
         core::iter::from_fn(move || {

@@ -1,6 +1,6 @@
-//! Messages of a view change, byte by byte.
+//! Encoding of the messages of a view change.
 //!
-//! Owns: their encoding, and the checks that make a peer's word a message. Never does: act on one.
+//! Owns: the byte layout, and the checks on bytes of a peer. Never does: act on a message.
 
 use alloc::vec::Vec;
 

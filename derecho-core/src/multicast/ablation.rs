@@ -3,7 +3,7 @@
 //! An ablation limits a predicate to one item a turn, or moves its post; none adds a second
 //! implementation. All of them together are the papers' baseline.
 
-/// What is switched off. Nothing, by default.
+/// Optimisations that are switched off. None, by default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ablation {
     /// A turn sends one message.
@@ -12,18 +12,18 @@ pub struct Ablation {
     pub receive_batching: bool,
     /// A turn delivers one message.
     pub delivery_batching: bool,
-    /// Nobody sends nulls: the order waits for every sender.
+    /// No member sends nulls: the order waits for every sender.
     pub nulls: bool,
-    /// Each predicate posts what it has changed, instead of one post at the end of the turn.
+    /// Each predicate posts its changes, instead of one post at the end of the turn.
     pub post_at_end: bool,
-    /// A turn evaluates the predicates of every subgroup, whether something happened in it or not.
+    /// A turn evaluates the predicates of every subgroup, whether the subgroup has news or not.
     pub activity: bool,
     /// Samples are copied into the sender's memory and out of it, instead of built and read there.
     pub in_place: bool,
 }
 
 impl Ablation {
-    /// The names by which they are asked for.
+    /// Names by which ablations are selected.
     pub const NAMES: [&str; 7] = [
         "send-batching",
         "receive-batching",
@@ -41,7 +41,7 @@ impl Ablation {
         all
     }
 
-    /// What goes by this name.
+    /// Returns the switch with this name.
     pub fn named(&mut self, name: &str) -> Option<&mut bool> {
         Some(match name {
             "send-batching" => &mut self.send_batching,
@@ -55,17 +55,17 @@ impl Ablation {
         })
     }
 
-    /// How many entries a turn sends.
+    /// Maximum number of entries that a turn sends.
     pub(super) fn most_sent(self) -> u64 {
         limit(self.send_batching)
     }
 
-    /// How many entries a turn receives of each sender.
+    /// Maximum number of entries that a turn receives from each sender.
     pub(super) fn most_received(self) -> u64 {
         limit(self.receive_batching)
     }
 
-    /// How many messages a turn delivers.
+    /// Maximum number of messages that a turn delivers.
     pub(super) fn most_delivered(self) -> u64 {
         limit(self.delivery_batching)
     }

@@ -1,21 +1,22 @@
-//! What one node has to tell another of a stream or subgroup, word by word, in a line of its own.
+//! Acknowledgement line: everything that one node tells another about a stream or subgroup.
 //!
-//! Owns: the encoding of that line, its writing and its reading. Never does: decide what to
-//! acknowledge, or what to give back for it.
+//! Owns: the encoding, writing and reading of that line. Never does: decide what to acknowledge, or
+//! what to reclaim for an acknowledgement.
 //!
 //! ```text
-//!   word 0    [ name: 24 | received: 40          ]   of a stream, entries received; of a subgroup,
+//!   word 0    [ name: 24 | received: 40          ]   of a stream: entries received; of a subgroup:
 //!                                                    slots of its order received without a gap
-//!   word 1    [ name: 24 | taken: 40             ]   the other's entries, delivered or dropped
-//!   word 2..  [ name: 24 | taken: 24 | held: 16  ]   a bit for each of sixteen chunks
+//!   word 1    [ name: 24 | taken: 40             ]   the other node's entries, delivered or
+//!                                                    dropped
+//!   word 2..  [ name: 24 | taken: 24 | held: 16  ]   one bit for each of sixteen chunks
 //! ```
-//! All of it leaves in one short write, whose words appear in any order (rule 2 of
-//! [`crate::link`]), so no word may vouch for another one: a new `taken` may be seen beside an old
-//! `held`. Therefore each word says by itself what it belongs to. The *name* is the
-//! subscription's: what is left over from another use of the line has another one. A `held` word
-//! repeats the `taken` that it was stored with; the sender believes the two only together. For one
-//! `taken` the bits of `held` are only ever cleared, so any mix of such words has at least the bits
-//! that matter.
+//! The whole line leaves in one short write, whose words appear in any order (rule 2 of
+//! [`crate::link`]). Therefore no word may vouch for another one: a new `taken` may be seen beside
+//! an old `held`. Each word carries its own identification. The *name* is derived from the number
+//! of the subscription, or, in a subgroup, from the name of the epoch: remains of another use of
+//! the line have another name. A `held` word repeats the `taken` with which it was stored; the
+//! sender believes the two only together. For one `taken`, the bits of `held` are only ever
+//! cleared, so any mix of such words contains at least the relevant bits.
 
 use super::Fault;
 use super::geometry::Geometry;
@@ -25,26 +26,28 @@ use crate::link::WordRange;
 use crate::machine::{Effects, Target};
 use crate::memory::{LINE_WORDS, OwnRegion, Replica};
 
-/// Words of a line.
+/// Number of words of a line.
 pub const ACK_WORDS: usize = LINE_WORDS;
-/// Word in it: how far was received.
+/// Index of the word with the number of entries or slots received.
 pub const ACK_RECEIVED: usize = 0;
-/// Word in it: entries delivered or dropped.
+/// Index of the word with the number of entries delivered or dropped.
 pub const ACK_TAKEN: usize = 1;
-/// First word in it of the chunks that are still referred to.
+/// Index of the first word with the chunks that are still referred to.
 pub const ACK_HELD: usize = 2;
 
-/// Chunks in one `held` word.
+/// Number of chunks in one `held` word.
 const HELD_BITS: usize = 16;
-/// Bits of the `taken` that a `held` word repeats. More than entries of any order ring, and a
-/// reader is never further than those ahead of what its sender has seen.
+/// Number of bits of the `taken` that a `held` word repeats. They count further than the entries of
+/// any order ring, and a reader is never further ahead of its sender's knowledge.
 const STAMP_BITS: u32 = 24;
-/// Bits of a count. Counts are taken as the nearest to what is known.
+/// Number of bits of a count. A count is read as the value nearest to the known one.
 const COUNT_BITS: u32 = 40;
-/// Names: the subscription's number, shortened, and never zero.
+/// Number of names. A name is the number of a subscription, or the name of an epoch, shortened
+/// and never zero.
 const NAMES: u64 = (1 << 24) - 1;
 
-/// How often a line is looked at whose owner is just changing it. After that the next turn looks.
+/// Maximum number of attempts to read a line that its owner is changing. After that, the next
+/// turn reads it.
 const LOOKS: usize = 3;
 
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
@@ -55,7 +58,7 @@ const fn name_of(reader: u64) -> u64 {
     (reader % NAMES + 1) << COUNT_BITS
 }
 
-/// What an epoch of this name is called in its senders' streams.
+/// Mark of the epoch with this name in its senders' streams.
 pub(super) fn epoch_mark(name: u64) -> u32 {
     (name_of(name) >> COUNT_BITS) as u32
 }
@@ -64,18 +67,18 @@ fn held_words(geometry: Geometry) -> usize {
     geometry.chunks().div_ceil(HELD_BITS)
 }
 
-/// What a reader has acknowledged.
+/// Acknowledgement of a reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Acknowledged {
-    /// How far it has received: entries of a stream, slots of a subgroup's order.
+    /// Number of entries of a stream, or slots of a subgroup's order, received.
     pub received: u64,
-    /// Entries of the one who is told, delivered or dropped.
+    /// Number of entries of the receiver of this acknowledgement, delivered or dropped.
     pub taken: u64,
-    /// Chunks it still refers to.
+    /// Chunks to which the reader still refers.
     pub held: u64,
 }
 
-/// Where this node acknowledges one sender: a line of a region of its own.
+/// Line in a region of this node in which it acknowledges one sender.
 #[derive(Clone, Debug)]
 pub struct AckLine {
     region: OwnRegion,
@@ -85,13 +88,13 @@ pub struct AckLine {
 }
 
 impl AckLine {
-    /// The line with this number of a region, for the subscription of this number.
+    /// Creates the line with this index in a region, for the subscription with this number.
     pub fn new(region: OwnRegion, id: RegionId, line: usize, reader: u64) -> AckLine {
         assert!((line + 1) * ACK_WORDS <= region.words(), "the line lies in the region");
         AckLine { region, id, first: line * ACK_WORDS, name: name_of(reader) }
     }
 
-    /// Stores what is acknowledged. Where memory is shared the sender sees it at once.
+    /// Stores an acknowledgement. If memory is shared, the sender sees it at once.
     #[inline]
     pub(super) fn store(&self, what: Acknowledged, geometry: Geometry) {
         let word = |index| self.region.word(self.first + index);
@@ -106,7 +109,7 @@ impl AckLine {
         word(ACK_TAKEN).publish(self.name | taken & COUNT_MASK);
     }
 
-    /// Shows what is stored to the sender; nobody has to be told if that is this node itself.
+    /// Posts the stored acknowledgement to the sender. Does nothing if the sender is this node.
     pub(super) fn post(&self, sender: Option<Target>, geometry: Geometry, effects: &mut Effects) {
         if let Some(sender) = sender {
             let range = WordRange::new(self.first, ACK_HELD + held_words(geometry));
@@ -114,8 +117,8 @@ impl AckLine {
         }
     }
 
-    /// Says in all words that everything was received and nothing is referred to, for a node that never received
-    /// anything, and shows that.
+    /// Stores and posts that everything was received and nothing is referred to, for a node that
+    /// never received anything.
     pub(super) fn finish(&self, to: Target, effects: &mut Effects) {
         (ACK_TAKEN..ACK_WORDS)
             .for_each(|index| self.region.word(self.first + index).publish(self.name));
@@ -123,46 +126,47 @@ impl AckLine {
         effects.hint(to, self.id, WordRange::new(self.first, ACK_WORDS));
     }
 
-    /// Stores how far was received, for a node that sends nothing.
+    /// Stores the number of slots received, for a node that sends nothing.
     #[inline]
     pub(super) fn store_received(&self, received: u64) {
         let word = self.region.word(self.first + ACK_RECEIVED);
         word.publish(self.name | received & COUNT_MASK);
     }
 
-    /// Shows what [`AckLine::store_received`] stored.
+    /// Posts the word that [`AckLine::store_received`] stored.
     pub(super) fn post_received(&self, to: Target, effects: &mut Effects) {
         effects.hint(to, self.id, WordRange::new(self.first + ACK_RECEIVED, 1));
     }
 
-    /// Makes it a fresh line again, for another stream.
+    /// Clears the line for another stream.
     pub fn clear(&self) {
         (0..ACK_WORDS).for_each(|word| self.region.word(self.first + word).publish(0));
     }
 }
 
-/// A reader's line, as the sender sees it.
+/// Acknowledgement line of a reader, as the sender sees it.
 #[derive(Clone)]
 pub(super) struct AckView {
     replica: Replica,
     first: usize,
     name: u64,
-    /// Its first word has had this name.
+    /// Whether the first word has shown this name.
     named: bool,
-    /// All its words have had this name; from then on no other may be there.
+    /// Whether all words have shown this name; from then on any other name is a fault.
     whole: bool,
     seen: Acknowledged,
 }
 
 impl AckView {
-    /// The line with this number of a replica, for a subscription that starts at `slot`. `None` if
-    /// the replica has no such line.
+    /// Creates a view of the line with this index in a replica, for a subscription that starts at
+    /// `slot`. `None` if the replica has no such line.
     pub(super) fn new(replica: Replica, line: usize, reader: u64, slot: u64) -> Option<AckView> {
         let seen = Acknowledged { received: slot, taken: slot, held: 0 };
         AckView::going_on(replica, line, reader, seen)
     }
 
-    /// As [`AckView::new`], for one of whom this is known before its line shows.
+    /// Creates a view as [`AckView::new`] does, with knowledge about the reader from before
+    /// its line shows.
     pub(super) fn going_on(
         replica: Replica,
         line: usize,
@@ -174,38 +178,39 @@ impl AckView {
         Some(AckView { replica, first, name: name_of(reader), named: false, whole: false, seen })
     }
 
-    /// Another line of the same region, of a subscription of whom this is known before its line shows.
+    /// Creates a view of another line in the same region, with knowledge about the reader from
+    /// before its line shows.
     pub(super) fn in_line(&self, line: usize, reader: u64, seen: Acknowledged) -> Option<AckView> {
         AckView::going_on(self.replica.clone(), line, reader, seen)
     }
 
-    /// Whether the two lie in one region.
+    /// Whether both lines are in the same region.
     pub(super) fn is_with(&self, other: &AckView) -> bool {
         self.replica.is_same(&other.replica)
     }
 
-    /// What was acknowledged when it was last looked at.
+    /// Acknowledgement at the last look.
     pub(super) fn seen(&self) -> Acknowledged {
         self.seen
     }
 
-    /// Whether the other has begun: its line has this name.
+    /// Whether the reader has begun: its line shows this name.
     pub(super) fn is_named(&self) -> bool {
         self.named
     }
 
-    /// Whether all of the line has shown this name.
+    /// Whether all words of the line have shown this name.
     #[inline]
     pub(super) fn is_whole(&self) -> bool {
         self.whole
     }
 
-    /// Reads how far the other has received, and nothing else.
+    /// Reads only the number of entries or slots that the reader has received.
     #[inline]
     pub(super) fn look_received(&mut self, most: impl Fn() -> u64) -> Result<u64, Fault> {
         let word = self.replica.load(self.first + ACK_RECEIVED);
         if word & !COUNT_MASK != self.name && !planted(Planted::OldLines) {
-            // It has not begun yet. What is left over from another use has another name.
+            // The reader has not begun yet. Remains of another use have another name.
             return Ok(self.seen.received);
         }
         self.named = true;
@@ -213,9 +218,9 @@ impl AckView {
         Ok(self.seen.received)
     }
 
-    /// Reads the line of a reader. I-3: its counters only grow, and do not pass what was `sent`,
-    /// which is asked for after they were read. An older value than the one that is known may
-    /// still arrive, and says nothing.
+    /// Reads the line of a reader. Its counters only grow and do not exceed `sent`, which is
+    /// evaluated after they were read (I-3). A value older than the known one may still arrive
+    /// and is ignored.
     #[inline]
     pub(super) fn look(
         &mut self,
@@ -226,7 +231,8 @@ impl AckView {
         self.look_taken(sent, geometry)
     }
 
-    /// Reads what a reader has taken of what this node `sent`, and holds.
+    /// Reads which entries of this node a reader has taken, and which chunks it holds. `sent`:
+    /// number of entries that this node has sent.
     #[inline]
     pub(super) fn look_taken(
         &mut self,
@@ -235,7 +241,7 @@ impl AckView {
     ) -> Result<Acknowledged, Fault> {
         for _ in 0..LOOKS {
             let word = |index| self.replica.load(self.first + index);
-            // `taken` first: where memory is shared, what is behind it was stored before.
+            // `taken` first: if memory is shared, the words behind it were stored before it.
             let taken = word(ACK_TAKEN);
             let mut held = [0; LINE_WORDS - ACK_HELD];
             let held = &mut held[..held_words(geometry)];
@@ -245,7 +251,7 @@ impl AckView {
                 if self.whole {
                     return Err(Fault::Acknowledgement { sent: sent() });
                 }
-                // It has not begun yet.
+                // The reader has not begun yet.
                 return Ok(self.seen);
             }
             self.whole = true;
@@ -262,7 +268,7 @@ impl AckView {
     }
 }
 
-/// The count that a word shows, if it is not older than the one that is known.
+/// Count in a word, unless it is older than the known one.
 #[inline]
 fn grown(known: u64, word: u64, most: &impl Fn() -> u64) -> Result<u64, Fault> {
     let more = word.wrapping_sub(known) & COUNT_MASK;

@@ -1,22 +1,25 @@
-//! One thread that moves words by plain loads and stores, until another one wants to.
+//! Biased access: one thread moves words by plain loads and stores, until another
+//! thread needs them.
 //!
-//! Owns: who may do so. Never does: hand the right to another thread; once it is shared it stays so.
+//! Owns: the right to do so. Never does: transfer the right from a thread to another one on demand;
+//! once the words are shared, they stay shared.
 //!
 //! An atomic read-modify-write waits until all earlier stores of its thread have left the
-//! processor, and these wait for lines that readers on other cores have just looked at. So a sender
-//! that uses them twice for each message waits for its readers twice for each message, though
-//! nobody contends for the words. Most senders write from one thread. It owns the bias:
+//! processor. These stores wait for lines that readers on other cores have just read. A sender with
+//! two such operations for each message therefore waits for its readers twice for each message,
+//! even without contention for the words. Most senders write from one thread, which owns the bias:
 //!
 //! ```text
 //!   owner                                 another thread, once
-//!   inside = true                         owner = nobody's any more
+//!   inside = true                         owner = REVOKED
 //!   (no fence)                            barrier in all threads
 //!   owner is still me? move the words     wait while inside
-//!   inside = false                        from here on everybody uses read-modify-writes
+//!   inside = false                        from here on all threads use read-modify-writes
 //! ```
-//! The barrier is the link's: one that makes every thread of the process pass a full fence. After
-//! it, either the owner's look finds the bias gone or its `inside` is seen, as in [`crate::park`].
-//! The owner is inside for a few instructions. Without such a barrier nobody ever owns the bias.
+//! The barrier belongs to the link and makes every thread of the process pass a full fence. After
+//! the barrier, either the owner's load finds the bias gone, or the owner's `inside` is visible, as
+//! in [`crate::park`]. The owner is inside for a few instructions. Without such a barrier no thread
+//! ever owns the bias.
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -24,28 +27,28 @@ use core::fmt;
 use crate::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::link::Barrier;
 
-/// A thread of an application, under a number that no other one has or had.
+/// Application thread, identified by a number that no other thread has or had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Thread(u64);
 
 impl Thread {
-    /// Some thread, of which nothing is known.
+    /// Unidentified thread.
     pub const ANY: Thread = Thread(u64::MAX - 1);
 
-    /// The thread of this number.
+    /// Returns the thread with this number.
     pub const fn new(number: u32) -> Thread {
         Thread(number as u64 + 1)
     }
 }
 
-/// Nobody has asked yet.
+/// No thread has asked yet.
 const NOBODY: u64 = 0;
-/// The owner is to find out that it owns nothing any more.
+/// The owner has lost the bias and must find this out.
 const REVOKED: u64 = u64::MAX - 2;
-/// Everybody uses read-modify-writes.
+/// All threads use read-modify-writes.
 const SHARED: u64 = u64::MAX;
 
-/// The right to move words without read-modify-writes.
+/// Right to move words without read-modify-writes.
 pub(crate) struct Bias {
     owner: AtomicU64,
     inside: AtomicBool,
@@ -53,14 +56,14 @@ pub(crate) struct Bias {
 }
 
 impl Bias {
-    /// A right that nobody has; nobody will ever have it without a barrier.
+    /// Creates a right without an owner. Without a barrier there is never an owner.
     pub(crate) fn new(barrier: Option<Arc<dyn Barrier>>) -> Bias {
         let owner = if barrier.is_some() { NOBODY } else { SHARED };
         Bias { owner: AtomicU64::new(owner), inside: AtomicBool::new(false), barrier }
     }
 
-    /// Whether this thread may move the words alone, until it [leaves](Bias::leave). If not, it
-    /// uses read-modify-writes.
+    /// Whether this thread may move the words alone, until it [leaves](Bias::leave). Otherwise the
+    /// thread uses read-modify-writes.
     #[inline(always)]
     pub(super) fn enter(&self, me: Thread) -> bool {
         let owner = self.owner.load(Ordering::Acquire);
@@ -70,17 +73,17 @@ impl Bias {
         self.enter_as_owner(me)
     }
 
-    /// As [`Bias::enter`], for what may not be entered again by who is inside.
+    /// Enters as [`Bias::enter`] does, but not recursively.
     ///
     /// # Panics
-    /// If the owner is inside.
+    /// If the owner is already inside.
     #[inline(always)]
     pub(crate) fn enter_once(&self, me: Thread) -> bool {
         let owner = self.owner.load(Ordering::Acquire);
         if owner != me.0 {
             return owner != SHARED && self.enter_first(owner, me);
         }
-        // Its own store: nobody else makes it.
+        // Only the owner stores this flag.
         if self.inside.load(Ordering::Relaxed) {
             entered_again();
         }
@@ -112,22 +115,23 @@ impl Bias {
         false
     }
 
-    /// The words are left as others may find them.
+    /// Ends exclusive access: other threads may use the words in their present state.
     #[inline(always)]
     pub(crate) fn leave(&self) {
         self.inside.store(false, Ordering::Release);
     }
 
-    /// If this thread owns the bias, it does so no more: the next thread that enters does. Not while it is inside.
+    /// Gives the bias up if this thread owns it: the next thread that enters owns it. Does nothing
+    /// while the owner is inside.
     pub(crate) fn hand_over(&self, me: Thread) {
         let (yes, no) = (Ordering::AcqRel, Ordering::Relaxed);
         if !self.inside.load(Ordering::Relaxed) {
-            // Whoever has taken it away meanwhile keeps it.
+            // A thread that has revoked the bias meanwhile is not overwritten.
             let _ = self.owner.compare_exchange(me.0, NOBODY, yes, no);
         }
     }
 
-    /// From here on everybody uses read-modify-writes. Waits while the owner is inside.
+    /// Makes all threads use read-modify-writes from here on. Waits while the owner is inside.
     #[cold]
     fn share(&self) {
         while !self.try_share() {
@@ -139,7 +143,8 @@ impl Bias {
         }
     }
 
-    /// As [`Bias::share`], for those who cannot wait: `false` if the owner is inside just now.
+    /// Does the same as [`Bias::share`] without waiting: `false` if the owner is inside
+    /// at the moment.
     #[inline]
     pub(super) fn try_share(&self) -> bool {
         self.owner.load(Ordering::Acquire) == SHARED || self.revoke()
@@ -181,8 +186,8 @@ impl fmt::Debug for Bias {
     }
 }
 
-/// The owner's half of the order that the barrier makes. loom knows no such barrier: there both
-/// halves are fences.
+/// Orders the owner's store before its load, together with the barrier in other threads. loom has
+/// no such barrier: there, both halves are fences.
 #[inline]
 pub(super) fn without_fence() {
     #[cfg(not(loom))]

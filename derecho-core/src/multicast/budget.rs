@@ -1,35 +1,38 @@
-//! How long the bells of what was committed may wait: LATENCY_BUDGET (I-202, I-203).
+//! Latency budget: time for which the wake-ups after a commit may be delayed
+//! (LATENCY_BUDGET; I-202, I-203).
 //!
 //! ```text
 //!   commit, budget 0        bells ring at once
-//!   commit, budget b        bells ring by now + b; the first of a batch sees to it that a turn comes by then
-//!   turn                    rings when that time has come, or sooner if the memory is half full, somebody waits for
-//!                           acknowledgements, or others of a subgroup wait for what was put off
+//!   commit, budget b        bells ring by now + b; the first commit of a batch ensures that a turn
+//!                           comes by then
+//!   turn                    rings when that time has come, or sooner if the memory is half full, a
+//!                           thread waits for acknowledgements, or other members of a subgroup wait
+//!                           for the delayed messages
 //! ```
-//! Owns: when the bells of a memory have to ring. Never does: ring one, or hide what was committed: whoever is awake
-//! sees that as ever.
+//! Owns: the time by which the bells of a memory must ring. Never does: ring a bell, or hide a
+//! commit: a node that is awake sees it as usual.
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::ids::Time;
 
-/// No bells have been put off.
+/// No bells are delayed.
 const NOTHING: u64 = u64::MAX;
-/// The longest that bells are put off, in nanoseconds: a wake-up in such a time costs nothing any more, and nobody
-/// is taken for stopped because nobody has woken it.
+/// Maximum delay of bells, in nanoseconds. One wake-up in that time costs nothing noticeable, and
+/// no member is suspected merely because no bell has woken it.
 pub const LONGEST: u64 = 50_000_000;
 
-/// What a turn is to do about the bells of a memory.
+/// Treatment of the bells of a memory in a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Bells {
-    /// Those have to know of what the turn takes in who do not know it yet.
+    /// Ring for peers that do not know of the entries that this turn takes in.
     AsEver,
-    /// Nobody is to be woken yet.
+    /// Ring for nobody yet.
     PutOff,
-    /// All are to be woken who may not know of what was put off.
+    /// Ring for all peers that may not know of delayed commits.
     Due,
 }
 
-/// When the bells of a memory have to ring.
+/// Time by which the bells of a memory must ring.
 pub(super) struct Budget(AtomicU64);
 
 impl Budget {
@@ -37,30 +40,31 @@ impl Budget {
         Budget(AtomicU64::new(NOTHING))
     }
 
-    /// Puts off the bells of what this thread has committed before, by so many nanoseconds at most. Returns whether they
-    /// are the first that are put off: then a turn has to come by that time.
+    /// Delays the bells for earlier commits of this thread, by `nanos` nanoseconds at most. Returns
+    /// whether these bells are the first delayed ones: if so, a turn must come by that time.
     ///
-    /// Always a change: whoever takes the time away afterwards sees what was committed before it (I-203).
+    /// Always modifies the word: a thread that clears the time afterwards sees the commits before
+    /// this call (I-203).
     pub(super) fn put_off(&self, now: Time, nanos: u64) -> bool {
-        // Not the one that stands for nothing.
+        // Avoids the value that stands for no time.
         let due = now.after(nanos.min(LONGEST)).0.min(NOTHING - 1);
         let sooner = |known: u64| Some(known.min(due));
         self.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, sooner) == Ok(NOTHING)
     }
 
-    /// When bells have to ring that were put off.
+    /// Time by which delayed bells must ring.
     pub(super) fn due(&self) -> Option<Time> {
         let due = self.0.load(Ordering::Relaxed);
         (due != NOTHING).then_some(Time(due))
     }
 
-    /// What was put off waits no more: the next turn rings.
+    /// Ends the delay: the next turn rings.
     pub(super) fn hurry(&self) {
         let now = |known: u64| (known != NOTHING).then_some(0);
         let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, now);
     }
 
-    /// What is to be done at this time; `at_once` if nothing may be put off any more.
+    /// Treatment of the bells at this time. `at_once`: whether no bell may be delayed any longer.
     #[inline]
     pub(super) fn bells(&self, now: Time, at_once: impl FnOnce() -> bool) -> Bells {
         match self.due() {

@@ -1,28 +1,29 @@
-//! Counts of changes: from a few words a node learns in which of many streams something happened.
+//! Change counts: a few words from which a node learns which of many streams have changed.
 //!
-//! Owns: the layout of a node's counts, the mark with which one of its streams says that it is
-//! *quiet*, and what another node sees of both. Never does: decide when a stream is quiet, or who
-//! looks at what; that is the node's.
+//! Owns: the layout of a node's counts, the mark with which one of its streams declares itself
+//! *quiet*, and the view of another node on both. Never does: decide when a stream is quiet, or
+//! which node looks at which stream; [`Node`](crate::node::Node) does.
 //!
 //! ```text
-//!   counts   64 words   streams 0..64 | 64..128 | ...  moved by whoever commits
-//!   counts   64 words   the same                       moved by the turn, for those who have a copy
+//!   counts   64 words   streams 0..64 | 64..128 | ...  moved by committing threads
+//!   counts   64 words   the same                       moved by the turn, for nodes with a copy
 //!   marks    4096 words stream 0 | 1 | 2 | ...         odd: quiet
 //! ```
-//! A commit in a stream that is quiet ends that in three steps: the mark becomes even, the count is
-//! moved, and only then the commits of this node stop doing so. A commit in a stream that is not
-//! quiet does nothing. So whoever loads the count, then finds the mark odd, then finds no new entry
-//! need not look for entries until the count has moved (I-26). The stream's header names its mark.
+//! A commit in a quiet stream ends the quiet in three steps: the mark becomes even, the count is
+//! moved, and only then further commits of this node skip these steps. A commit in a stream that
+//! is not quiet does nothing. A node that loads the count, then finds the mark odd, then finds no
+//! new entry need not look for entries until the count has moved (I-26). The stream's header
+//! names its mark.
 //!
 //! ```text
-//!   turn                               commit                          who looks
+//!   turn                               commit                          observer
 //!   mark = odd, state = odd            publish the entry               load the count
 //!   barrier in all threads             (no fence)                      load the mark: odd
-//!   all committed is taken in?         state odd? mark = even,         look at the entries: none
+//!   all commits taken in?              state odd? mark = even,         look at the entries: none
 //!     else end it, as a commit does      count + 1, state = even       rest until the count moves
 //! ```
-//! The barrier is the link's, as for the [bias](super::bias): either the turn's second look finds
-//! the commit, or the commit finds the state odd (I-27). A memory over a link without such a
+//! The barrier belongs to the link, as for the [bias](super::bias): either the turn's second look
+//! finds the commit, or the commit finds the state odd (I-27). A memory over a link without such a
 //! barrier is never quiet.
 
 use core::fmt;
@@ -32,23 +33,23 @@ use crate::atomic::{AtomicU64, Ordering};
 use crate::link::{Sharing, WordRange};
 use crate::memory::{LINE_WORDS, OwnRegion, Replica};
 
-/// Streams whose changes one word counts.
+/// Number of streams whose changes one word counts.
 pub const BLOCK: usize = 64;
-/// Streams of a node whose changes are counted; those that are more are looked at always.
+/// Maximum number of streams of a node with counted changes; further streams are never skipped.
 pub const MOST_STREAMS: usize = BLOCK * BLOCKS;
-/// Words of counts of either kind; a word has a bit for each.
+/// Number of words of counts of either kind; a word has one bit for each.
 const BLOCKS: usize = 64;
 const TURN_COUNTS: usize = BLOCKS;
 const MARKS: usize = 2 * BLOCKS;
-/// Words of the region.
+/// Number of words of the region.
 pub const CHANGES_WORDS: usize = MARKS + MOST_STREAMS;
 
-/// Where a stream's header names its mark: one more than its number; zero for none.
+/// Word of a stream's header that names its mark: one more than the mark's number; zero for none.
 pub const HEADER_MARK: usize = 4;
 const _: () = assert!(HEADER_MARK < LINE_WORDS);
 
-/// The number that a stream's header names. A peer's word, checked; `None` also while the header
-/// has not arrived.
+/// Number of the mark that a stream's header names, after a check of the peer's value. `None` also
+/// while the header has not arrived.
 pub fn named(stream: &Replica) -> Option<usize> {
     let number = stream.get(HEADER_MARK)?.checked_sub(1)?;
     usize::try_from(number).ok().filter(|&number| number < MOST_STREAMS)
@@ -62,49 +63,53 @@ pub fn is_quiet(mark: u64) -> bool {
 
 /// The mark of one of this node's streams.
 pub(super) struct Mark {
-    /// Odd: a commit has to say so. The same as the mark that is shown, or behind it.
+    /// Odd: a commit must end the quiet. Equal to the shown mark, or behind it.
     state: AtomicU64,
     shown: Option<(OwnRegion, usize)>,
 }
 
 impl Mark {
-    /// The mark of a stream that is never quiet.
+    /// Returns the mark of a stream that is never quiet.
     pub(super) fn none() -> Mark {
         Mark { state: AtomicU64::new(0), shown: None }
     }
 
-    /// The mark of this number in a node's region.
+    /// Returns the mark with this number in a node's region.
     pub(super) fn new(region: OwnRegion, number: usize) -> Mark {
         assert!(number < MOST_STREAMS && region.words() >= CHANGES_WORDS, "a mark of the region");
         region.word(MARKS + number).publish(0);
         Mark { state: AtomicU64::new(0), shown: Some((region, number)) }
     }
 
-    /// Its number and what it shows.
+    /// Number and shown value of the mark.
     #[inline]
     pub(super) fn shown(&self) -> Option<(usize, u64)> {
         let (region, number) = self.shown.as_ref()?;
         Some((*number, region.word(MARKS + number).load()))
     }
 
-    /// Something was put into the stream, by any thread, and published before this.
+    /// Ends the quiet of the stream, if it is quiet. Any thread calls this after it has
+    /// published an entry.
     #[inline(always)]
     pub(super) fn changed(&self) {
         without_fence();
-        // Acquire: whoever rings after this rings for the count that another thread has moved.
+        // Acquire: a thread that rings after this also rings for a count that another
+        // thread has moved.
         let state = self.state.load(Ordering::Acquire);
         if is_quiet(state) {
             self.end(state);
         }
     }
 
-    /// The stream is quiet no more. Done by every thread that finds it so: none relies on another
-    /// one that may be stopped in between. What comes too late changes nothing but the count.
+    /// Ends the quiet of the stream. Every thread that finds the stream quiet does this: no
+    /// thread relies on another one that may be stopped in between. A late call changes nothing
+    /// but the count.
     #[cold]
     fn end(&self, quiet: u64) {
         if let Some((region, number)) = &self.shown {
             let active = quiet.wrapping_add(1);
-            // I-26: the mark, then the count, then the state that lets others do without.
+            // I-26: the mark, then the count, then the state that lets other threads
+            // skip these steps.
             region.word(MARKS + number).change(quiet, active);
             region.word(number / BLOCK).count();
             let (yes, no) = (Ordering::AcqRel, Ordering::Relaxed);
@@ -112,15 +117,16 @@ impl Mark {
         }
     }
 
-    /// Says that the stream is quiet; a barrier and a second look have to follow. Called by the turn
-    /// only. `false` if it is so already, or never.
+    /// Declares the stream quiet; a barrier and a second look must follow. Called only by the turn.
+    /// `false` if the stream is quiet already, or can never be quiet.
     pub(super) fn fall_quiet(&self) -> bool {
         let state = self.state.load(Ordering::Acquire);
         let Some((region, number)) = self.shown.as_ref().filter(|_| !is_quiet(state)) else {
             return false;
         };
         let quiet = state.wrapping_add(1);
-        // Shown first: who ends it finds shown what it ends.
+        // The mark is shown before the state: a thread that ends the quiet finds the mark
+        // that it ends.
         region.word(MARKS + number).publish(quiet);
         self.state.store(quiet, Ordering::Release);
         true
@@ -133,23 +139,23 @@ impl fmt::Debug for Mark {
     }
 }
 
-/// Moves the count that the turn moves for those who have a copy, of these 64 streams.
+/// Moves the turn's count of these 64 streams, for nodes with a copy.
 pub fn count_for_copies(region: &OwnRegion, block: usize) {
     let word = region.word(TURN_COUNTS + block);
     word.publish(word.peek().wrapping_add(1));
 }
 
-/// The word to be posted after [`count_for_copies`].
+/// Word to post after [`count_for_copies`].
 pub fn count_of_copies(block: usize) -> WordRange {
     WordRange::new(TURN_COUNTS + block, 1)
 }
 
-/// The word of a mark, to be posted when it has changed.
+/// Word of a mark, to post when the mark has changed.
 pub fn word_of_mark(number: usize) -> WordRange {
     WordRange::new(MARKS + number, 1)
 }
 
-/// A node's counts and marks, as they are seen here.
+/// Counts and marks of a node, as another node sees them.
 #[derive(Clone, Debug)]
 pub struct ChangesView {
     replica: Replica,
@@ -157,23 +163,23 @@ pub struct ChangesView {
 }
 
 impl ChangesView {
-    /// What is behind this replica, of a node that shares its memory or posts it. `None` if it is
-    /// too short.
+    /// Creates a view of the counts of a node that shares its memory or posts it. `None` if the
+    /// replica is too short.
     pub fn new(replica: Replica, sharing: Sharing) -> Option<ChangesView> {
         replica.get(CHANGES_WORDS - 1)?;
-        // What a committing thread moves may be posted before the mark that it has changed, so for
-        // copies there is a count that only the turn moves.
+        // A count that a committing thread moves may be posted before the changed mark. Nodes with
+        // copies therefore use a count that only the turn moves.
         let counts = if sharing == Sharing::Copied { TURN_COUNTS } else { 0 };
         Some(ChangesView { replica, counts })
     }
 
-    /// The count of these 64 streams.
+    /// Count of these 64 streams.
     #[inline]
     pub fn count(&self, block: usize) -> u64 {
         self.replica.load(self.counts + block)
     }
 
-    /// The mark of this number.
+    /// Mark with this number.
     #[inline]
     pub fn mark(&self, number: usize) -> u64 {
         self.replica.load(MARKS + number)

@@ -1,20 +1,21 @@
-//! Claim, build in place, commit: how application threads fill a sender's memory, without a lock.
+//! Claim, build in place, commit: writing to a sender's memory from application threads,
+//! without a lock.
 //!
-//! Owns: the sender's side of its byte memory and order ring. Never does: wait, or wake anybody.
+//! Owns: the sender's side of its byte memory and order ring. Never does: wait, or wake a thread.
 //!
 //! ```text
-//!   claim   a place in the order ring that it may have later, some grains of the current chunk
+//!   claim   reserves a place in the order ring for later, and grains of the current chunk
 //!   build   in place; the range belongs to this claim alone
-//!   commit  takes the next place in the order: its entry names the range. The place comes from
-//!           the commit, not from the claim, so a claim that is held, dropped or forgotten delays
-//!           nobody
+//!   commit  takes the next place in the order: its entry names the range. The commit determines
+//!           the place, not the claim, so a claim that is held, dropped or forgotten delays no
+//!           other one
 //! ```
-//! Two atomic operations a message: one compare-and-swap claims, one addition commits; a thread that
-//! is the only one needs neither (see [`bias`](super::bias)). What a chunk
-//! is still needed for is counted by the turn, which goes over all entries anyway: it is given back
-//! when its last claim is closed, all its entries are below every reader's `taken`, and no reader's
-//! `held` has its bit. An abandoned claim leaves a hole in its chunk, a forgotten one pins it; the
-//! others go on.
+//! A message takes two atomic operations: a compare-and-swap claims, and an addition commits. A
+//! thread that is the only one needs neither (see [`bias`](super::bias)). The turn, which goes over
+//! all entries anyway, counts the remaining uses of a chunk. A chunk is reclaimed when its last
+//! claim is closed, all its entries are below every reader's `taken`, and no reader's `held` has
+//! its bit. An abandoned claim leaves a hole in its chunk, and a forgotten claim pins its chunk;
+//! other chunks are not affected.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -32,17 +33,17 @@ use crate::ids::Time;
 use crate::link::Barrier;
 use crate::memory::{ExclusiveRegion, OwnRegion, Replica};
 
-/// Why a claim was refused.
+/// Reason why a claim was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClaimError {
-    /// The record is longer than any that this memory takes.
+    /// The record is longer than this memory accepts.
     TooLong {
-        /// Bytes asked for.
+        /// Requested length in bytes.
         length: usize,
-        /// The longest record.
+        /// Maximum length of a record.
         largest: usize,
     },
-    /// Readers have not yet given back enough; try again after they have.
+    /// Readers have not released enough memory yet; try again after they have.
     Full,
 }
 
@@ -59,8 +60,8 @@ impl fmt::Display for ClaimError {
 
 impl core::error::Error for ClaimError {}
 
-/// The current chunk, the first free grain in it, and the claims made so far, in one word so that
-/// one compare-and-swap moves all three.
+/// Current chunk, first free grain in it, and number of claims made so far, in one word so that one
+/// compare-and-swap moves all three.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Cursor {
     claims: u32,
@@ -89,57 +90,60 @@ impl Cursor {
     }
 }
 
-/// What the claims tell the turn of one chunk.
+/// Information from the claims in one chunk for the turn.
 struct Chunk {
-    /// The claims made before it became current; written by whoever makes it so.
+    /// Number of claims made before the chunk became current; written by the thread that
+    /// makes it current.
     first_claim: AtomicU32,
-    /// [`ENDED`], and the claims made when it stopped being current; written by whoever changes
-    /// to another.
+    /// [`ENDED`], and the number of claims made when the chunk stopped being current; written by
+    /// the thread that changes to another chunk.
     end: AtomicU64,
-    /// Claims in it that were abandoned.
+    /// Number of abandoned claims in the chunk.
     abandoned: AtomicU32,
-    /// No entry before this one is of its next life; written by the turn that gives it back.
+    /// Lower bound of the entries in the chunk's next use; written by the turn that
+    /// reclaims the chunk.
     next_life: AtomicU64,
 }
 
-/// A chunk is not current any more.
+/// Flag of a chunk that is no longer current.
 const ENDED: u64 = 1 << 32;
 
 struct Inner {
     region: ExclusiveRegion,
     geometry: Geometry,
-    /// Places in the order ring that claims may have; the rest is for null runs.
+    /// Number of places in the order ring for claims; the rest is for null runs.
     places: u32,
     null_places: usize,
     cursor: AtomicU64,
-    /// How many claims may have been made by now.
+    /// Limit of the number of claims made so far.
     limit: AtomicU32,
-    /// Messages that all readers have received, and given their places back; written by the turn.
+    /// Number of messages that all readers have received and whose places were reclaimed; written
+    /// by the turn.
     given_back: AtomicU64,
-    /// A bit for each chunk that nobody uses.
+    /// One bit for each unused chunk.
     free: AtomicU64,
-    /// A claim has found no chunk since one became free last.
+    /// Whether a claim has found no chunk since the last chunk became free.
     lacks_chunk: AtomicBool,
     tail: Tail,
-    /// Who may move `cursor` and `tail` alone.
+    /// Right to move `cursor` and `tail` without read-modify-writes.
     bias: Bias,
-    /// Whether a commit has to say that something happens in this stream again.
+    /// Mark that tells whether a commit must end the quiet of this stream.
     mark: Mark,
     chunks: Box<[Chunk]>,
-    /// The places of the bells of readers that see a commit without a turn, a bit each.
+    /// Bells of readers that see a commit without a turn, as a set of bits.
     audience: AtomicU64,
-    /// Some reader sees a commit only after a turn of this node.
+    /// Whether some reader sees a commit only after a turn of this node.
     needs_turn: AtomicBool,
-    /// When those have to be told of commits who were not at once.
+    /// Time by which peers must be told of commits for which no bell has rung.
     budget: Budget,
-    /// Some reader is not waited for: the chunk that was left alone the longest is used next.
+    /// Whether some reader is untethered: if so, the least recently used chunk is used next.
     spreads: AtomicBool,
 }
 
-/// A sender's memory. Clones are handles on the same one.
+/// Memory of a sender. Clones are handles to the same memory.
 ///
-/// A claim lends bytes of the region as a slice that nothing else may store to. So the memory takes the only handle that
-/// stores to the region, and gives none out:
+/// A claim lends bytes of the region as a slice to which nothing else may store. The memory
+/// therefore takes the only handle that stores to the region, and gives none out:
 ///
 /// ```compile_fail,E0382
 /// use derecho_core::memory::OwnRegion;
@@ -158,18 +162,18 @@ struct Inner {
 pub struct SenderMemory(Arc<Inner>);
 
 impl SenderMemory {
-    /// Lays a region of at least [`Geometry::words`] out as a sender's memory, for messages only.
+    /// Lays out a region of at least [`Geometry::words`] as a sender's memory, for messages only.
     ///
     /// # Panics
-    /// If there is another handle that stores to the region, a clone of this one: what is stored through that
-    /// would change bytes that a claim lends. [`SenderMemory::replica`] only loads.
+    /// If another handle, a clone of `region`, can store to the region: such stores would change
+    /// bytes that a claim lends. [`SenderMemory::replica`] only loads.
     pub fn new(region: OwnRegion, geometry: Geometry) -> SenderMemory {
         SenderMemory::with_places(region, geometry, 0)
     }
 
-    /// As [`SenderMemory::new`], with places in the order ring that only null runs may take, so
-    /// that no claim can keep one from its place: for a sender whose messages are ordered among
-    /// others.
+    /// Creates a memory as [`SenderMemory::new`] does, with places in the order ring that only null
+    /// runs may take. Claims can never occupy these places. For a sender whose messages are ordered
+    /// among those of other senders.
     ///
     /// # Panics
     /// As [`SenderMemory::new`].
@@ -177,8 +181,8 @@ impl SenderMemory {
         SenderMemory::with_places(region, geometry, (geometry.entries() / 8).max(1))
     }
 
-    /// Lets a thread that is the only one claim and commit at less cost, with this barrier of the
-    /// link. For a memory that nobody else has a handle on yet.
+    /// Lets a thread that is the only one claim and commit at lower cost, with this barrier of the
+    /// link. Has an effect only before there are other handles to the memory.
     pub fn with_barrier(mut self, barrier: Option<Arc<dyn Barrier>>) -> SenderMemory {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
             inner.bias = Bias::new(barrier);
@@ -186,8 +190,8 @@ impl SenderMemory {
         self
     }
 
-    /// Gives it the mark of this number in a node's region of change counts. For a memory that
-    /// nobody else has a handle on yet.
+    /// Gives the memory the mark with this number in a node's region of change counts. Has an
+    /// effect only before there are other handles to the memory.
     pub fn with_mark(mut self, changes: &OwnRegion, number: usize) -> SenderMemory {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
             inner.mark = Mark::new(changes.clone(), number);
@@ -236,92 +240,94 @@ impl SenderMemory {
         }))
     }
 
-    /// The region as peers see it over memory that is shared.
+    /// View of the region as peers see it if memory is shared.
     pub fn replica(&self) -> Replica {
         self.0.region.replica()
     }
 
-    /// The region. Outside of this file nothing is stored to it: that is what the claims' slices rest on.
+    /// The region. Only this file stores to it: the slices of claims rely on that.
     #[inline]
     pub(super) fn region(&self) -> &ExclusiveRegion {
         &self.0.region
     }
 
-    /// Its shape.
+    /// Geometry of the memory.
     pub fn geometry(&self) -> Geometry {
         self.0.geometry
     }
 
-    /// Places in the order ring that only null runs may take.
+    /// Number of places in the order ring that only null runs may take.
     pub fn null_places(&self) -> usize {
         self.0.null_places
     }
 
-    /// Messages committed so far, complete or not.
+    /// Number of messages committed so far, complete or not.
     #[inline]
     pub fn committed(&self) -> u64 {
         self.0.tail.messages()
     }
 
-    /// Messages of which a turn knows that all readers have received them.
+    /// Number of messages that all readers have received, as far as the turn knows.
     pub fn given_back(&self) -> u64 {
         self.0.given_back.load(Ordering::Relaxed)
     }
 
-    /// Whose bells have to be rung after a commit; see [`Bells`](crate::link::Bells).
+    /// Bells to ring after a commit; see [`Bells`](crate::link::Bells).
     #[inline]
     pub fn audience(&self) -> u64 {
         self.0.audience.load(Ordering::Relaxed)
     }
 
-    /// Whether a commit has to be followed by a turn before all readers can see it.
+    /// Whether some reader sees a commit only after a turn.
     #[inline]
     pub fn needs_turn(&self) -> bool {
         self.0.needs_turn.load(Ordering::Relaxed)
     }
 
-    /// Puts off the bells for what this thread has committed, by so many nanoseconds at most. Returns whether a turn has
-    /// to come to see to that: none does for what was put off before.
+    /// Delays the bells for earlier commits of this thread, by `nanos` nanoseconds at most.
+    /// Returns whether a turn must be scheduled for that; if bells were delayed before, one
+    /// is scheduled already.
     pub fn put_off(&self, now: Time, nanos: u64) -> bool {
         self.0.budget.put_off(now, nanos)
     }
 
-    /// When bells have to ring that were put off, if any were.
+    /// Time by which delayed bells must ring, if any are delayed.
     pub fn bells_due(&self) -> Option<Time> {
         self.0.budget.due()
     }
 
-    /// Whoever was not told of what was committed is told in the next turn.
+    /// Makes the next turn tell peers that were not told of commits.
     pub fn hurry(&self) {
         self.0.budget.hurry();
     }
 
-    /// What a turn is to do about its bells.
+    /// Treatment of the memory's bells in a turn.
     #[inline]
     pub(super) fn bells(&self, now: Time, at_once: bool) -> Bells {
         self.0.budget.bells(now, || at_once || self.is_half_full())
     }
 
-    /// Says who has to be told of a commit, and how.
+    /// Sets the peers that must be told of a commit, and the way in which they are told.
     pub(super) fn set_audience(&self, places: u64, needs_turn: bool) {
         self.0.audience.store(places, Ordering::Relaxed);
         self.0.needs_turn.store(needs_turn, Ordering::Relaxed);
     }
 
-    /// Whether all of the memory is gone through in turn, for readers that nobody waits for. Otherwise a part of it that
-    /// was used just before is used again.
+    /// Sets whether the whole memory is used cyclically, for untethered readers. Otherwise recently
+    /// used memory is used again first.
     pub(super) fn set_spreads(&self, spreads: bool) {
         self.0.spreads.store(spreads, Ordering::Relaxed);
     }
 
-    /// Claims room for a record of up to `length` bytes, for some thread. Never waits for room.
+    /// Claims room for a record of up to `length` bytes, for an unidentified thread. Never
+    /// waits for room.
     #[inline]
     pub fn claim(&self, length: usize) -> Result<Claim<'_>, ClaimError> {
         self.claim_on(Thread::ANY, length)
     }
 
-    /// Claims room for a record of up to `length` bytes. As long as all claims and commits are of
-    /// one thread that says so, they need no atomic read-modify-write.
+    /// Claims room for a record of up to `length` bytes. While one identified thread makes all
+    /// claims and commits, these need no atomic read-modify-write.
     #[inline(always)]
     pub fn claim_on(&self, thread: Thread, length: usize) -> Result<Claim<'_>, ClaimError> {
         let inner = &*self.0;
@@ -335,20 +341,21 @@ impl SenderMemory {
         }
     }
 
-    /// Whether a claim of this length might succeed now: cheap enough to be asked in a wait.
+    /// Whether a claim of this length might succeed now: cheap enough to poll while waiting.
     pub fn has_room(&self, length: usize) -> bool {
         let inner = &*self.0;
         let grains = length.div_ceil(GRAIN).max(1);
         let cursor = Cursor::unpack(inner.cursor.load(Ordering::Relaxed));
-        // What fits no chunk would not fit a free one either.
+        // A record that fits no chunk would not fit a free one either.
         grains <= inner.geometry.chunk_grains()
             && inner.places_left(cursor) > 0
             && (cursor.grain as usize + grains <= inner.geometry.chunk_grains()
                 || inner.free.load(Ordering::Relaxed) != 0)
     }
 
-    /// Whether half of the order ring or of the chunks is in use: reason to look what readers have
-    /// given back. Before that nobody needs it, and each look takes a line from a reader.
+    /// Whether half of the order ring or of the chunks is in use, which makes it worth looking at
+    /// the readers' acknowledgements. Before that no thread needs the memory, and each look takes a
+    /// line from a reader.
     #[inline]
     pub fn is_half_full(&self) -> bool {
         let inner = &*self.0;
@@ -358,9 +365,9 @@ impl SenderMemory {
                 < inner.geometry.chunks() / 2
     }
 
-    /// Commits a null run of `slots - committed` slots, as far as that is more than none, given
-    /// that `nulls` null slots were committed before. Called by the turn only, which sees to it
-    /// that there is a place for it. Returns its length.
+    /// Commits a null run of `slots - committed` slots if that is positive, given that `nulls` null
+    /// slots were committed before. Returns the length of the run. Called only by the turn, which
+    /// ensures that there is a place for it.
     pub(super) fn commit_nulls(&self, slots: u64, nulls: u64) -> u64 {
         let inner = &*self.0;
         if slots <= nulls + inner.tail.messages() || !inner.bias.try_share() {
@@ -368,7 +375,7 @@ impl SenderMemory {
         }
         let mut messages = inner.tail.messages();
         loop {
-            // Messages that were committed count first, also those that come in between.
+            // Committed messages count first, including those committed meanwhile.
             let run = slots.saturating_sub(nulls + messages).min(u64::from(u32::MAX));
             if run == 0 {
                 return 0;
@@ -383,15 +390,15 @@ impl SenderMemory {
         }
     }
 
-    /// Its mark.
+    /// Mark of the memory's stream.
     #[inline]
     pub(super) fn mark(&self) -> &Mark {
         &self.0.mark
     }
 
-    /// Commits the end of this sender's part of the epoch that is called `epoch`. Called by the turn
-    /// only, which sees to it that there is a place for it. Returns how many messages were
-    /// committed before it; `None` if it has to be tried again.
+    /// Commits the end of this sender's part of the epoch with mark `epoch`. Returns the number of
+    /// messages committed before it; `None` if the call must be repeated. Called only by the turn,
+    /// which ensures that there is a place for it.
     pub(super) fn commit_end(&self, epoch: u32) -> Option<u64> {
         let inner = &*self.0;
         if !inner.bias.try_share() {
@@ -409,22 +416,22 @@ impl SenderMemory {
         }
     }
 
-    /// So many messages are known to be complete. Called by the turn only.
+    /// Notes that this number of messages is known to be complete. Called only by the turn.
     pub(super) fn know(&self, messages: u64) {
         self.0.tail.know(messages);
     }
 
-    /// Gives `count` places in the order ring back: there are none of entries below `returned` any more. Called by the turn
-    /// only.
+    /// Reclaims `count` places in the order ring: entries below `returned` have none any more.
+    /// Called only by the turn.
     pub(super) fn give_places(&self, returned: u64, count: u32) {
-        // I-221: before any of these places can be used again.
+        // I-221: this precedes any reuse of these places.
         self.0.region.word(HEADER_RETURNED).publish(returned);
         self.0.given_back.fetch_add(u64::from(count), Ordering::Relaxed);
         self.0.limit.fetch_add(count, Ordering::AcqRel);
     }
 
-    /// How many claims were made in a chunk and not abandoned, if no more can be. Called by the
-    /// turn only.
+    /// Number of claims made in a chunk and not abandoned, if no more can be made. Called only
+    /// by the turn.
     pub(super) fn claims_in(&self, chunk: usize) -> Option<u32> {
         let chunk = &self.0.chunks[chunk];
         let end = chunk.end.load(Ordering::Acquire);
@@ -435,8 +442,8 @@ impl SenderMemory {
         Some(claims.wrapping_sub(chunk.abandoned.load(Ordering::Acquire)))
     }
 
-    /// Gives a chunk back of which nobody needs anything: its records are of entries before `entries`, of which all were
-    /// committed. Called by the turn only.
+    /// Reclaims an unused chunk: its records are of entries before `entries`, and all of them were
+    /// committed. Called only by the turn.
     pub(super) fn free_chunk(&self, index: usize, entries: u64) {
         let chunk = &self.0.chunks[index];
         chunk.next_life.store(entries, Ordering::Relaxed);
@@ -451,7 +458,7 @@ impl SenderMemory {
         self.0.lacks_chunk.load(Ordering::Relaxed) && self.is_out_of_chunks()
     }
 
-    /// Whether there is no chunk to change to.
+    /// Whether there is no free chunk.
     pub(super) fn is_out_of_chunks(&self) -> bool {
         self.0.free.load(Ordering::Relaxed) == 0
     }
@@ -473,13 +480,13 @@ impl Inner {
         self.mark.changed();
     }
 
-    /// How many claims may still be made. It only grows behind our back.
+    /// Number of claims that may still be made. Other threads can only increase the limit.
     #[inline(always)]
     fn places_left(&self, cursor: Cursor) -> i32 {
         self.limit.load(Ordering::Acquire).wrapping_sub(cursor.claims).cast_signed()
     }
 
-    /// Takes a place, and grains of the current chunk or of a free one that becomes current.
+    /// Takes a place, and grains of the current chunk or of a free chunk that becomes current.
     #[inline(always)]
     fn claim_grains(&self, thread: Thread, grains: u32) -> Option<u32> {
         let alone = self.bias.enter(thread);
@@ -487,8 +494,8 @@ impl Inner {
         if alone {
             self.bias.leave();
         }
-        // I-220, I-221: what is stored from here on, into places and chunks that were others' before, is seen after what says
-        // so. On x86 this is no instruction.
+        // I-220, I-221: readers see later stores into reused places and chunks after the words that
+        // announce the reuse. On x86 this is no instruction.
         if !planted(Planted::OpeningUnfenced) {
             fence(Ordering::Release);
         }
@@ -523,15 +530,17 @@ impl Inner {
             self.lacks_chunk.store(true, Ordering::Relaxed);
             return None;
         };
-        // I-220: before any claim can be made in it.
+        // I-220: this precedes any claim in the chunk.
         if !planted(Planted::OpeningUntold) {
             let entry = self.chunks[fresh as usize].next_life.load(Ordering::Relaxed);
             self.region.word(self.geometry.opened_word(fresh as usize)).publish(entry);
         }
-        // Ours alone until the swap: the turn does not look at a chunk that has not ended.
+        // The chunk belongs to this thread until the swap: the turn ignores chunks that
+        // have not ended.
         self.chunks[fresh as usize].first_claim.store(cursor.claims, Ordering::Relaxed);
         if self.swap_cursor(alone, packed, Cursor { chunk: fresh, grain: 0, ..cursor }) {
-            // The old chunk gets no more claims. Release: the turn sees its first claim with it.
+            // The old chunk gets no more claims. Release: the turn sees its first claim
+            // together with `end`.
             let end = ENDED | u64::from(cursor.claims);
             self.chunks[cursor.chunk as usize].end.store(end, Ordering::Release);
         } else {
@@ -549,7 +558,8 @@ impl Inner {
         self.cursor.compare_exchange(from, to.pack(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// The lowest chunk that is free, for it may still be near; or the first one behind the current one.
+    /// Takes the lowest free chunk, which may still be in a near cache, or the first free one after
+    /// the current chunk if `spreads` is set.
     fn take_free_chunk(&self, current: u32) -> Option<u32> {
         let mut free = self.free.load(Ordering::Acquire);
         while free != 0 {
@@ -566,7 +576,7 @@ impl Inner {
     }
 }
 
-/// Room for one record, to be built in place and committed. Dropped, it is abandoned.
+/// Room for one record, which is built in place and committed. Dropping the claim abandons it.
 pub struct Claim<'a> {
     memory: &'a Inner,
     position: u32,
@@ -578,45 +588,46 @@ impl Claim<'_> {
         Extent { position: self.position, length: self.length }
     }
 
-    /// The room. What is in it is left over from earlier records.
+    /// Bytes of the claim, which contain remains of earlier records.
     #[inline(always)]
     pub fn bytes(&mut self) -> &mut [u8] {
         let offset = self.extent().first_byte(self.memory.geometry);
         let length = self.length as usize;
         let start = self.memory.region.bytes(offset, length).expect("claims lie in the region");
-        // SAFETY: the range lies in the region, which `memory` keeps alive. It belongs to this
-        // claim alone: the cursor gave these grains to nobody else, and the chunk is not given
-        // back while the claim is open: the sender of this memory, of which there is one at a time, counts
-        // the claims that are closed. No store but through this slice reaches it: `memory` has the only
-        // handle that stores to the region, this file stores to words of the header, of the ring and
-        // of the openings alone, and replicas store only under a contract that excludes it. Slices of
-        // records do not cover it before an entry names it. A reader that nobody waits for may load
-        // words of it meanwhile and discards them; `Replica` says what that rests on.
+        // SAFETY: the range lies in the region, which `memory` keeps alive. The range belongs to
+        // this claim alone: the cursor gave these grains to no other claim, and the chunk is not
+        // reclaimed while the claim is open, because the sender of this memory, of which there is
+        // one at a time, counts the closed claims. No store except through this slice reaches the
+        // range: `memory` has the only handle that stores to the region, this file stores only to
+        // words of the header, of the ring and of the openings, and replicas store only under a
+        // contract that excludes the range. Slices of records do not cover the range before an
+        // entry names it. An untethered reader may load words of it meanwhile and discards them;
+        // `Replica` states why that is sound.
         unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), length) }
     }
 
-    /// The room, to be looked at.
+    /// Bytes of the claim, for reading.
     #[inline(always)]
     pub fn seen(&self) -> &[u8] {
         let offset = self.extent().first_byte(self.memory.geometry);
         let length = self.length as usize;
         let start = self.memory.region.bytes(offset, length).expect("claims lie in the region");
-        // SAFETY: as in `bytes`; nobody changes what is there while this claim is borrowed.
+        // SAFETY: as in `bytes`; the bytes do not change while this claim is borrowed.
         unsafe { core::slice::from_raw_parts(start.as_ptr(), length) }
     }
 
-    /// As [`Claim::commit_on`], on some thread.
+    /// Commits as [`Claim::commit_on`] does, on an unidentified thread.
     #[inline]
     pub fn commit(self, length: usize, seal: impl FnOnce(u64, &mut [u8])) -> u64 {
         self.commit_on(Thread::ANY, length, seal)
     }
 
-    /// Commits the first `length` bytes as a record: gives it the next place in the order. `seal`
-    /// gets the sender's sequence number of the message, to write it where it belongs, before
-    /// anyone can see the record. Returns that number.
+    /// Commits the first `length` bytes as a record, which takes the next place in the order.
+    /// `seal` receives the message's sequence number and the bytes, and may write the number into
+    /// the record before any reader can see it. Returns that number.
     ///
-    /// Peers that share the memory see the record from here on; what else is to be done is said by
-    /// [`SenderMemory::audience`] and [`SenderMemory::needs_turn`].
+    /// Peers that share the memory see the record from here on. [`SenderMemory::audience`] and
+    /// [`SenderMemory::needs_turn`] tell which actions remain.
     #[inline(always)]
     pub fn commit_on(
         mut self,
@@ -634,7 +645,7 @@ impl Claim<'_> {
             memory.tail.add_message()
         };
         seal(place.messages, self.bytes());
-        // The claim has a place, so every reader has done with the entry of the last lap.
+        // The claim has a place, so every reader has finished with the entry of the previous lap.
         let extent = Extent { position: self.position, length: length as u32 };
         let words = Entry::Message(extent).encode(place.index);
         let first = memory.geometry.entry_word(place.index);
@@ -642,7 +653,7 @@ impl Claim<'_> {
         // Publishes the record and the first word.
         memory.region.word(first + 1).publish(words[1]);
         memory.mark.changed();
-        // The place in the ring stays taken until all readers are done with the entry.
+        // The place in the ring stays taken until all readers have finished with the entry.
         let _ = core::mem::ManuallyDrop::new(self);
         place.messages
     }

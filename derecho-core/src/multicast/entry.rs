@@ -1,62 +1,63 @@
-//! An entry of the order ring: what a sender produced, and where its bytes lie.
+//! Entry of the order ring: the item that a sender produced, and the location of its bytes.
 //!
 //! ```text
 //!   word 0   [ stamp: 32 | kind: 2 | position: 30 ]   in grains from the start of the byte memory
-//!   word 1   [ stamp: 32 | length: 32             ]   in bytes; of a null run, in slots; of an end,
-//!                                                     what the epoch is called that it ends
+//!   word 1   [ stamp: 32 | length: 32             ]   in bytes; of a null run, in slots; of an
+//!                                                     end, the mark of the epoch that it ends
 //! ```
-//! The stamp says which entry a word belongs to (I-9). So an entry vouches for itself, whole or not
-//! at all, however its words come: entries are filled in by many threads in any order, and over a
-//! link that copies the words of one write appear in any order. No counter has to guard them.
+//! The stamp names the entry to which a word belongs (I-9). An entry therefore vouches for itself,
+//! completely or not at all, in whatever order its words arrive: many threads fill in entries in
+//! any order, and over a link that copies, the words of one write appear in any order. No counter
+//! needs to guard them.
 
 use super::geometry::{GRAIN, Geometry};
 use super::tail::INDEX_BITS;
 
-/// The kind of an entry that names a record.
+/// Kind of an entry that names a record.
 const MESSAGE: u64 = 1 << KIND_SHIFT;
-/// The kind of an entry that stands for a run of slots without content.
+/// Kind of an entry that stands for a run of slots without content.
 const NULLS: u64 = 2 << KIND_SHIFT;
-/// The kind of an entry with which its sender's part of an epoch ends.
+/// Kind of an entry that ends its sender's part of an epoch.
 const END: u64 = 3 << KIND_SHIFT;
-/// Where the kind lies in the low half of the first word. Positions are below: no geometry has
-/// more than 2^30 grains.
+/// Shift of the kind in the low half of the first word. The bits below hold the position: no
+/// geometry has more than 2^30 grains.
 const KIND_SHIFT: u32 = 30;
 const POSITION_MASK: u64 = (1 << KIND_SHIFT) - 1;
 const LOW: u64 = 0xffff_ffff;
 
-/// What is found at the place of an entry.
+/// Result of reading the place of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// The entry.
+    /// Complete entry.
     Entry(Entry),
-    /// Not all of it has arrived.
+    /// The entry has not arrived completely.
     NotYet,
-    /// What no sender puts there.
+    /// Contents that no sender writes.
     Nonsense,
 }
 
-/// What a sender produced.
+/// Item that a sender produced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
-    /// A message: one slot.
+    /// Message: one slot.
     Message(Extent),
-    /// So many slots without content; at least one.
+    /// Number of slots without content; at least one.
     Nulls(u32),
-    /// The end of its sender's part of the epoch that is called this; never zero.
+    /// End of the sender's part of the epoch with this mark; never zero.
     End(u32),
 }
 
-/// Where a record lies.
+/// Location of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// Its first grain in the byte memory.
+    /// First grain in the byte memory.
     pub position: u32,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: u32,
 }
 
 impl Entry {
-    /// Its words, to be stored in this order.
+    /// Words of the entry, to be stored in this order.
     #[inline]
     pub fn encode(self, index: u64) -> [u64; 2] {
         let (low, high) = match self {
@@ -67,7 +68,7 @@ impl Entry {
         [stamp(index) | low, stamp(index) | u64::from(high)]
     }
 
-    /// Reads the words of the entry of this number, a peer's or this node's own.
+    /// Decodes the words of the entry with this number, from a peer or from this node.
     #[inline]
     pub fn decode(words: [u64; 2], index: u64, geometry: Geometry) -> Found {
         let stamp = stamp(index);
@@ -90,13 +91,13 @@ impl Entry {
         }
     }
 
-    /// Whether a word has the stamp of the entry of this number.
+    /// Whether a word has the stamp of the entry with this number.
     #[inline]
     pub fn is_stamped(word: u64, index: u64) -> bool {
         (word ^ stamp(index)) & !LOW == 0
     }
 
-    /// Slots that it takes.
+    /// Number of slots of the entry.
     #[inline]
     pub fn slots(self) -> u64 {
         match self {
@@ -108,25 +109,25 @@ impl Entry {
 }
 
 impl Extent {
-    /// Grains that the record takes; at least one.
+    /// Number of grains of the record; at least one.
     #[inline]
     pub fn grains(self) -> usize {
         (self.length as usize).div_ceil(GRAIN).max(1)
     }
 
-    /// Which chunk it lies in.
+    /// Chunk that contains the record.
     #[inline]
     pub fn chunk(self, geometry: Geometry) -> usize {
         geometry.chunk_of(self.position as usize)
     }
 
-    /// Its first byte in the region.
+    /// Offset of the record's first byte in the region.
     #[inline]
     pub fn first_byte(self, geometry: Geometry) -> usize {
         geometry.first_byte() + self.position as usize * GRAIN
     }
 
-    /// Whether it lies in one chunk of the byte memory.
+    /// Whether the record lies within one chunk of the byte memory.
     #[inline]
     fn is_inside(self, geometry: Geometry) -> bool {
         let (first, chunk) = (self.position as usize, self.chunk(geometry));
@@ -135,7 +136,7 @@ impl Extent {
     }
 }
 
-/// The number, shortened, in the high half; a bit of it tells it from memory never written.
+/// Shortened number in the high half; one bit distinguishes it from memory that was never written.
 #[inline]
 fn stamp(index: u64) -> u64 {
     (index & ((1 << INDEX_BITS) - 1) | 1 << 31) << 32

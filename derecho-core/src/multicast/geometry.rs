@@ -1,6 +1,7 @@
-//! How a sender's memory is laid out: chosen by the sender, written once into its region's header.
+//! Layout of a sender's memory, chosen by the sender and written once into its region's header.
 //!
-//! Owns: every offset in that region. Never does: trust a header; [`Geometry::read`] checks all.
+//! Owns: every offset in that region. Never does: trust a header; [`Geometry::read`] checks
+//! all of it.
 
 use core::ops::Range;
 
@@ -8,47 +9,50 @@ use super::Fault;
 use super::changes::HEADER_MARK;
 use crate::memory::{LINE, LINE_WORDS, Replica, WORD};
 
-/// Word of the header in which the sender says how many places of its ring it has given back (I-221).
+/// Word of the header with the number of ring places that the sender has reclaimed (I-221).
 pub const HEADER_RETURNED: usize = 5;
 const _: () = assert!(HEADER_RETURNED < LINE_WORDS && HEADER_RETURNED != HEADER_MARK);
 /// First word of the order ring.
 pub const ENTRIES: usize = LINE_WORDS;
-/// Bytes of a grain: records begin at one, and take whole ones. Less than a line, for what small
-/// samples cost is the lines that go from core to core; so many that any plain sample is aligned.
+/// Bytes of a grain: records begin at a grain and occupy whole grains. A grain is shorter than a
+/// cache line, because the cost of small samples is the number of lines that move between cores,
+/// and long enough to align any plain sample.
 pub const GRAIN: usize = 16;
 /// Words of a grain.
 pub const GRAIN_WORDS: usize = GRAIN / WORD;
 /// Words of an entry.
 pub const ENTRY_WORDS: usize = 2;
 
-/// What says that a region is a sender's memory of this layout.
+/// Value that identifies a region as a sender's memory with this layout.
 const MAGIC: u64 = 0x5351_4c4c_0000_0003;
 
-/// Most entries of an order ring: 2^20 of 16 bytes.
+/// Binary logarithm of the maximum number of entries in an order ring: 2^20 entries of 16 bytes.
 const MOST_ENTRIES_LOG2: u32 = 20;
-/// Most chunks: a `held` word has a bit for each.
+/// Maximum number of chunks: `held` words have one bit for each.
 pub const MOST_CHUNKS: usize = 64;
-/// Most grains of all chunks: 1 GiB. A reader's queue takes as many records, and has memory for those that wait.
+/// Maximum number of grains in all chunks: 1 GiB. A reader's queue takes as many records, and has
+/// memory for those that wait.
 const MOST_GRAINS: usize = 1 << 26;
 
-/// The shape of a sender's memory.
+/// Dimensions of a sender's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
     entries_log2: u32,
     chunks: usize,
     chunk_grains: usize,
     first_byte: usize,
-    /// 2^64 over the grains of a chunk, rounded up; a division costs more than all else that is
-    /// done with an entry. Zero for chunks of one grain.
+    /// 2^64 divided by the grains of a chunk, rounded up: a division costs more than everything
+    /// else that is done with an entry. Zero for chunks of one grain.
     per_chunk_grain: u64,
 }
 
 impl Geometry {
-    /// The smallest shape that keeps `bytes` of records and `messages` of them in flight, and
-    /// takes records of up to `largest` bytes. `None` if that is more than any shape allows.
+    /// Returns the smallest geometry that keeps `bytes` of records and `messages` of them
+    /// in flight, and accepts records of up to `largest` bytes. `None` if no geometry
+    /// allows that much.
     pub fn fitting(bytes: usize, messages: usize, largest: usize) -> Option<Geometry> {
-        // Sixteen chunks: one held sample pins a sixteenth, and the turn looks at few of them. Less
-        // of them where samples are large, for each chunk has to take the largest.
+        // Sixteen chunks: one held sample pins a sixteenth, and the turn checks few chunks. Large
+        // samples get fewer chunks, because each chunk must take the largest sample.
         const FEWEST: usize = 4;
         const MOST: usize = 16;
         let entries_log2 = messages.max(2).checked_next_power_of_two()?.trailing_zeros();
@@ -56,7 +60,7 @@ impl Geometry {
         let chunk = bytes.div_ceil(chunks).max(largest);
         let mut chunk_grains = chunk.div_ceil(GRAIN).max(1);
         if chunk >= LINE {
-            // Chunks of whole lines, so that two of them share none.
+            // Chunks of whole lines, so that two chunks share none.
             chunk_grains = chunk_grains.next_multiple_of(LINE / GRAIN);
         }
         Geometry::new(entries_log2, chunks, chunk_grains)
@@ -75,78 +79,79 @@ impl Geometry {
         })
     }
 
-    /// Entries of the order ring.
+    /// Number of entries of the order ring.
     pub fn entries(self) -> u64 {
         1 << self.entries_log2
     }
 
-    /// Chunks of the byte memory.
+    /// Number of chunks of the byte memory.
     pub fn chunks(self) -> usize {
         self.chunks
     }
 
-    /// Grains of a chunk.
+    /// Number of grains of a chunk.
     pub fn chunk_grains(self) -> usize {
         self.chunk_grains
     }
 
-    /// The longest record.
+    /// Maximum length of a record in bytes.
     pub fn largest(self) -> usize {
         self.chunk_grains * GRAIN
     }
 
-    /// Grains of the byte memory: the most records that can be in it.
+    /// Number of grains of the byte memory: the maximum number of records in it.
     pub fn grains(self) -> usize {
         self.chunks * self.chunk_grains
     }
 
-    /// The chunk that a grain of the byte memory lies in.
+    /// Chunk that contains a grain of the byte memory.
     #[inline]
     pub fn chunk_of(self, grain: usize) -> usize {
         if self.per_chunk_grain == 0 {
             return grain;
         }
-        // Exact: grains are fewer than 2^32, so the rounding never reaches the next whole number.
+        // Exact: there are fewer than 2^32 grains, so the rounding never reaches the
+        // next whole number.
         ((grain as u128 * u128::from(self.per_chunk_grain)) >> 64) as usize
     }
 
-    /// First word of the entry of this number.
+    /// First word of the entry with this number.
     #[inline]
     pub fn entry_word(self, index: u64) -> usize {
         ENTRIES + (index & (self.entries() - 1)) as usize * ENTRY_WORDS
     }
 
-    /// The bytes of the ring of entries, in the region.
+    /// Bytes of the order ring, in the region.
     pub fn ring_bytes(self) -> Range<usize> {
         let word = size_of::<u64>();
         ENTRIES * word..(ENTRIES + self.entries() as usize * ENTRY_WORDS) * word
     }
 
-    /// The bytes of a chunk, in the region.
+    /// Bytes of a chunk, in the region.
     pub fn chunk_bytes(self, chunk: usize) -> Range<usize> {
         let first = self.first_byte + chunk * self.chunk_grains * GRAIN;
         first..first + self.chunk_grains * GRAIN
     }
 
-    /// First byte of the byte memory.
+    /// Offset of the first byte of the byte memory.
     #[inline]
     pub fn first_byte(self) -> usize {
         self.first_byte
     }
 
-    /// The word that says with which entry a chunk was opened (I-220).
+    /// Word with the number of the entry at which a chunk was opened (I-220).
     #[inline]
     pub fn opened_word(self, chunk: usize) -> usize {
         (self.first_byte() / WORD + self.grains() * GRAIN_WORDS).next_multiple_of(LINE_WORDS)
             + chunk
     }
 
-    /// Words of the whole region.
+    /// Number of words of the whole region.
     pub fn words(self) -> usize {
         self.opened_word(self.chunks)
     }
 
-    /// The header's words.
+    /// Words of the header.
     pub fn header(self) -> [u64; 4] {
         let Geometry { entries_log2, chunks, chunk_grains, .. } = self;
         [u64::from(entries_log2), chunks as u64, chunk_grains as u64, MAGIC]
@@ -157,7 +162,8 @@ impl Geometry {
         let word = |index| replica.get(index).ok_or(Fault::Geometry);
         let header = [word(0)?, word(1)?, word(2)?, word(3)?];
         if header.contains(&0) {
-            // A write of several words may be seen in part, and none of these is ever zero.
+            // A write of several words may be visible in part, and none of these words
+            // is ever zero.
             return Ok(None);
         }
         let small = |value| usize::try_from(value).map_err(|_| Fault::Geometry);

@@ -1,11 +1,12 @@
-//! What a reader has received and not yet taken: references into senders' memories, no copies.
+//! Queue of records that a reader has received and not taken: references into senders'
+//! memories, no copies.
 //!
-//! Owns: a queue from the turn to the application, and the count of references to each chunk.
-//! Never does: block the turn. A queue takes as many records as the senders' memory can
-//! hold, so only a sender that breaks its own rules can overfill it. Where senders come and go, it has
-//! a part for each set of them: the turn puts into the last one, and the application goes on to the
-//! next when it has taken what is in the first (I-38). A part begins with 65,536 places at most, and is followed by a
-//! larger one of the same senders when it is full.
+//! Owns: a queue from the turn to the application, and the count of references to each chunk. Never
+//! does: block the turn. A queue takes as many records as the senders' memory can hold, so only a
+//! sender that breaks its own rules can overfill it. If the set of senders changes, the queue gets
+//! a new part for each set: the turn puts records into the last part, and the application moves to
+//! the next part when it has taken everything in the first (I-38). A part begins with 65,536 places
+//! at most, and is followed by a larger one of the same senders when it is full.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -25,29 +26,29 @@ mod taking;
 
 pub use taking::Taking;
 
-/// A sender's memory as one node's readers see it, with the references they hold to its chunks.
+/// Memory of one sender as this node's readers see it, with their references to its chunks.
 pub struct Source {
     replica: Replica,
     geometry: Geometry,
     references: Box<[AtomicU32]>,
-    /// How often the first reference to each chunk was counted.
+    /// Number of transitions of each chunk from unused to used.
     firsts: Box<[AtomicU32]>,
-    /// What the sender is called in the readers' queues.
+    /// Number of the sender in the readers' queues.
     number: u16,
     waker: Waker,
     notice: Notice,
 }
 
-/// Where the last reference to a chunk is noticed that a turn does not look at any more.
+/// Notice of the last reference to a chunk, for a turn that does not look for it any more.
 #[derive(Default)]
 struct Notice {
-    /// A bit of a word that the turn does look at.
+    /// One bit of a word at which the turn does look.
     bit: Option<(Arc<AtomicU64>, u64)>,
     wanted: AtomicBool,
 }
 
 impl Source {
-    /// The memory behind a replica, of this shape.
+    /// Creates a source for the memory behind a replica with this geometry.
     pub(super) fn new(
         replica: Replica,
         geometry: Geometry,
@@ -60,12 +61,12 @@ impl Source {
         Arc::new(Source { replica, geometry, references, firsts, number, waker, notice })
     }
 
-    /// What the sender is called in the readers' queues.
+    /// Number of the sender in the readers' queues.
     pub(super) fn number(&self) -> u16 {
         self.number
     }
 
-    /// Its shape.
+    /// Geometry of the memory.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -74,25 +75,26 @@ impl Source {
         &self.replica
     }
 
-    /// Counts references to a chunk, before a reader can see what they are for. The first one to a
-    /// chunk keeps the source itself, for all of them: a record does without a handle of its own.
+    /// Counts references to a chunk, before a reader can see their records. The first reference to
+    /// a chunk keeps the source alive for all of them: a record needs no handle of its own.
     #[inline]
     pub(super) fn hold(this: &Arc<Source>, chunk: usize, count: u32) {
         if this.references[chunk].fetch_add(count, Ordering::Relaxed) == 0 {
-            // By the turn alone.
+            // Only the turn does this.
             this.firsts[chunk].fetch_add(1, Ordering::Relaxed);
             // SAFETY: the pointer comes from this handle, which is alive.
             unsafe { Arc::increment_strong_count(Arc::as_ptr(this)) };
         }
     }
 
-    /// Whether nobody of this node refers to a chunk. Acquire: the last read of what was released
-    /// came before.
+    /// Whether no reader of this node refers to a chunk. Acquire: the last reads of released
+    /// records came before.
     pub(super) fn is_released(&self, chunk: usize) -> bool {
         self.references[chunk].load(Ordering::Acquire) == 0
     }
 
-    /// Makes the chunks private to which somebody of this node refers, and `also` these (I-335): what lies in them stays as it is.
+    /// Makes the chunks private to which readers of this node refer, and the chunks in `also`
+    /// (I-335): their bytes do not change afterwards.
     pub(crate) fn privatize(&self, also: u64, effects: &mut Effects) {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for chunk in 0..self.geometry.chunks() {
@@ -109,16 +111,16 @@ impl Source {
         runs.into_iter().for_each(|bytes| effects.privatize(self.replica.clone(), bytes));
     }
 
-    /// Sets this bit when a chunk is released of which that is [wanted](Source::want_notice). For
-    /// a source that nobody else has a handle on yet.
+    /// Makes releases of [wanted](Source::want_notice) chunks set this bit. Has an effect only
+    /// before there are other handles to the source.
     pub(super) fn notice_in(this: &mut Arc<Source>, word: &Arc<AtomicU64>, bit: u32) {
         if let Some(source) = Arc::get_mut(this) {
             source.notice.bit = Some((Arc::clone(word), 1 << bit));
         }
     }
 
-    /// From now on it is noticed when one of these chunks is released. `false` if one of them is
-    /// already, or if nobody would notice.
+    /// Requests a notice when one of these chunks is released. `false` if one of them is released
+    /// already, or if there is no bit for notices.
     pub(super) fn want_notice(&self, mut chunks: u64) -> bool {
         if self.notice.bit.is_none() {
             return false;
@@ -127,8 +129,9 @@ impl Source {
         while chunks != 0 {
             let chunk = chunks.trailing_zeros() as usize;
             chunks &= chunks - 1;
-            // Not a load: of two who change one word the second sees what the first did before. So
-            // either the last release is seen here, or what was stored above is seen by it.
+            // Not a load: of two threads that modify one word, the second sees the earlier stores
+            // of the first. Therefore either the last release is seen here, or the releasing thread
+            // sees the store above.
             if self.references[chunk].fetch_add(0, Ordering::AcqRel) == 0 {
                 return false;
             }
@@ -136,36 +139,37 @@ impl Source {
         true
     }
 
-    /// The turn looks again by itself.
+    /// Ends the notices: the turn looks for releases itself.
     pub(super) fn want_no_notice(&self) {
         self.notice.wanted.store(false, Ordering::Relaxed);
     }
 
-    /// Counts a reference down.
+    /// Removes one reference to a chunk.
     ///
     /// # Safety
-    /// The reference was counted by [`Source::hold`] on the source that this points to, and is
-    /// released once.
+    /// The reference was counted by [`Source::hold`] on the source that `this` points to, and is
+    /// released only once.
     #[inline(always)]
     unsafe fn release(this: NonNull<Source>, chunk: usize) {
-        // SAFETY: as long as a reference to the chunk is counted, the source is kept for it.
+        // SAFETY: while a reference to the chunk is counted, that reference keeps the source alive.
         let source = unsafe { this.as_ref() };
-        // Release: this thread's reads of the record stay before it. Acquire: so do those of all
-        // others stay before the source may go.
+        // Release: this thread's reads of the record stay before the decrement. Acquire: the reads
+        // of all other threads stay before a deallocation of the source.
         if source.references[chunk].fetch_sub(1, Ordering::AcqRel) == 1 {
-            // SAFETY: the handle that the first reference to this chunk has made is ours now, for
-            // whoever refers to it again makes another one.
+            // SAFETY: the handle that the first reference to this chunk made now belongs to this
+            // thread, because a thread that refers to the chunk again makes another one.
             unsafe { Source::let_go(this) };
         }
     }
 
-    /// The last reference to a chunk is gone: a turn has to tell the sender, who may wait for it.
+    /// Handles the release of the last reference to a chunk: a turn must tell the sender, which may
+    /// be waiting for the memory.
     ///
     /// # Safety
-    /// A handle on the source is the caller's, and is given up with this call.
+    /// The caller owns a handle to the source and gives it up with this call.
     #[cold]
     unsafe fn let_go(this: NonNull<Source>) {
-        // SAFETY: the caller's handle keeps it.
+        // SAFETY: the caller's handle keeps the source alive.
         let source = unsafe { this.as_ref() };
         if source.notice.wanted.load(Ordering::Relaxed)
             && let Some((word, bit)) = &source.notice.bit
@@ -173,31 +177,32 @@ impl Source {
             word.fetch_or(*bit, Ordering::Release);
         }
         (source.waker)();
-        // SAFETY: the handle is the caller's, once.
+        // SAFETY: the handle belongs to the caller and is released once.
         unsafe { Arc::decrement_strong_count(this.as_ptr()) };
     }
 }
 
-/// A chunk of a sender's memory, as long as some record of that is there.
+/// Identity of a chunk of a sender's memory, valid while a record in that memory exists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lot {
-    /// Which memory: a number that no other one has meanwhile.
+    /// Number of the memory, which no other memory has at the same time.
     pub memory: usize,
-    /// Which chunk of it.
+    /// Index of the chunk in the memory.
     pub chunk: usize,
 }
 
-/// The chunks of a sender's memory, as they are in use here.
+/// Use of the chunks of a sender's memory at this node.
 #[derive(Clone, Copy)]
 pub struct Chunks<'a>(&'a Source);
 
 impl Chunks<'_> {
-    /// How many there are.
+    /// Number of chunks.
     pub fn count(self) -> usize {
         self.0.geometry.chunks()
     }
 
-    /// How often one has come into use here; none while nobody here refers to it.
+    /// Number of times that a chunk has come into use at this node; `None` while no reader here
+    /// refers to it.
     pub fn times_in_use(self, chunk: usize) -> Option<u32> {
         let is_in_use = self.0.references.get(chunk)?.load(Ordering::Relaxed) > 0;
         is_in_use.then(|| self.0.firsts[chunk].load(Ordering::Relaxed))
@@ -210,10 +215,9 @@ impl fmt::Debug for Chunks<'_> {
     }
 }
 
-/// A record that was received: bytes in its sender's memory, which stay as they are until this is
-/// dropped.
+/// Received record: bytes in its sender's memory, which stay unchanged until the record is dropped.
 pub struct Record {
-    /// Kept by the reference to its chunk that this record is.
+    /// Source that this record's reference to its chunk keeps alive.
     source: NonNull<Source>,
     start: NonNull<u8>,
     extent: Extent,
@@ -222,48 +226,51 @@ pub struct Record {
 
 // SAFETY: the bytes are only read; the source keeps them mapped and its counts are atomic.
 unsafe impl Send for Record {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Record {}
 
 impl Record {
-    /// The bytes, where they lie in the sender's memory. A correct sender leaves them alone while this record lives. A faulty or
-    /// hostile one may change them between any two reads: no decision may depend on two reads that agree (I-330), and nothing that
-    /// has to stay valid, such as a `str`, may be made of them without a copy (decision 39).
+    /// Bytes of the record, in place in the sender's memory. A correct sender does not change them
+    /// while this record lives. A faulty or hostile sender may change them between any two reads:
+    /// no decision may depend on two reads that agree (I-330), and no value with a validity
+    /// invariant, such as a `str`, may be made of them without a copy (decision 39).
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `start` and the length were checked against the replica, which the source keeps mapped, and every bit pattern is
-        // a valid u8. That the bytes do not change is the sender's promise (I-6), which this process cannot enforce: where
-        // the sender breaks it, a read is a race with a process outside of the program, whose outcome the language does not
-        // define. In practice each read gives some byte; callers that do not trust the sender copy first, and rely on the copy.
+        // SAFETY: `start` and the length were checked against the replica, which the source keeps
+        // mapped, and every bit pattern is a valid u8. The sender promises that the bytes do not
+        // change (I-6), which this process cannot enforce: if the sender breaks the promise, a read
+        // is a race with a process outside of the program, whose outcome the language does not
+        // define. In practice each read gives some byte; callers that do not trust the sender copy
+        // first and rely on the copy.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.extent.length as usize) }
     }
 
-    /// Its number among its sender's messages.
+    /// Number of the record among its sender's messages.
     #[inline]
     pub fn number(&self) -> u64 {
         self.origin >> SENDER_BITS
     }
 
-    /// Which part of which sender's memory it lies in.
+    /// Chunk that contains the record.
     #[inline(always)]
     pub fn lies_in(&self) -> Lot {
-        // SAFETY: as long as this record's reference is counted, the source is kept for it.
+        // SAFETY: while this record's reference is counted, it keeps the source alive.
         let geometry = unsafe { self.source.as_ref() }.geometry;
         Lot { memory: self.source.as_ptr() as usize, chunk: self.extent.chunk(geometry) }
     }
 
-    /// The chunks of its sender's memory.
+    /// Chunks of the sender's memory.
     #[inline(always)]
     pub fn chunks(&self) -> Chunks<'_> {
-        // SAFETY: as above.
+        // SAFETY: as in `lies_in`.
         Chunks(unsafe { self.source.as_ref() })
     }
 
-    /// Who sent it: of a subgroup's founders the rank, of those that came later a number that the
-    /// subgroup has given it.
+    /// Number of the sender: the rank for founders of a subgroup, and a number assigned by the
+    /// subgroup for later senders.
     #[inline]
     pub fn sender(&self) -> usize {
-        // SAFETY: as long as this record's reference is counted, the source is kept for it.
+        // SAFETY: while this record's reference is counted, it keeps the source alive.
         usize::from(unsafe { self.source.as_ref() }.number)
     }
 }
@@ -272,10 +279,10 @@ impl Record {
 impl Clone for Record {
     #[inline]
     fn clone(&self) -> Record {
-        // SAFETY: as long as this record's reference is counted, the source is kept for it.
+        // SAFETY: while this record's reference is counted, it keeps the source alive.
         let source = unsafe { self.source.as_ref() };
-        // Not the first reference to its chunk, for this is one: the source is kept for all of them. Relaxed: whoever has
-        // a reference may count another.
+        // This is not the first reference to the chunk, so the source is kept alive already.
+        // Relaxed: the owner of a reference may count another one.
         source.references[self.extent.chunk(source.geometry)].fetch_add(1, Ordering::Relaxed);
         Record { source: self.source, start: self.start, extent: self.extent, origin: self.origin }
     }
@@ -284,7 +291,7 @@ impl Clone for Record {
 impl Drop for Record {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: as long as this record's reference is counted, the source is kept for it.
+        // SAFETY: while this record's reference is counted, it keeps the source alive.
         let geometry = unsafe { self.source.as_ref() }.geometry;
         // SAFETY: the turn counted a reference for this record, which ends here.
         unsafe { Source::release(self.source, self.extent.chunk(geometry)) };
@@ -297,15 +304,17 @@ impl fmt::Debug for Record {
     }
 }
 
-/// Words of a place in a queue: where the bytes are, and whose they are.
+/// Number of words of a place in a queue: the location of the bytes, and the sender and number
+/// of the message.
 const PLACE_WORDS: usize = 2;
-/// Places with which a part begins at most, 1 MiB: what a peer says of its memory costs no more until as many records wait.
+/// Maximum number of initial places of a part, 1 MiB: a peer's statement about its memory costs no
+/// more until as many records wait.
 const PLACES: usize = if cfg!(loom) { 2 } else { 1 << 16 };
-/// Bits of the second word that say which sender; the others are the message's number.
+/// Number of bits of the second word for the sender; the other bits hold the message's number.
 const SENDER_BITS: u32 = 16;
 const SENDER_MASK: u64 = (1 << SENDER_BITS) - 1;
 
-/// So many atomic zeros, of which only those that are used take memory.
+/// Allocates this number of atomic zeros; only used ones occupy memory.
 #[cfg(not(loom))]
 fn zeros(count: usize) -> Box<[AtomicU64]> {
     let plain: Box<[u64]> = alloc::vec![0; count].into_boxed_slice();
@@ -319,7 +328,7 @@ fn zeros(count: usize) -> Box<[AtomicU64]> {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// A record on its way into the readers' queues.
+/// Record on its way into the readers' queues.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Delivery {
     bytes: u64,
@@ -327,7 +336,7 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// A sender's record.
+    /// Creates a delivery of a sender's record.
     #[inline]
     pub(super) fn new(sender: usize, extent: Extent, number: u64) -> Delivery {
         let bytes = u64::from(extent.position) | u64::from(extent.length) << 32;
@@ -335,57 +344,58 @@ impl Delivery {
     }
 }
 
-/// The queue of one reader: the turn puts in what is delivered, the application takes it out.
+/// Queue of one reader: the turn puts delivered records in, and the application takes them out.
 ///
-/// One thread at a time may take or ask what waits, and only the turn puts; the queue itself needs no
-/// lock. Each call checks that it is the only one; who knows that [it is](Inbox::alone) does without.
+/// Only one thread at a time may take records or query the queue, and only the turn puts records
+/// in; the queue needs no lock. Each call checks that no other one is active; callers that can
+/// guarantee this use [`alone`](Inbox::alone) instead.
 pub struct Inbox {
-    /// The part that is taken from; changed by whoever takes.
+    /// Part from which records are taken; changed by the taking thread.
     front: AtomicPtr<Part>,
-    /// How many parts there were before that one; changed by whoever takes.
+    /// Number of sets of senders before that of the front; changed by the taking thread.
     passed: AtomicU64,
-    /// The part that is put into; changed by the turn.
+    /// Part into which records are put; changed by the turn.
     back: AtomicPtr<Part>,
-    /// The first part of which not all is shown, or the back; changed by the turn.
+    /// First part that is not completely visible, or the back; changed by the turn.
     unshown: AtomicPtr<Part>,
-    /// The place of its first record among all that were ever put into queues of its kind.
+    /// Place of the queue's first record in the subgroup's sequence of records.
     began: u64,
-    /// Records of the parts before the front; changed by whoever takes.
+    /// Number of records in parts before the front; changed by the taking thread.
     taken_before: AtomicU64,
-    /// Somebody takes at this time, or asks what waits.
+    /// Whether a thread is taking records or querying the queue.
     taking: AtomicBool,
-    /// Records of the parts before the back; changed by the turn.
+    /// Number of records in parts before the back; changed by the turn.
     put_before: AtomicU64,
 }
 
-/// What one set of senders put into a queue.
+/// Part of a queue, with records of one set of senders.
 struct Part {
     sources: Box<[Arc<Source>]>,
-    /// A power of two of places.
+    /// Places, a power of two of them.
     places: Box<[AtomicU64]>,
     /// Number of places that the memory of all its senders can fill.
     most: u64,
-    /// The senders are those of the part before.
+    /// Whether the senders are those of the part before.
     goes_on: bool,
-    /// Records put in and not yet shown; the turn's alone.
+    /// Number of records put in, visible or not; used only by the turn.
     staged: AtomicU64,
-    /// What comes after it; then nothing more is put into it. Written by the turn.
+    /// Next part; once it is set, nothing more is put into this one. Written by the turn.
     next: AtomicPtr<Part>,
-    /// The part after this one, as soon as all that is put in is shown; the turn's alone.
+    /// Next part, before everything put into this one is visible; used only by the turn.
     behind: AtomicPtr<Part>,
-    /// Records put in; written by the turn.
+    /// Number of visible records put in; written by the turn.
     head: Line,
-    /// Records taken out; written by the application.
+    /// Number of records taken out; written by the application.
     taken: Line,
 }
 
-/// A counter on a line of its own: the turn and the application each write one.
+/// Counter on a cache line of its own: the turn and the application each write one.
 #[repr(align(64))]
 struct Line(AtomicU64);
 
 impl Part {
-    /// A part for the records of these senders, with so many places if their memory can fill them. `goes_on`: the part before has
-    /// the same senders.
+    /// Creates a part for the records of these senders, with `places` places if their memory can
+    /// fill them. `goes_on`: the part before has the same senders.
     fn new(sources: Box<[Arc<Source>]>, places: usize, goes_on: bool) -> *mut Part {
         assert!(sources.len() <= 1 << SENDER_BITS, "senders are numbered with 16 bits");
         let grains: usize = sources.iter().map(|source| source.geometry.grains()).sum();
@@ -404,14 +414,14 @@ impl Part {
         (self.places.len() / PLACE_WORDS) as u64
     }
 
-    /// Where the bytes are and whose they are, of the record of that number.
+    /// Words of the place of the record with this number: location, and origin.
     #[inline]
     fn place(&self, count: u64) -> (&AtomicU64, &AtomicU64) {
         let first = (count & (self.room() - 1)) as usize * PLACE_WORDS;
         (&self.places[first], &self.places[first + 1])
     }
 
-    /// Records put in and not taken out, shown or not.
+    /// Number of records put in and not taken out, visible or not.
     #[inline]
     fn waiting(&self) -> u64 {
         let staged = self.staged.load(Ordering::Relaxed);
@@ -432,7 +442,8 @@ impl Part {
         Some(record)
     }
 
-    /// The record behind so many that were taken: the next one. It is one reference, which is the queue's until that is taken.
+    /// Next record after `taken` records. The result is one reference, which belongs to the queue
+    /// until the record is taken.
     #[inline(always)]
     fn next(&self, taken: u64) -> Option<Record> {
         if taken == self.head.0.load(Ordering::Acquire) {
@@ -446,19 +457,19 @@ impl Part {
         let offset = extent.first_byte(source.geometry);
         let start = source.replica.bytes(offset, extent.length as usize);
         let start = start.expect("receive checked the entry against the geometry");
-        // Not from a reference: a record may have to let the whole source go.
+        // Not derived from a reference: a record may have to release the whole source.
         let source = NonNull::new(Arc::as_ptr(source).cast_mut()).expect("no handle is null");
         Some(Record { source, start, extent, origin })
     }
 }
 
 impl Inbox {
-    /// A queue for the records of these senders.
+    /// Creates a queue for the records of these senders.
     pub(super) fn new(sources: Box<[Arc<Source>]>) -> Arc<Inbox> {
         Inbox::beginning(sources, 0)
     }
 
-    /// The same, if what is put in first has this place.
+    /// Creates a queue whose first record has this place.
     pub(super) fn beginning(sources: Box<[Arc<Source>]>, began: u64) -> Arc<Inbox> {
         let part = Part::new(sources, PLACES, false);
         let [front, back, unshown] = [(); 3].map(|()| AtomicPtr::new(part));
@@ -467,30 +478,32 @@ impl Inbox {
         Arc::new(Inbox { front, passed, back, unshown, began, taken_before, taking, put_before })
     }
 
-    /// The place of what is put in next, as the place of what queues of the same subgroup get at the same time (I-212); for the
-    /// turn.
+    /// Place of the record that is put in next. All queues of the same subgroup agree on it at the
+    /// same time (I-212). Called only by the turn.
     pub(super) fn next_put(&self) -> u64 {
         let before = self.began.wrapping_add(self.put_before.load(Ordering::Relaxed));
         before.wrapping_add(self.back().staged.load(Ordering::Relaxed))
     }
 
-    /// The place that the first record of all had, or will have.
+    /// Place of the queue's first record.
     pub fn began(&self) -> u64 {
         self.began
     }
 
-    /// The part that the turn puts into; for the turn.
+    /// Part into which the turn puts records. Called only by the turn.
     #[inline]
     fn back(&self) -> &Part {
-        // SAFETY: whoever takes frees a part only after its `next` was set, which only the turn does, in `go_on` and `publish`, after
-        // it has put the next part here. So the part that is here has no next one yet and is freed only with the queue. That one
-        // thread alone is the turn is the rule of `Inbox`, which its methods for the turn cannot check; `&self` does not
-        // outlive the queue, and nobody uses this reference after `next` was set.
+        // SAFETY: the taking thread frees a part only after its `next` was set. Only the turn sets
+        // `next`, in `go_on` and `publish`, after it has stored the next part here. Therefore the
+        // part stored here has no next one yet and is freed only with the queue. The rule that only
+        // one thread is the turn belongs to the contract of `Inbox`, and its methods for the turn
+        // cannot check it. `&self` does not outlive the queue, and no code uses this reference
+        // after `next` was set.
         unsafe { &*self.back.load(Ordering::Relaxed) }
     }
 
-    /// From now on records of these senders are put in; called by the turn, when everything that was
-    /// put in is shown.
+    /// Changes the set of senders for later records. Called by the turn when everything that was
+    /// put in is visible.
     pub(super) fn go_on(&self, sources: impl ExactSizeIterator<Item = Arc<Source>>) {
         let back = self.back();
         assert_eq!(back.staged.load(Ordering::Relaxed), back.head.0.load(Ordering::Relaxed));
@@ -502,11 +515,11 @@ impl Inbox {
         let part = Part::new(sources, PLACES, false);
         self.put_into(part);
         self.unshown.store(part, Ordering::Relaxed);
-        // The last that the turn does with the old part: it may be freed from here on.
+        // Last access of the turn to the old part, which may be freed from here on.
         back.next.store(part, Ordering::Release);
     }
 
-    /// From now on records are put into this part.
+    /// Makes this part the back.
     fn put_into(&self, part: *mut Part) {
         let put = self.put_before.load(Ordering::Relaxed);
         let put = put.wrapping_add(self.back().staged.load(Ordering::Relaxed));
@@ -514,8 +527,9 @@ impl Inbox {
         self.back.store(part, Ordering::Relaxed);
     }
 
-    /// Puts a part with room for so many more records behind the last one, for the same senders. Nothing is shown by this: the
-    /// references to what was put in last may not be counted yet. `false` if that would be more than the memory of the senders can hold.
+    /// Adds a part with room for `count` more records of the same senders behind the last one. This
+    /// makes no record visible: the references to the latest records may not be counted yet.
+    /// `false` if the memory of the senders cannot hold that many records.
     #[cold]
     fn grow(&self, count: u64) -> bool {
         let back = self.back();
@@ -530,21 +544,22 @@ impl Inbox {
         true
     }
 
-    /// How many more records the queue takes.
+    /// Number of records that the queue can still take.
     #[inline]
     pub(super) fn room_left(&self) -> u64 {
         let back = self.back();
         back.most - back.waiting()
     }
 
-    /// Who has more records in a queue without room than its memory has grains. If nobody has, all
-    /// memories are in it as a whole, and whoever sends yet another record has overrun it.
+    /// Finds a sender with more records in a full queue than its memory has grains. If there is
+    /// none, all memories are in the queue completely, and `sender`, which sends another record,
+    /// has overrun it.
     #[cold]
     pub(super) fn overrun_by(&self, sender: usize) -> usize {
         let part = self.back();
         let mut grains: Box<[usize]> = part.sources.iter().map(|s| s.geometry.grains()).collect();
         let (taken, staged) = (&part.taken.0, &part.staged);
-        // Places up to `staged` are changed by nobody but the turn.
+        // Only the turn changes places up to `staged`.
         for count in taken.load(Ordering::Acquire)..staged.load(Ordering::Relaxed) {
             let of = (part.place(count).1.load(Ordering::Relaxed) & SENDER_MASK) as usize;
             match grains[of].checked_sub(1) {
@@ -555,8 +570,8 @@ impl Inbox {
         sender
     }
 
-    /// Puts records in, to be shown by [`Inbox::publish`]. Their chunks are counted before that.
-    /// `false` if there is no room for all of them.
+    /// Puts records in, which become visible by [`Inbox::publish`]. References to their chunks must
+    /// be counted before that. `false` if there is no room for all of them.
     #[inline]
     pub(super) fn put(&self, batch: &[Delivery]) -> bool {
         let mut part = self.back();
@@ -577,12 +592,13 @@ impl Inbox {
         true
     }
 
-    /// Shows what was put in.
+    /// Makes all records visible that were put in.
     #[inline]
     pub(super) fn publish(&self) {
         let mut at = self.unshown.load(Ordering::Relaxed);
         loop {
-            // SAFETY: a part from the first on that is not shown as a whole has no `next`, so it is freed only with the queue.
+            // SAFETY: parts from the first incompletely visible one on have no `next`, so they are
+            // freed only with the queue.
             let part = unsafe { &*at };
             part.head.0.store(part.staged.load(Ordering::Relaxed), Ordering::Release);
             let behind = part.behind.load(Ordering::Relaxed);
@@ -590,7 +606,7 @@ impl Inbox {
                 break;
             }
             self.unshown.store(behind, Ordering::Relaxed);
-            // The last that the turn does with this part: it may be freed from here on.
+            // Last access of the turn to this part, which may be freed from here on.
             part.next.store(behind, Ordering::Release);
             at = behind;
         }
@@ -611,14 +627,15 @@ impl fmt::Debug for Inbox {
 
 impl Drop for Inbox {
     fn drop(&mut self) {
-        // What nobody took is released, so that the sender goes on.
-        // SAFETY: nobody else has a handle on the queue any more.
+        // Releases records that were not taken, so that their senders can continue.
+        // SAFETY: no other handle to the queue exists any more.
         let taking = unsafe { self.alone() };
         while taking.take().is_some() {}
-        // What is left is the last part that was shown, and those behind it that were not.
+        // The rest is the last visible part, and the parts behind it that are not visible.
         let mut part = self.front.load(Ordering::Relaxed);
         while !part.is_null() {
-            // SAFETY: each came from a box, has no other owner, and nobody else is here.
+            // SAFETY: each part came from a box and has no other owner, and no other thread
+            // uses the queue.
             let left = unsafe { Box::from_raw(part) };
             part = left.behind.load(Ordering::Relaxed);
         }
@@ -664,12 +681,12 @@ mod tests {
         // SAFETY: the reference to chunk 1 was counted above and is released once.
         unsafe { Source::release(this, 1) };
         assert_eq!(private(0), [chunk(0), chunk(3)]);
-        // SAFETY: so were the references to chunks 0 and 3.
+        // SAFETY: as above, for the references to chunks 0 and 3.
         [0, 3].into_iter().for_each(|chunk| unsafe { Source::release(this, chunk) });
         assert_eq!(private(0), []);
     }
 
-    /// Records of senders that are gone come first, by the names that their senders had.
+    /// Records of former senders come first, with the numbers that their senders had.
     #[test]
     fn a_queue_goes_on_from_one_set_of_senders_to_the_next() {
         let [a, b, c] = [0, 1, 2].map(source);
@@ -682,13 +699,13 @@ mod tests {
         put(&inbox, &first, 0, 11);
         let second = [Arc::clone(&c), Arc::clone(&a)];
         inbox.go_on(second.iter().cloned());
-        // An epoch in which nothing is delivered.
+        // An epoch without deliveries.
         inbox.go_on([b.clone()].into_iter());
         inbox.go_on(second.iter().cloned());
         put(&inbox, &second, 0, 30);
         put(&inbox, &second, 1, 12);
         assert_eq!((inbox.len(), inbox.next_put()), (5, 105));
-        // Of each record also whose records come with it.
+        // For each record, also the senders of its part.
         let took: Vec<_> = core::iter::from_fn(|| inbox.take())
             .map(|record| {
                 let senders = inbox.senders().fold(0, |all, sender| all | 1 << sender);
@@ -706,7 +723,8 @@ mod tests {
         assert_eq!(inbox.place(), 105);
     }
 
-    /// A queue takes all that the memory of its senders holds, and has memory for what waits in it alone.
+    /// A queue takes everything that the memory of its senders holds, and allocates memory only
+    /// for waiting records.
     #[test]
     fn a_queue_grows_with_what_waits_in_it() {
         let geometry = Geometry::fitting(4 << 20, 1 << 20, GRAIN).expect("a shape");
@@ -722,7 +740,7 @@ mod tests {
             Source::hold(&source, geometry.chunk_of(extent.position as usize), 1);
             inbox.put(&[Delivery::new(0, extent, number)])
         };
-        // As long as few wait nothing grows, however many come.
+        // While few records wait, the queue does not grow, whatever their total number.
         for number in 0..PLACES as u64 + 9 {
             assert!(deliver(&inbox, number));
             inbox.publish();
@@ -744,7 +762,7 @@ mod tests {
             (inbox.len() as u64, inbox.place(), inbox.next_put()),
             (put, first, first + put)
         );
-        // The senders are the same.
+        // The set of senders is unchanged.
         let half = put / 2;
         let taken = (0..half).all(|number| inbox.take().map(|it| it.number()) == Some(number));
         assert!(taken && inbox.len() as u64 == put - half);
@@ -778,7 +796,7 @@ mod tests {
         assert!(inbox.is_empty());
     }
 
-    /// What was not taken is let go of with the queue, and so are all senders.
+    /// Dropping the queue releases records that were not taken, and all senders.
     #[test]
     fn a_queue_that_goes_leaves_nothing_behind() {
         let [a, b] = [0, 1].map(source);

@@ -1,12 +1,12 @@
-//! What one sender's memory shows at another node: entries received, delivered, still referred to.
+//! View of one sender's memory at another node: entries received, delivered, and still referred to.
 //!
-//! Owns: how far this node has come in one sender's entries. Never does: trust an entry, copy a
+//! Owns: the progress of this node in one sender's entries. Never does: trust an entry, copy a
 //! payload, decide what is delivered, or wait for an application.
 //!
-//! An entry vouches for itself, so receiving is looking whether the next one is there. Its place in
-//! the ring is the sender's again once this node has *taken* it, that is delivered or dropped it;
-//! its bytes once `held` has no bit for their chunk. Delivery never waits for an application, so
-//! neither does the ring.
+//! An entry vouches for itself, so receiving means looking whether the next one is present. The
+//! sender may reuse the entry's place in the ring once this node has *taken* it, that is, delivered
+//! or dropped it. The sender may reuse its bytes once `held` has no bit for their chunk. Delivery
+//! never waits for an application, and so the ring does not either.
 
 mod epoch;
 
@@ -24,45 +24,47 @@ use crate::link::Waker;
 use crate::machine::Effects;
 use crate::memory::Replica;
 
-/// One sender, as this node receives it.
+/// Receiver state for one sender.
 pub struct Incoming {
     source: Arc<Source>,
-    /// Entries received.
+    /// Number of entries received.
     entries: u64,
-    /// Those of them that are no messages.
+    /// Number of received entries that are not messages.
     others: u64,
-    /// Where this epoch begins.
+    /// First entry of this epoch.
     start: u64,
-    /// What this epoch is called in the stream.
+    /// Mark of this epoch in the stream.
     epoch: u32,
-    /// The end of this epoch was received.
+    /// Whether the end of this epoch was received.
     ended: bool,
-    /// Ends of other epochs that were received and not taken.
+    /// Number of ends of other epochs that were received and not taken.
     stale: u32,
-    /// Ends that were passed, without anything between them.
+    /// Consecutive ends that were passed.
     passed: Range<u64>,
-    /// Slots received, from the epoch's start.
+    /// Number of slots received, from the epoch's start.
     slots: u64,
     /// One past the slot of the last message among them.
     message_slots: u64,
-    /// Entries taken: delivered or dropped.
+    /// Number of entries taken: delivered or dropped.
     taken: u64,
-    /// Messages of the sender before entry `taken`.
+    /// Number of messages of the sender before entry `taken`.
     messages: u64,
     held: u64,
-    /// The chunk of the newest record: its sender is most likely still filling it.
+    /// Chunk of the newest record, which its sender is most likely still filling.
     newest: usize,
-    /// References that were made since they were last counted, all to the newest chunk.
+    /// References made since the last count, all to the newest chunk.
     uncounted: u32,
 }
 
 impl Incoming {
-    /// The sender whose memory is behind `replica`, from its beginning.
+    /// Creates the state for the sender whose memory is behind `replica`, from the beginning
+    /// of the stream.
     pub fn new(replica: Replica, geometry: Geometry, waker: Waker) -> Incoming {
         Incoming::numbered(0, replica, geometry, waker)
     }
 
-    /// As [`Incoming::new`], for the sender that is called so in the readers' queues.
+    /// Creates the state as [`Incoming::new`] does, with the sender's number in
+    /// the readers' queues.
     pub(super) fn numbered(
         number: u16,
         replica: Replica,
@@ -88,40 +90,40 @@ impl Incoming {
         }
     }
 
-    /// Begins at this entry, before which so many messages were sent.
+    /// Begins at this entry. `messages`: number of messages before the entry.
     pub fn start(&mut self, entry: u64, messages: u64) {
         (self.entries, self.taken, self.messages) = (entry, entry, messages);
         (self.start, self.others) = (entry, entry.wrapping_sub(messages));
     }
 
-    /// The memory.
+    /// Memory of the sender.
     pub fn source(&self) -> &Arc<Source> {
         &self.source
     }
 
-    /// Entries received.
+    /// Number of entries received.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// Slots of the entries received.
+    /// Number of slots of the entries received.
     #[inline]
     pub fn slots(&self) -> u64 {
         self.slots
     }
 
-    /// One past the slot of the last message received: what follows it are nulls.
+    /// One past the slot of the last message received: only nulls follow it.
     #[inline]
     pub fn message_slots(&self) -> u64 {
         self.message_slots
     }
 
-    /// Entries delivered or dropped.
+    /// Number of entries delivered or dropped.
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// The sender's number of the message that is delivered next.
+    /// Sender's number of the message that is delivered next.
     pub fn next_number(&self) -> u64 {
         self.messages
     }
@@ -131,7 +133,7 @@ impl Incoming {
         self.held != 0
     }
 
-    /// What is to be acknowledged to the sender.
+    /// Acknowledgement for the sender.
     #[inline]
     pub fn acknowledged(&self, received: u64) -> Acknowledged {
         Acknowledged { received, taken: self.taken, held: self.held }
@@ -141,20 +143,21 @@ impl Incoming {
     fn words(&self, index: u64) -> [u64; 2] {
         let replica = self.source.replica();
         let word = self.source.geometry().entry_word(index);
-        // The second word first: where memory is shared it publishes the first one.
+        // The second word first: if memory is shared, it publishes the first one.
         let word1 = replica.load(word + 1);
         [replica.load(word), word1]
     }
 
-    /// Whether there is a next entry that belongs to this epoch or may do so. It may still be half there, or nonsense.
+    /// Whether the next entry is present and may belong to this epoch. The entry may be
+    /// incomplete or invalid.
     #[inline]
     pub fn has_next(&self) -> bool {
         let word = self.source.geometry().entry_word(self.entries) + 1;
         !self.ended && Entry::is_stamped(self.source.replica().load(word), self.entries)
     }
 
-    /// Receives up to `most` entries that have arrived. Returns how many, or what is wrong with
-    /// the sender.
+    /// Receives up to `most` entries that have arrived. Returns their number, or the fault
+    /// of the sender.
     #[inline]
     pub fn receive(&mut self, most: u64) -> Result<usize, Fault> {
         let geometry = self.source.geometry();
@@ -173,8 +176,9 @@ impl Incoming {
                         Entry::Message(extent) => {
                             self.message_slots = self.slots;
                             if self.entries == first {
-                                // The first one is read at once. To ask for the others as well
-                                // would only take lines from a sender that still fills what is near.
+                                // The first record is read at once. Prefetching the others
+                                // as well would only take lines from a sender that still
+                                // fills nearby memory.
                                 let (at, length) = (extent.first_byte(geometry), extent.length);
                                 self.source.replica().prefetch(at, length as usize);
                             }
@@ -197,9 +201,9 @@ impl Incoming {
         Ok((self.entries - first) as usize)
     }
 
-    /// Receives what this node itself has sent, as far as its [`Sender`] has taken it in: that has
-    /// looked at each entry already, so only where epochs end is there another look. Returns how
-    /// many.
+    /// Receives what this node itself has sent, as far as its [`Sender`] has taken it in. The
+    /// `Sender` has looked at each entry already, so a second look is necessary only where epochs
+    /// end. Returns the number of entries.
     #[inline]
     pub fn follow(&mut self, sender: &Sender) -> Result<usize, Fault> {
         let count = sender.entries().saturating_sub(self.entries);
@@ -212,17 +216,17 @@ impl Incoming {
         Ok(count as usize)
     }
 
-    /// Takes all entries that were received, without a look at them: for a node that delivers
-    /// nothing. Returns how many.
+    /// Takes all received entries without looking at them, for a node that delivers nothing.
+    /// Returns their number.
     #[inline]
     pub fn drop_received(&mut self) -> usize {
-        // What was dropped in the epoch before may be received once more.
+        // Entries dropped in the epoch before may be received once more.
         let count = self.entries.saturating_sub(self.taken);
         self.taken += count;
         count as usize
     }
 
-    /// Takes the next entry, which was received. It is read anew, so it is checked anew.
+    /// Takes the next received entry. The entry is read again, and therefore checked again.
     #[inline]
     pub fn take(&mut self) -> Result<Entry, Fault> {
         let words = self.words(self.taken);
@@ -235,15 +239,15 @@ impl Incoming {
         }
     }
 
-    /// The sender's number of the message that was just taken.
+    /// Sender's number of the message that was just taken.
     #[inline]
     pub fn number(&mut self) -> u64 {
         self.messages += 1;
         self.messages - 1
     }
 
-    /// Refers to a record, as many times as there are readers at this node. To be
-    /// [counted](Incoming::count) before any of them sees it.
+    /// Adds references to a record, one for each of `readers` readers at this node.
+    /// [`Incoming::count`] must follow before any reader sees the record.
     #[inline]
     pub fn refer(&mut self, extent: Extent, readers: u32) {
         let chunk = extent.chunk(self.source.geometry());
@@ -264,25 +268,26 @@ impl Incoming {
         }
     }
 
-    /// Sets this bit when something is released that is [held for
-    /// long](Incoming::rest_while_held).
+    /// Makes releases of [memory held for long](Incoming::rest_while_held) set this bit.
     pub fn notice_in(&mut self, word: &Arc<AtomicU64>, bit: u32) {
         Source::notice_in(&mut self.source, word, bit);
     }
 
-    /// From now on nobody looks whether what is held was released; it is noticed. `false` if some
-    /// of it was released already.
+    /// Replaces looks for released memory by notices. `false` if some held memory
+    /// was released already.
     pub fn rest_while_held(&self) -> bool {
         self.held == 0 || self.source.want_notice(self.held)
     }
 
-    /// Somebody looks again.
+    /// Ends the notices: releases are looked for again.
     pub fn look_while_held(&self) {
         self.source.want_no_notice();
     }
 
-    /// Makes the chunks private that records may refer to (I-335): those to which readers refer, and those of the entries that were
-    /// received and not taken; these entries as well, for a leaver takes them at the cut. Nothing more may be received.
+    /// Makes the chunks private to which records may refer (I-335): chunks to which readers
+    /// refer, and chunks of the entries that were received and not taken. These entries
+    /// become private as well, because a leaving member takes them at the cut. Nothing more
+    /// may be received afterwards.
     pub(super) fn privatize(&mut self, effects: &mut Effects) {
         self.count();
         let geometry = self.source.geometry();
@@ -299,12 +304,12 @@ impl Incoming {
         self.source.privatize(chunks, effects);
     }
 
-    /// Clears the `held` bits of chunks that no reader refers to any more. Returns whether there
-    /// were any.
+    /// Clears the `held` bits of chunks to which no reader refers any more. Returns whether
+    /// there were any.
     ///
-    /// In a turn that is not `idle` the newest chunk is left alone: its sender cannot use it again
-    /// before it has moved on, and a bit that goes to and fro with every record would take the
-    /// line of acknowledgements to and fro between the two nodes.
+    /// In a turn that is not `idle`, the newest chunk is skipped: its sender cannot reuse it before
+    /// it has moved on. A bit that changed with every record would move the acknowledgement line
+    /// back and forth between the two nodes.
     #[inline]
     pub fn release(&mut self, idle: bool) -> bool {
         let mut look = if idle { self.held } else { self.held & !(1 << self.newest) };

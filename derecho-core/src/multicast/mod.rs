@@ -1,14 +1,15 @@
-//! Multicast: a sender's memory, and what its readers need of it.
+//! Multicast: a sender's memory, and the acknowledgements of its readers.
 //!
 //! ```text
-//!   sender's region                          reader's region: a line for each it has to tell
+//!   sender's region                          reader's region: one line for each node it informs
 //!   line 0   [ geometry            ]         [ received | taken | held ]
 //!   ...      [ order ring          ]
 //!   ...      [ byte memory: chunks ]
 //! ```
-//! Applications reach the sender's memory through [`claim`], without a lock, and take what was
-//! delivered from an [`inbox`]. One sender's records, as they come, are a [`stream`] with its
-//! [`receive`]rs, or [`untethered`] ones for which it does not wait; those of several senders, in one order for all members, a [`subgroup`].
+//! Applications write to the sender's memory through [`claim`], without a lock, and take delivered
+//! records from an [`inbox`]. The records of one sender, in their order, are a [`stream`] with its
+//! [`receive`]rs, or [`untethered`] receivers for which the sender does not wait. The records of
+//! several senders, in one order for all members, are a [`subgroup`].
 //!
 //! See `docs/PROTOCOL.md` for the invariants cited here.
 
@@ -32,24 +33,23 @@ pub mod untethered;
 
 use core::fmt;
 
-/// What a peer did that no correct node does. The peer is not listened to any more; this node
-/// goes on.
+/// Act of a peer that no correct node commits. The peer is excluded; this node continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// The header of its stream is nonsense, or its region is shorter than the header says.
+    /// The header of the peer's stream is invalid, or its region is shorter than the header says.
     Geometry,
-    /// One of its entries is nonsense.
+    /// An entry of the peer is invalid.
     Entry {
-        /// Which one.
+        /// Number of the entry.
         index: u64,
     },
-    /// It published more records than its memory holds while they are still being read.
+    /// The peer published more records than its memory holds while they are still being read.
     Overrun,
-    /// A control message is nonsense.
+    /// A control message is invalid.
     Note,
-    /// A reader acknowledged more than was sent, or in another one's name.
+    /// A reader acknowledged more than was sent, or under a wrong name.
     Acknowledgement {
-        /// What was sent.
+        /// Number of entries or slots that were sent.
         sent: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! The order of an ordered subgroup: round-robin over its senders. Pure arithmetic.
+//! Order of an ordered subgroup: round-robin over its senders. Pure arithmetic.
 //!
 //! ```text
 //!   senders      0   1   2        position of slot k of sender i:  k * senders + i
@@ -6,8 +6,8 @@
 //!   slot 1       3   4   5        a slot is a message or a null
 //! ```
 
-/// Positions of the order without a gap, given how many slots of each sender were received: the
-/// first that is missing is the first missing slot of some sender.
+/// Number of positions of the order without a gap, given the number of slots received from each
+/// sender. The first missing position is the first missing slot of some sender.
 #[inline]
 pub fn received_without_gap(slots: impl ExactSizeIterator<Item = u64>) -> u64 {
     let senders = slots.len() as u64;
@@ -17,26 +17,26 @@ pub fn received_without_gap(slots: impl ExactSizeIterator<Item = u64>) -> u64 {
     positions.min().unwrap_or(0)
 }
 
-/// How many slots a sender owes the others: as many as are needed before the last message received
-/// of each of them. `messages` gives, for every other sender by its rank, one past the slot of its
-/// last message; nulls ask for nothing, so none is ever sent because of nulls or of silence.
+/// Number of slots that a sender owes: as many as precede the last message received from each other
+/// sender. `messages` gives, for every other sender by its rank, one past the slot of its last
+/// message. Nulls do not count, so no null is ever sent because of nulls or of silence.
 #[inline]
 pub fn owed(rank: usize, messages: impl Iterator<Item = (usize, u64)>) -> u64 {
     // Slot k of a sender of lower rank comes before slot k of this one.
     messages.map(|(other, slots)| slots.saturating_sub(u64::from(other < rank))).max().unwrap_or(0)
 }
 
-/// A position, as the slot whose turn it is.
+/// Position in the order, which names the slot whose turn it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Position {
-    /// Positions before it.
+    /// Number of positions before this one.
     pub count: u64,
-    /// The rank of its sender.
+    /// Rank of the sender of this position.
     pub rank: usize,
 }
 
 impl Position {
-    /// The next one, among so many senders.
+    /// Next position among this number of senders.
     #[inline]
     pub fn next(self, senders: usize) -> Position {
         let rank = if self.rank + 1 == senders { 0 } else { self.rank + 1 };
@@ -48,7 +48,7 @@ impl Position {
 mod tests {
     use super::*;
 
-    /// The rule as the papers say it, by looking at every slot.
+    /// Computes the result by the rule of the papers, by looking at every slot.
     fn by_looking(slots: &[u64]) -> u64 {
         let mut position = Position::default();
         loop {
@@ -72,8 +72,8 @@ mod tests {
         }
     }
 
-    /// What is owed is exactly enough: with it the last message of the other can be delivered, with
-    /// one less it cannot.
+    /// The owed number is exactly enough: with it the last message of the other sender can be
+    /// delivered, with one less it cannot.
     #[test]
     fn what_is_owed_is_just_enough() {
         for (mine, other) in [(0_usize, 1_usize), (1, 0)] {

@@ -1,6 +1,6 @@
-//! The receive predicate of a stream: one sender, whose records are delivered as they come.
+//! Receive predicate of a stream: one sender, whose records are delivered as they arrive.
 //!
-//! Owns: what this node has received of one sender outside of any order, and what it acknowledges.
+//! Owns: the entries received from one sender outside of any order, and their acknowledgement.
 //! Never does: trust an entry, copy a payload, or wait for an application.
 
 use alloc::sync::Arc;
@@ -15,21 +15,22 @@ use crate::link::Waker;
 use crate::machine::{Effects, Target};
 use crate::memory::Replica;
 
-/// One sender, as this node receives it.
+/// Receiver of one sender.
 pub struct Receiver {
     incoming: Incoming,
     inbox: Option<Arc<Inbox>>,
     ack: AckLine,
-    /// Whom the acknowledgements are for; none if it is this node itself.
+    /// Receiver of the acknowledgements; `None` if the sender is this node itself.
     sender: Option<Target>,
     /// Whether the sender counts this node among its readers.
     started: bool,
-    /// Something was stored that the sender has not been shown.
+    /// Whether a stored acknowledgement was not posted to the sender yet.
     unposted: bool,
 }
 
 impl Receiver {
-    /// A receiver for the memory behind `replica`. It takes nothing in before [`Receiver::start`].
+    /// Creates a receiver for the memory behind `replica`, which receives
+    /// nothing before [`Receiver::start`].
     pub fn new(
         replica: Replica,
         geometry: Geometry,
@@ -42,8 +43,8 @@ impl Receiver {
         Receiver { incoming, inbox, ack, sender, started: false, unposted: false }
     }
 
-    /// Begins at an entry, before which so many messages were sent: the sender counts this node
-    /// among its readers from there on.
+    /// Begins at an entry, from which on the sender counts this node among its readers. `messages`:
+    /// number of messages before the entry.
     pub fn start(&mut self, entry: u64, messages: u64, effects: &mut Effects) {
         self.incoming.start(entry, messages);
         self.started = true;
@@ -63,12 +64,12 @@ impl Receiver {
         }
     }
 
-    /// The queue of this node's reader, if it still wants records.
+    /// Queue of this node's reader, unless the receiver is closed.
     pub fn inbox(&self) -> Option<&Arc<Inbox>> {
         self.inbox.as_ref()
     }
 
-    /// Queues nothing any more: what comes is acknowledged and dropped. What is queued stays.
+    /// Stops queueing: later entries are acknowledged and dropped. Queued records stay.
     pub fn close(&mut self) {
         self.inbox = None;
     }
@@ -83,13 +84,13 @@ impl Receiver {
         self.incoming.is_held()
     }
 
-    /// The next entry to be received.
+    /// Number of the next entry to be received.
     pub fn next(&self) -> u64 {
         self.incoming.entries()
     }
 
-    /// Takes in all that has arrived. Returns how many entries, or what is wrong with the sender.
-    /// The sender is shown so by the [`release`](Receiver::release) of the same turn.
+    /// Receives all that has arrived. Returns the number of entries, or the fault of the sender.
+    /// The acknowledgement is posted by the [`release`](Receiver::release) of the same turn.
     #[inline]
     pub fn receive(&mut self) -> Result<usize, Fault> {
         if !self.started {
@@ -116,20 +117,21 @@ impl Receiver {
         Ok(count)
     }
 
-    /// The memory of a peer, if records may refer to it.
+    /// Memory of a peer to which records may refer.
     pub(crate) fn held_source(&self) -> Option<&Arc<Source>> {
         (self.sender.is_some() && self.is_held()).then(|| self.incoming.source())
     }
 
-    /// Makes the memory of a peer private that records may refer to (I-335). Nothing more may be received.
+    /// Makes memory of a peer private if records may refer to it (I-335). Nothing more may
+    /// be received afterwards.
     pub fn privatize(&mut self, effects: &mut Effects) {
         if self.sender.is_some() {
             self.incoming.privatize(effects);
         }
     }
 
-    /// Lets go of what no reader refers to any more, and shows the sender what has changed in this
-    /// turn. Returns how much.
+    /// Releases chunks to which no reader refers any more, and posts this turn's acknowledgement to
+    /// the sender. Returns the amount of work done.
     #[inline]
     pub fn release(&mut self, idle: bool, effects: &mut Effects) -> usize {
         let released = self.incoming.release(idle);

@@ -1,11 +1,11 @@
-//! The send predicate: takes in what was committed, and posts it where a store is not enough.
+//! Send predicate: takes in commits, and posts them to peers that have a copy.
 //!
-//! Owns: what this sender has produced, what of its memory is still needed, and the room for null
-//! runs. Never does: touch a record's bytes, or wait for a claim that is still open: only commits
-//! have a place in the order.
+//! Owns: the items that this sender has produced, the parts of its memory that are still needed,
+//! and the room for null runs. Never does: access a record's bytes, or wait for an open claim: only
+//! commits have a place in the order.
 //!
-//! Peers that share the memory see a commit as it is made. For the others it is posted in two
-//! steps, as the link's contract asks for: the records' bytes, then their entries, which vouch for
+//! Peers that share the memory see a commit at once. For other peers a commit is posted in two
+//! steps, as the link's contract requires: the records' bytes, then their entries, which vouch for
 //! themselves. Everything that is ready leaves in as few writes as its neighbourhood allows.
 
 use alloc::collections::VecDeque;
@@ -20,51 +20,51 @@ use crate::link::{OWN_PLACE, Sharing, WordRange};
 use crate::machine::{Effects, Target};
 use crate::memory::{LINE_WORDS, WORD};
 
-/// What the turn knows of a chunk.
+/// Knowledge of the turn about a chunk.
 #[derive(Clone, Copy, Default)]
 struct ChunkUse {
-    /// Records in it that were taken in.
+    /// Number of records in the chunk that were taken in.
     committed: u32,
-    /// One past the last entry that names a record in it.
+    /// One past the last entry that names a record in the chunk.
     end: u64,
 }
 
-/// One sender: this node, in one subgroup or stream.
+/// Sender in one subgroup or stream: this node.
 pub struct Sender {
     memory: SenderMemory,
     region: RegionId,
-    /// Entries taken in: complete, and those before them too.
+    /// Number of entries taken in: complete entries without a gap.
     entries: u64,
-    /// Messages among them.
+    /// Number of messages among them.
     messages: u64,
-    /// Slots of them.
+    /// Number of their slots.
     slots: u64,
     /// One past the slot of the last message among them.
     message_slots: u64,
-    /// Those of them that lie before the epoch.
+    /// Number of slots before the epoch.
     base: u64,
-    /// One past the last entry among those taken in that ends an epoch.
+    /// One past the last entry taken in that ends an epoch.
     last_end: u64,
-    /// Null slots committed so far, taken in or not.
+    /// Number of null slots committed so far, taken in or not.
     nulls: u64,
-    /// Null runs, and ends of epochs, committed so far.
+    /// Number of null runs, and ends of epochs, committed so far.
     run_count: u64,
-    /// Those that were not yet taken in.
+    /// Number of runs and ends that were not taken in yet.
     new_runs: usize,
-    /// A null run was wanted, and had no place.
+    /// Whether a null run was wanted and had no place.
     wants_place: bool,
-    /// The numbers of null runs that were taken in and that not all readers have taken.
+    /// Entry numbers of null runs and ends that were taken in and that not all readers have taken.
     runs: VecDeque<u64>,
     chunks: Vec<ChunkUse>,
-    /// Entries whose places were given back.
+    /// Number of entries whose places were reclaimed.
     returned: u64,
-    /// What readers needed when chunks were last given back.
+    /// Acknowledgements, `taken` and `held`, at the last reclaim of chunks.
     last_given: (u64, u64),
 }
 
 impl Sender {
-    /// The sender of a memory that lies in `region`. A memory has one sender at a time: two would count each other's
-    /// claims, and give a chunk back in which one is open.
+    /// Creates the sender of a memory in `region`. A memory has one sender at a time: two senders
+    /// would count each other's claims, and reclaim a chunk with an open claim.
     pub fn new(memory: SenderMemory, region: RegionId) -> Sender {
         let (geometry, null_places) = (memory.geometry(), memory.null_places());
         Sender {
@@ -87,40 +87,40 @@ impl Sender {
         }
     }
 
-    /// The region that the memory lies in.
+    /// Region of the memory.
     pub fn region(&self) -> RegionId {
         self.region
     }
 
-    /// The memory.
+    /// Memory of the sender.
     pub fn memory(&self) -> &SenderMemory {
         &self.memory
     }
 
-    /// Entries taken in so far.
+    /// Number of entries taken in so far.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// Messages among the entries taken in so far.
+    /// Number of messages among the entries taken in so far.
     pub fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Entries committed so far, taken in or not: as many as a reader can have seen that has said
-    /// so before this was called.
+    /// Number of entries committed so far, taken in or not. A reader that reported its progress
+    /// before this call cannot have seen more.
     pub fn committed(&self) -> u64 {
         self.memory.committed() + self.run_count
     }
 
-    /// Slots of the entries of this epoch that were taken in so far.
+    /// Number of slots of this epoch's entries that were taken in so far.
     pub fn slots(&self) -> u64 {
         self.slots - self.base
     }
 
-    /// Begins an epoch at this entry, which was committed or is the next one to be.
+    /// Begins an epoch at this entry, which was committed or is the next one to be committed.
     pub(super) fn begin(&mut self, start: u64) {
-        // Where commits are seen as they are made, others may be further than this turn.
+        // If commits are visible at once, other nodes may be ahead of this turn.
         self.send(start.saturating_sub(self.entries), usize::MAX);
         let geometry = self.memory.geometry();
         let region = self.memory.region();
@@ -135,8 +135,9 @@ impl Sender {
         self.wants_place = false;
     }
 
-    /// Commits the end of this sender's part of the epoch that is called this. Returns where the
-    /// next epoch begins; `None` if it has to be tried again, for a place for it or for a thread.
+    /// Commits the end of this sender's part of the epoch with this mark. Returns the beginning
+    /// of the next epoch; `None` if the call must be repeated because a place is missing or a
+    /// thread is committing.
     pub(super) fn close(&mut self, epoch: u32) -> Option<Beginning> {
         self.wants_place = self.runs.len() + self.new_runs >= self.memory.null_places();
         if self.wants_place {
@@ -145,7 +146,7 @@ impl Sender {
         let message = self.memory.commit_end(epoch)?;
         self.new_runs += 1;
         self.run_count += 1;
-        // What is not a message was committed by this turn.
+        // Only this turn commits entries other than messages.
         Some(Beginning { entry: message + self.run_count, message })
     }
 
@@ -154,7 +155,7 @@ impl Sender {
         self.message_slots.saturating_sub(self.base)
     }
 
-    /// Entries taken in so far that are no messages.
+    /// Number of entries taken in so far that are not messages.
     pub fn others(&self) -> u64 {
         self.entries - self.messages
     }
@@ -164,42 +165,43 @@ impl Sender {
         self.last_end
     }
 
-    /// Whether all that was committed is taken in.
+    /// Whether all commits are taken in.
     fn is_taken_in(&self) -> bool {
         self.committed() == self.entries
     }
 
-    /// The number of this stream's mark, and what it shows.
+    /// Number and shown value of this stream's mark.
     #[inline]
     pub fn mark(&self) -> Option<(usize, u64)> {
         self.memory.mark().shown()
     }
 
-    /// Says that this stream is quiet, if nothing is on its way. A barrier in all threads has to
+    /// Declares this stream quiet, if no commit is on its way. A barrier in all threads must
     /// follow, and then [`Sender::look_again`].
     pub fn fall_quiet(&self) -> bool {
         self.is_taken_in() && self.memory.mark().fall_quiet()
     }
 
-    /// I-27: what was committed by a thread that did not see the mark is there now.
+    /// Ends the quiet if there are new commits. I-27: commits of threads that did not see the mark
+    /// are visible now.
     pub fn look_again(&self) {
         if !self.is_taken_in() {
             self.memory.mark().changed();
         }
     }
 
-    /// Ends its quiet, as a commit does.
+    /// Ends the quiet of the stream, as a commit does.
     pub(super) fn be_heard(&self) {
         self.memory.mark().changed();
     }
 
-    /// Whether everything that was committed is taken in and given back.
+    /// Whether all commits are taken in and reclaimed.
     pub fn is_at_rest(&self) -> bool {
         self.returned == self.entries && self.memory.committed() == self.messages
     }
 
-    /// Whether every message that was committed is given back. A null may have to wait for messages of
-    /// others.
+    /// Whether every committed message is reclaimed. A null may have to wait for messages
+    /// of other senders.
     pub fn is_acknowledged(&self) -> bool {
         let given_back = |chunk: &ChunkUse| chunk.end <= self.returned;
         self.memory.committed() == self.messages && self.chunks.iter().all(given_back)
@@ -210,26 +212,25 @@ impl Sender {
         self.memory.lacks_chunk()
     }
 
-    /// Entries given back so far: every reader has taken them.
+    /// Number of entries reclaimed so far: every reader has taken them.
     pub(super) fn returned(&self) -> u64 {
         self.returned
     }
 
-    /// Whether readers have nothing more to give back: they hold nothing, and room is not short.
+    /// Whether readers have nothing more to release: they hold nothing, and room is not short.
     #[inline]
     pub fn is_given_back(&self) -> bool {
         self.is_at_rest() && self.last_given.1 == 0 && !self.memory.is_half_full()
     }
 
-    /// Makes the null predicate's wish come true: commits a null run that brings this sender to so
-    /// many slots, unless messages do. Returns whether there was anything to do. Without a place
-    /// for it, a later turn does it.
+    /// Commits a null run that brings this sender to `slots` slots of the epoch, unless messages
+    /// do. Returns whether a run was committed. Without a place for it, a later turn commits it.
     #[inline]
     pub fn fill_up_to(&mut self, slots: u64) -> bool {
         self.fill(slots.saturating_add(self.base))
     }
 
-    /// As [`Sender::fill_up_to`], with slots counted from the stream's beginning.
+    /// Does the same as [`Sender::fill_up_to`], with slots counted from the stream's beginning.
     #[inline]
     fn fill(&mut self, slots: u64) -> bool {
         self.wants_place = false;
@@ -242,30 +243,30 @@ impl Sender {
         }
         let run = self.memory.commit_nulls(slots, self.nulls);
         self.nulls += run;
-        // Whoever moves the words alone was just doing so: the next turn tries again.
+        // The thread that owns the bias was committing: the next turn tries again.
         self.wants_place = run == 0 && slots > self.nulls + self.memory.committed();
         self.new_runs += usize::from(run > 0);
         self.run_count += u64::from(run > 0);
         run > 0
     }
 
-    /// Whether a null run that was wanted last could not be committed: it waits for a place that
-    /// readers give back, or for whoever moves the words alone.
+    /// Whether the last wanted null run could not be committed: it waits for a place that readers
+    /// release, or for the thread that owns the bias.
     pub fn wants_place(&self) -> bool {
         self.wants_place
     }
 
-    /// Whether a null or an end cannot be committed, or would not be seen, before others have done something: readers that give
-    /// places back, or a thread of this node that is in the midst of a commit.
+    /// Whether a null or an end cannot be committed, or would not be visible, before others act:
+    /// readers that release places, or a thread of this node in the middle of a commit.
     pub fn is_hindered(&self) -> bool {
         self.wants_place
             || self.runs.len() + self.new_runs >= self.memory.null_places()
             || !self.is_taken_in()
     }
 
-    /// Commits a null run of so many slots, if there is a place for it.
+    /// Commits a null run of this number of slots, if there is a place for it.
     pub fn fill_up_with(&mut self, slots: u64) -> bool {
-        // Whoever asks is told; what the null predicate wanted it still wants.
+        // The caller gets the result. The request of the null predicate remains as it was.
         let wants_place = self.wants_place;
         let done = self.fill((self.nulls + self.memory.committed()).saturating_add(slots));
         self.wants_place = wants_place;
@@ -273,13 +274,13 @@ impl Sender {
     }
 
     /// Takes in every complete commit, up to `most` entries, and no further one once their records
-    /// have `grains` grains. Returns how many entries.
+    /// have `grains` grains. Returns the number of entries.
     #[inline]
     pub fn send(&mut self, most: u64, mut grains: usize) -> usize {
         let geometry = self.memory.geometry();
         let region = self.memory.region();
         let first = self.entries;
-        // A lap of the ring is the most there can be: each commit had a place.
+        // The maximum is a lap of the ring: each commit had a place.
         let end = self.returned + geometry.entries();
         let end = end.min(first.saturating_add(most));
         while self.entries < end && grains > 0 {
@@ -317,15 +318,16 @@ impl Sender {
         count
     }
 
-    /// Gives back what no reader needs any more: places of entries below the least `taken`; chunks
-    /// of which all entries are below it and that no `held` has. Every bit for what lies below a
-    /// `taken` was set before it, so a missing bit means that it was cleared. Returns how much.
+    /// Reclaims memory that no reader needs any more: places of entries below the least `taken`,
+    /// and chunks whose entries are all below it and that are not in `held`. The bits for entries
+    /// below `taken` were set before `taken` was stored, so a missing bit means that it was
+    /// cleared. Returns the amount of work done.
     #[inline]
     pub fn give_back(&mut self, taken: u64, held: u64) -> usize {
         let mut done = 0;
         if taken > self.returned {
             let mut places = taken - self.returned;
-            // Those of null runs too: the turn that follows may have a run to put there.
+            // Places of null runs count too: the next turn may need one for a run.
             done += places as usize;
             while self.runs.front().is_some_and(|&run| run < taken) {
                 self.runs.pop_front();
@@ -334,8 +336,8 @@ impl Sender {
             self.returned = taken;
             self.memory.give_places(taken, places as u32);
         }
-        // Abandoned claims may free a chunk without any acknowledgement, so a memory that is out
-        // of room is looked at in any case.
+        // Abandoned claims may free a chunk without any acknowledgement. Therefore a memory without
+        // free chunks is checked in any case.
         if (taken, held) == self.last_given && !self.memory.is_out_of_chunks() {
             return done;
         }
@@ -351,8 +353,8 @@ impl Sender {
         done
     }
 
-    /// Says who has to be told of a commit: for each reader where it is (none: at this node) and its
-    /// place among the bells. Returns whether a turn has to tell some of them.
+    /// Sets the peers that must be told of a commit. `readers`: the target of each reader (`None`
+    /// for this node) and its bell. Returns whether a turn must tell some of them.
     pub fn tell_audience(
         &self,
         readers: impl Iterator<Item = (Option<Target>, Option<u32>)>,
@@ -373,12 +375,12 @@ impl Sender {
         needs_turn
     }
 
-    /// Shows the header to a peer that can receive it from now on.
+    /// Posts the header to a peer that can receive it from now on.
     pub fn introduce(&self, target: Target, effects: &mut Effects) {
         introduce(self.region, target, effects);
     }
 
-    /// Posts the bytes and the entries with the numbers `from..to`, which were taken in.
+    /// Posts the bytes and entries with the numbers `from..to`, which were taken in.
     pub fn post(&self, target: Target, from: u64, to: u64, effects: &mut Effects) {
         effects.work().shown += to - from;
         let geometry = self.memory.geometry();
@@ -408,7 +410,7 @@ impl Sender {
         if let Some(done) = run {
             post(done, effects);
         }
-        // The ring of entries is one range, or two where it wraps.
+        // The ring of entries is one range, or two if it wraps.
         let until_wrap = geometry.entries() - from % geometry.entries();
         let count = to - from;
         let straight = count.min(until_wrap);
@@ -419,7 +421,7 @@ impl Sender {
     }
 }
 
-/// Shows the header of a sender's region to a peer that can receive it.
+/// Posts the header of a sender's region to a peer that can receive it.
 pub fn introduce(region: RegionId, target: Target, effects: &mut Effects) {
     effects.write(target, region, WordRange::new(0, LINE_WORDS));
 }

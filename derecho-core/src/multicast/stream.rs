@@ -1,7 +1,7 @@
-//! A stream: one sender, and readers that come and go.
+//! Stream: one sender, with readers that come and go.
 //!
-//! Owns: who reads the stream from which entry. Never does: put anything in an order with what
-//! others send; that is a [subgroup](super::subgroup)'s.
+//! Owns: the set of readers, and the entry from which each of them reads. Never does: order its
+//! messages relative to those of other senders; a [subgroup](super::subgroup) does.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -16,25 +16,25 @@ use crate::link::Sharing;
 use crate::machine::{Effects, Target};
 use crate::memory::Replica;
 
-/// One reader node of a stream.
+/// Reader of a stream.
 pub struct Member {
-    /// Where it is; none if it is this node itself.
+    /// Location of the reader; `None` if the reader is this node.
     target: Option<Target>,
-    /// Its place among the bells.
+    /// Bell of the reader.
     place: Option<u32>,
-    /// The reader node's name for its subscription.
+    /// Reader node's name for its subscription.
     reader: u64,
-    /// What it shows of this stream; nothing if it is untethered: then nobody waits for it.
+    /// Acknowledgements of the reader; `None` if it is untethered: the sender does not wait for it.
     tether: Option<Tether>,
-    /// It leaves, and was sent nothing from this entry on.
+    /// End of the stream for a departing reader: entries from here on are not sent to it.
     until: Option<u64>,
 }
 
-/// What a reader shows of a stream that waits for it.
+/// Acknowledgements of a reader for which the sender waits.
 struct Tether {
-    /// Its line of acknowledgements.
+    /// Acknowledgement line of the reader.
     ack: AckView,
-    /// What it had received when it was last asked who lags.
+    /// Progress of the reader at the last check for lagging readers.
     looked: u64,
 }
 
@@ -47,28 +47,29 @@ impl fmt::Debug for Member {
 }
 
 impl Member {
-    /// The reader node's name for its subscription.
+    /// Reader node's name for its subscription.
     pub fn reader(&self) -> u64 {
         self.reader
     }
 
-    /// Whether it is this peer's (or this node's own) subscription of that name.
+    /// Whether this is the subscription with that name of this peer (`None`: of this node).
     pub fn is(&self, peer: Option<Peer>, reader: u64) -> bool {
         self.peer() == peer && self.reader == reader
     }
 
-    /// The peer; none if it is this node itself.
+    /// Peer of the reader; `None` if the reader is this node.
     pub fn peer(&self) -> Option<Peer> {
         self.target.map(|target| target.peer)
     }
 
-    /// How far it has received, if somebody waits for that.
+    /// Number of entries that the reader has received, if the sender waits for that.
     fn awaited(&self) -> Option<u64> {
         let tether = self.tether.as_ref().filter(|_| self.until.is_none())?;
         Some(tether.ack.seen().received)
     }
 
-    /// Whether the sender waits for it: for an acknowledgement, for its leaving, or for memory that it refers to.
+    /// Whether the sender waits for the reader: for an acknowledgement, for its departure, or for
+    /// memory to which it refers.
     fn is_awaited_by(&self, sender: &Sender) -> bool {
         self.tether.as_ref().is_some_and(|tether| {
             let seen = tether.ack.seen();
@@ -81,60 +82,61 @@ impl Member {
     }
 }
 
-/// Where a reader begins.
+/// Beginning of a reader or epoch in a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Beginning {
-    /// The first entry that it gets.
+    /// First entry.
     pub entry: u64,
-    /// The number of the first message that it gets.
+    /// Number of the first message.
     pub message: u64,
 }
 
-/// One stream that this node sends.
+/// Stream that this node sends.
 pub struct Stream {
     sender: Sender,
     members: Vec<Member>,
     members_changed: bool,
-    /// Readers that have left since they were last asked for.
+    /// Readers that have departed since the last call of [`Stream::take_departed`].
     departed: Vec<(Peer, u64)>,
 }
 
 impl Stream {
-    /// The stream of a memory that lies in `region`.
+    /// Creates the stream of a memory in `region`.
     pub fn new(memory: SenderMemory, region: RegionId) -> Stream {
         let sender = Sender::new(memory, region);
         Stream { sender, members: Vec::new(), members_changed: false, departed: Vec::new() }
     }
 
-    /// The stream's region.
+    /// Region of the stream.
     pub fn region(&self) -> RegionId {
         self.sender.region()
     }
 
-    /// What it sends.
+    /// Sender of the stream.
     pub fn sender(&self) -> &Sender {
         &self.sender
     }
 
-    /// Who reads the stream, and who has not quite left it yet.
+    /// Readers of the stream, including departing ones.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// How many read the stream.
+    /// Number of readers of the stream.
     pub fn readers(&self) -> usize {
         self.members.iter().filter(|member| member.until.is_none()).count()
     }
 
-    /// Shows the header to a peer that can receive it from now on.
+    /// Posts the header to a peer that can receive it from now on.
     pub fn introduce(&self, target: Target, effects: &mut Effects) {
         self.sender.introduce(target, effects);
     }
 
-    /// Counts a node among the readers, from the next entry on; returns which. `place` is its place
-    /// among the bells, `line` the region and the line in it where it acknowledges. Without one it reads untethered: it is told of
-    /// commits as others are, and waited for in nothing; it has to see this memory itself, for nothing is posted to it.
-    /// `None` if the reader's line does not lie in its region.
+    /// Counts a node among the readers, from the next entry on, and returns that entry. `place`:
+    /// bell of the node. `line`: region and line for its acknowledgements. Without a line the
+    /// reader is untethered: it is told of commits as other readers are, but the sender never waits
+    /// for it. An untethered reader must see this memory itself, because nothing is posted to it.
+    /// `None` if the reader's line is not in its region.
     pub fn add_member(
         &mut self,
         target: Option<Target>,
@@ -162,9 +164,10 @@ impl Stream {
         self.sender.tell_audience(staying.map(|member| (member.target, member.place)));
     }
 
-    /// Sends a reader nothing more, and counts it no more. It has left when it shows that everything which was posted to
-    /// it has arrived and that it refers to nothing: then no write from this memory to it is under way any more, and the
-    /// memory may be closed, or read by the same node anew.
+    /// Stops sending to a reader, which no longer counts as a reader. The reader has departed when
+    /// it shows that everything posted to it has arrived and that it refers to no memory. At that
+    /// point no write from this memory to the reader is under way: the memory may be closed, or the
+    /// same node may read it again.
     ///
     /// `false` if there is no such reader.
     pub fn dismiss(&mut self, peer: Option<Peer>, reader: u64) -> bool {
@@ -174,7 +177,7 @@ impl Stream {
             member.until.get_or_insert(until);
             known = true;
         }
-        // Nothing was ever on its way to who is untethered.
+        // Nothing is ever on its way to an untethered reader.
         let leaves = |member: &mut Member| member.tether.is_none() && member.until.is_some();
         let gone = self.members.extract_if(.., leaves);
         self.departed.extend(gone.filter_map(|it| Some((it.peer()?, it.reader))));
@@ -182,12 +185,12 @@ impl Stream {
         known
     }
 
-    /// Takes out a reader that was dismissed and has left.
+    /// Removes and returns a dismissed reader that has departed.
     pub fn take_departed(&mut self) -> Option<(Peer, u64)> {
         self.departed.pop()
     }
 
-    /// Waits for these readers no more.
+    /// Removes these readers without waiting for them.
     pub fn remove_members(&mut self, mut gone: impl FnMut(&Member) -> bool) {
         let before = self.members.len();
         self.members.retain(|member| !gone(member));
@@ -196,18 +199,18 @@ impl Stream {
         }
     }
 
-    /// How many readers there are now, if that has changed since the last call.
+    /// Number of readers, if it has changed since the last call.
     pub fn take_members_changed(&mut self) -> Option<usize> {
         core::mem::take(&mut self.members_changed).then(|| self.readers())
     }
 
-    /// Whether every reader that is waited for has received everything that was committed.
+    /// Whether every tethered reader has received everything that was committed.
     pub fn is_acknowledged(&self) -> bool {
         self.sender.memory().committed() == self.sender.messages() && !self.is_awaited()
     }
 
-    /// Readers that this stream awaits (see [`Stream::awaits_somebody`]), and that have received nothing since this was asked
-    /// last.
+    /// Readers that this stream awaits (see [`Stream::awaits_somebody`]), and that have received
+    /// nothing since the last call.
     pub fn lagging(&mut self) -> impl Iterator<Item = Peer> + '_ {
         let Stream { sender, members, .. } = self;
         members.iter_mut().filter_map(|member| {
@@ -218,30 +221,31 @@ impl Stream {
         })
     }
 
-    /// Whether some reader has not received what was sent to it, or refers to memory of which nothing is free.
+    /// Whether some reader has not received everything that was sent to it, or refers to memory
+    /// while no chunk is free.
     pub fn awaits_somebody(&self) -> bool {
         self.members.iter().any(|member| member.is_awaited_by(&self.sender))
     }
 
-    /// Whether some reader that is waited for has not received what was sent.
+    /// Whether some tethered reader has not received everything that was sent.
     fn is_awaited(&self) -> bool {
         let sent = self.sender.entries();
         self.members.iter().filter_map(Member::awaited).any(|received| received < sent)
     }
 
-    /// Whether an acknowledgement would be news.
+    /// Whether an acknowledgement could bring news.
     pub fn awaits_readers(&self) -> bool {
         !self.sender.is_at_rest() && self.members.iter().any(|member| member.tether.is_some())
     }
 
-    /// Whether it is time to look what readers have given back, in a turn that is not idle.
+    /// Whether readers' acknowledgements are checked even in a turn that is not idle.
     #[inline]
     pub fn is_half_full(&self) -> bool {
         self.sender.memory().is_half_full()
     }
 
-    /// Sends every complete commit to every reader. Who sees commits as they are made is told of them when their bells
-    /// are due. Returns how many.
+    /// Sends every complete commit to every reader. Readers that see commits at once are told of
+    /// them when their bells are due. Returns the number of entries sent, plus one for due bells.
     #[inline]
     pub fn send(&mut self, now: Time, effects: &mut Effects) -> usize {
         let bells = self.sender.memory().bells(now, false);
@@ -253,8 +257,8 @@ impl Stream {
         let to = self.sender.entries();
         for (index, member) in self.members.iter().enumerate() {
             let Some(target) = member.target.filter(|_| member.until.is_none()) else { continue };
-            // Once for each node, however many subscriptions it has: it would take the entries from
-            // the first post, and a second one, read late, could carry what follows them (I-9).
+            // One post for each node, however many subscriptions it has: the node takes the entries
+            // from the first post, and a second one, read late, could carry later contents (I-9).
             let same = |other: &Member| other.peer() == member.peer() && other.until.is_none();
             if self.members[..index].iter().any(same) {
                 continue;
@@ -268,9 +272,9 @@ impl Stream {
         count + usize::from(bells == Bells::Due)
     }
 
-    /// Gives back what all readers are done with that are waited for. Returns how much, counting each reader that has
-    /// received more, for somebody may wait for just that; and tells `faulty` of each reader whose
-    /// acknowledgement cannot be; it is waited for no more.
+    /// Reclaims memory that no tethered reader needs any more. Returns the amount of work, counting
+    /// each reader with a new acknowledgement, because a thread may wait for just that. Calls
+    /// `faulty` for each reader with an impossible acknowledgement, which is removed.
     #[inline]
     pub fn reclaim(&mut self, mut faulty: impl FnMut(&Member, Fault)) -> usize {
         let sent = self.sender.entries();
@@ -317,7 +321,8 @@ mod tests {
     use crate::multicast::acknowledgement::{ACK_RECEIVED, ACK_WORDS, AckLine, Acknowledged};
     use crate::multicast::geometry::Geometry;
 
-    /// Whoever waits until a sample is acknowledged sleeps until a turn does something.
+    /// A thread that waits for the acknowledgement of a sample sleeps until a turn has
+    /// done some work.
     #[test]
     fn a_turn_that_learns_only_that_a_reader_has_received_does_something() {
         let geometry = Geometry::fitting(4096, 16, 64).expect("a small shape");
@@ -343,7 +348,7 @@ mod tests {
         assert_eq!(stream.reclaim(none), 0);
     }
 
-    /// I-202: who sleeps is told when its bell is due, and whoever has a copy as ever.
+    /// I-202: a sleeping peer is told when its bell is due, and a peer with a copy at once.
     #[test]
     fn bells_that_are_put_off_ring_when_they_are_due() {
         let geometry = Geometry::fitting(4096, 16, 64).expect("a small shape");

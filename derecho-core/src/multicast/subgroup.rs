@@ -1,19 +1,20 @@
-//! A subgroup: members and senders, and what they deliver, all in the same order.
+//! Subgroup: members and senders, and the delivery of messages in the same order at every member.
 //!
-//! Owns: the predicates of one subgroup, each over everything that is ready. Never does: allocate
-//! or wait in a turn, or decide who its members are: it is told, and goes from [`epoch`] to epoch.
+//! Owns: the predicates of one subgroup, each over everything that is ready. Never does:
+//! allocate or wait in a turn, or decide its own membership: the subgroup is told, and goes from
+//! [`epoch`] to epoch.
 //!
 //! ```text
 //!   receive   looks at the next entries of every other sender
 //!   null      owes the others as many slots as their messages need
-//!   send      takes in what was committed, and posts it
-//!   deliver   unordered: what was received; atomic: the round-robin order, as far as every
+//!   send      takes in commits, and posts them
+//!   deliver   unordered: all received messages; atomic: the round-robin order, as far as every
 //!             reading member has received it without a gap
-//!   release   lets go of bytes to which no reader refers any more
-//!   reclaim   takes back what all members are done with
+//!   release   releases chunks to which no reader refers any more
+//!   reclaim   reuses memory that no member needs any more
 //! ```
-//! What a member has to tell another one lies in one line, so it costs one store each, and where
-//! memory is copied one short write a turn.
+//! The acknowledgements of one member to another one lie in one line. They cost one store for each
+//! word, and, if memory is copied, one short write in a turn.
 
 mod deliver;
 mod end;
@@ -48,127 +49,133 @@ use crate::link::Waker;
 use crate::machine::Effects;
 use crate::memory::OwnRegion;
 
-/// What a subgroup promises about what it delivers.
+/// Delivery guarantee of a subgroup.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Level {
-    /// What was received, each sender's messages in their order.
+    /// Delivers received messages, each sender's in their order.
     Unordered,
-    /// One order for all members, and only what all members that read have received.
+    /// Delivers one order at all members, and only messages that all reading members have received.
     Atomic,
 }
 
-/// A turn sends the messages of so many grains of its memory, and perhaps a bit more: 64 KiB. What is
-/// left is the next turn's, which comes at once. All of a window in one write to each member would
-/// reach the last one when the first has long been done with it, and nothing is delivered before
-/// all have it.
+/// Number of grains of messages that a turn sends, and perhaps slightly exceeds: 64 KiB. The rest
+/// is left to the next turn, which comes at once. If a whole window went to each member in one
+/// write, the last member would receive it long after the first one has finished with it, and
+/// nothing is delivered before all members have it.
 const SLICE_GRAINS: usize = (64 << 10) / GRAIN;
 
-/// What is called by the turn after a delivery, with the queue that the batch was put into. For those who must act at
-/// once: a reader that takes from its queue in its own time holds nobody up.
+/// Function that the turn calls after a delivery, with the queue that received the batch. For
+/// applications that must act at once: a reader that takes from its queue at its own pace
+/// delays no member.
 pub type Upcall = Box<dyn FnMut(&Inbox) + Send>;
 
-/// How a subgroup works.
+/// Terms of a subgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Terms {
-    /// What it promises.
+    /// Delivery guarantee.
     pub level: Level,
-    /// What is switched off.
+    /// Mechanisms that are switched off.
     pub ablation: Ablation,
 }
 
-/// One sender, as this member receives it.
+/// Sender, as this member receives it.
 struct Source {
     incoming: Incoming,
-    /// Null slots of its last run that the order has not passed yet.
+    /// Number of null slots of its last run that the order has not passed yet.
     nulls: u64,
-    /// It broke the rules: it is read no more.
+    /// Whether the sender broke the rules: it is no longer read.
     broken: bool,
-    /// Who sends it, and the region that it lies in there.
+    /// Peer that sends the stream, and region of the stream there.
     origin: (Option<Peer>, RegionId),
-    /// Where the epoch that was finished ended.
+    /// End of the finished epoch.
     end: u64,
-    /// Slots that the order needed of it when this member last looked whom it awaits.
+    /// Number of slots that the order needed of the sender at the last look for awaited members.
     wanted: u64,
 }
 
 impl Source {
-    /// Whether an entry is there to be received, or an end of another epoch to be passed (I-39).
+    /// Whether an entry is ready to be received, or an end of another epoch to be passed (I-39).
     #[inline]
     fn has_next(&self) -> bool {
         !self.broken && (self.incoming.has_next() || self.incoming.has_stale())
     }
 }
 
-/// What this member itself sends.
+/// Stream that this member itself sends.
 struct Own {
     sender: Sender,
     rank: usize,
-    /// Where the next epoch begins in it, if this one was closed.
+    /// Beginning of the next epoch in the stream, if this epoch was closed.
     closed: Option<Beginning>,
-    /// Slots that the order needs of it by now, and those of which all were told.
+    /// Number of slots that the order needs of the stream, and number of slots of which all
+    /// members were told.
     wanted: u64,
     told: u64,
 }
 
-/// One subgroup, as one of its members sees it. See the [module](self).
+/// State of one subgroup at one of its members. See the [module](self).
 pub struct Subgroup {
     terms: Terms,
     lines: OwnLines,
     waker: Waker,
     epoch: u64,
-    /// What the epoch is called in its senders' streams.
+    /// Mark of the epoch in its senders' streams.
     mark: u32,
     phase: Phase,
     me: usize,
     members: Vec<Member>,
-    /// Members of earlier epochs that are still there.
+    /// Former members whose nodes are still present.
     former: Vec<Former>,
-    /// Lines of the epochs passed over since the current one began, in which former members may say that they have finished.
+    /// Lines of the epochs passed over since the current one began, in which former members may say
+    /// that they have finished.
     passed: Vec<member::Bank>,
-    /// Once this node has left: senders whose memory it still refers to.
+    /// Senders to whose memory this node still refers after it has left.
     parted: Vec<Parted>,
-    /// In the order of their ranks.
+    /// Sources, in the order of the senders' ranks.
     sources: Vec<Source>,
-    /// What the next new sender is called in the readers' queues.
+    /// Number of the next new sender in the readers' queues.
     next_number: u16,
     own: Option<Own>,
-    /// Positions of the order received without a gap.
+    /// Number of positions of the order received without a gap.
     received: u64,
-    /// What comes next in the order.
+    /// Next position in the order.
     next: Position,
     inboxes: Vec<Arc<Inbox>>,
-    /// The place of what was delivered next when there was a reader last.
+    /// Place of the next delivery, valid while there is no reader.
     place: u64,
     upcall: Option<Upcall>,
-    /// Something was delivered since it was last called.
+    /// Whether there was a delivery since the last call of `upcall`.
     upcall_due: bool,
-    /// Every turn is one in which something could be found.
+    /// Whether every turn may find something to do.
     always: bool,
-    /// A member that the others need is gone: nothing more can be agreed on in this epoch.
+    /// Whether a member that the others need is gone: nothing more can be agreed on in this epoch.
     stalled: bool,
-    /// Something was received, taken or released that others have not been told.
+    /// Whether there are receipts or releases that the other members have not been told.
     untold: bool,
-    /// So many grains of messages are sent in a turn.
+    /// Number of grains of messages that a turn sends.
     slice: usize,
-    /// The bit in which it is noticed when what is held for long is let go of.
+    /// Bit that is set when memory held for long is released.
     notice: Option<(Arc<AtomicU64>, u32)>,
-    /// How far it was when it was last asked whom it awaits.
+    /// Progress at the last look for awaited members.
     looked: Looked,
 }
 
-/// Who was a member.
+/// Former member.
 struct Former {
     member: Member,
-    /// It left when this much of the order was received, and has not said yet that it has finished.
+    /// Length of the order at the member's departure, if the member has not said yet that
+    /// it has finished.
     unfinished: Option<u64>,
-    /// What this node, as a sender, keeps until the member has shown that it does not need it (I-260).
+    /// Memory that this node, as a sender, keeps until the member has shown that it does not
+    /// need it (I-260).
     kept: Option<Kept>,
 }
 
 impl Subgroup {
-    /// The subgroup that opens so, the same at every member. `None` if that makes no sense.
+    /// Creates the subgroup with this opening, which is the same at every member. `None` if the
+    /// opening is invalid.
     pub fn new(terms: Terms, opening: Opening, lines: OwnLines, waker: &Waker) -> Option<Subgroup> {
-        // Where a turn delivers one message in no order, nothing shows that there are more.
+        // If a turn delivers one message in no order, nothing shows that more messages wait.
         let always = terms.ablation.activity
             || (terms.level == Level::Unordered && terms.ablation.delivery_batching);
         let mut subgroup = Subgroup {
@@ -202,28 +209,28 @@ impl Subgroup {
         subgroup.begin(opening).then_some(subgroup)
     }
 
-    /// The stream that this member sends, if it does.
+    /// Region of the stream that this member sends, if it sends.
     pub fn region(&self) -> Option<RegionId> {
         self.own.as_ref().map(|own| own.sender.region())
     }
 
-    /// What this member sends from, if it does.
+    /// Memory of the stream that this member sends, if it sends.
     pub fn memory(&self) -> Option<&SenderMemory> {
         self.own.as_ref().map(|own| own.sender.memory())
     }
 
-    /// This node's lines.
+    /// Acknowledgement lines of this node.
     pub fn lines(&self) -> &OwnRegion {
         &self.lines.region
     }
 
-    /// The name of their region.
+    /// Identifier of the region of this node's lines.
     pub fn lines_id(&self) -> RegionId {
         self.lines.id
     }
 
-    /// A queue for a reader at this node: it gets what is delivered from now on. `None` if this
-    /// member does not read.
+    /// Adds a queue for a reader at this node: the queue gets everything that is delivered from now
+    /// on. `None` if this member does not read.
     pub fn add_reader(&mut self) -> Option<Arc<Inbox>> {
         if !self.members.get(self.me)?.reads {
             return None;
@@ -234,24 +241,25 @@ impl Subgroup {
         Some(inbox)
     }
 
-    /// The place of what is delivered next, as long as there is a reader.
+    /// Place of the next delivery, while there is a reader.
     fn place(&self) -> u64 {
         self.inboxes.first().map_or(self.place, |inbox| inbox.next_put())
     }
 
-    /// Whether this reader's queue gets what is delivered: not once this member has begun an epoch in which it
-    /// does not read.
+    /// Whether this reader's queue still gets deliveries: not after this member has begun an epoch
+    /// in which it does not read.
     pub fn has_reader(&self, inbox: &Arc<Inbox>) -> bool {
         self.inboxes.iter().any(|known| Arc::ptr_eq(known, inbox))
     }
 
-    /// A reader wants no more.
+    /// Removes a reader.
     pub fn remove_reader(&mut self, inbox: &Arc<Inbox>) {
         self.place = self.place();
         self.inboxes.retain(|known| !Arc::ptr_eq(known, inbox));
     }
 
-    /// Has `upcall` called with the first reader's queue whenever something was put into it.
+    /// Registers `upcall`, which is called with the first reader's queue whenever something was
+    /// put into it.
     pub fn set_upcall(&mut self, upcall: Upcall) {
         self.upcall = Some(upcall);
     }
@@ -261,12 +269,12 @@ impl Subgroup {
         self.stalled
     }
 
-    /// Positions of the epoch's order delivered so far.
+    /// Number of positions of the epoch's order delivered so far.
     pub fn delivered(&self) -> u64 {
         self.next.count
     }
 
-    /// How many of the reading members have begun.
+    /// Number of reading members that have begun.
     pub fn readers(&mut self) -> usize {
         let reading = self.members.iter_mut().filter(|member| member.reads);
         reading.filter_map(|member| member.has_begun().then_some(())).count()
@@ -277,28 +285,28 @@ impl Subgroup {
         self.members.iter_mut().all(Member::has_begun)
     }
 
-    /// How many members send.
+    /// Number of members that send.
     pub fn senders(&self) -> usize {
         self.sources.len()
     }
 
-    /// Members that send, of which this node is not one.
+    /// Number of sending members other than this node.
     pub fn other_senders(&self) -> usize {
         self.sources.len() - usize::from(self.own.is_some())
     }
 
-    /// When bells have to ring that were put off, if any were.
+    /// Time by which delayed bells must ring, if any are delayed.
     pub fn bells_due(&self) -> Option<Time> {
         self.own.as_ref()?.sender.memory().bells_due()
     }
 
-    /// Whether every message that this member has committed is delivered, or dropped, by every member.
+    /// Whether every member has delivered or dropped every message that this member has committed.
     pub fn is_acknowledged(&self) -> bool {
         self.own.as_ref().is_none_or(|own| own.sender.is_acknowledged())
     }
 
-    /// Whether something was received that cannot be delivered before others have received it, or
-    /// is owed and cannot be sent before others have taken something.
+    /// Whether a received message cannot be delivered before other members have received it, or an
+    /// owed slot cannot be sent before other members have taken entries.
     #[inline]
     pub fn awaits_others(&self) -> bool {
         let short = self.own.as_ref().is_some_and(|own| own.sender.wants_place());
@@ -310,8 +318,8 @@ impl Subgroup {
         waits && self.phase.is_at_work()
     }
 
-    /// Whether a message was received that does not have its turn in the order before others have sent
-    /// something, a null at least.
+    /// Whether the turn of a received message in the order comes only after other members have sent
+    /// something, at least a null.
     fn awaits_senders(&self) -> bool {
         let senders = self.sources.len() as u64;
         self.terms.level == Level::Atomic
@@ -321,14 +329,14 @@ impl Subgroup {
             })
     }
 
-    /// Promises that this member sends no message in so many rounds. `false` if it does not send,
-    /// or cannot say so now.
+    /// Declares that this member sends no message in this number of rounds. `false` if it does not
+    /// send, or cannot declare this now.
     pub fn declare_silence(&mut self, rounds: u64) -> bool {
         let open = self.phase == Phase::Open;
         self.own.as_mut().is_some_and(|own| open && own.sender.fill_up_with(rounds))
     }
 
-    /// A member's region can be written to from now on.
+    /// Notes that a member's region can be written to from now on.
     pub fn region_ready(&mut self, peer: Peer, region: RegionId) {
         let Some(own) = self.own.as_ref().filter(|own| own.sender.region() == region) else {
             return;
@@ -338,21 +346,22 @@ impl Subgroup {
         }
     }
 
-    /// A member is gone. What it has published is still received; what not all have received can be
-    /// agreed on no more.
+    /// Notes that a member is gone. Everything that it has published is still received. The
+    /// subgroup can no longer agree on messages that not all members have received.
     pub fn peer_down(&mut self, peer: Peer) {
         let alone = self.sources.len() <= 1;
         for member in self.members.iter_mut().filter(|member| member.peer() == Some(peer)) {
             member.gone = true;
             self.stalled |= member.reads || (member.source.is_some() && !alone);
         }
-        // Nothing more is to be heard of it, and nothing is posted to it again.
+        // Nothing more will be heard from the peer, and nothing is posted to it again.
         self.former.retain(|former| former.member.peer() != Some(peer));
         self.part_from(peer);
         self.tell_audience();
     }
 
-    /// A member broke the rules: it is gone, and nothing that it publishes from now on is read.
+    /// Excludes a member that broke the rules: it counts as gone, and nothing that it publishes
+    /// from now on is read.
     pub fn leave_out(&mut self, peer: Peer) {
         for member in self.members.iter_mut().filter(|member| member.peer() == Some(peer)) {
             member.broken = true;
@@ -365,13 +374,13 @@ impl Subgroup {
         if let Some(own) = &self.own {
             let staying = self.members.iter().filter(|member| !member.gone);
             let needs_turn = own.sender.tell_audience(staying.map(Member::bell));
-            // Where nothing is posted there is nothing to slice.
+            // If nothing is posted, slices are pointless.
             self.slice = if needs_turn { SLICE_GRAINS } else { usize::MAX };
         }
     }
 
-    /// Whether a turn could find anything to do. A look at one word of each sender, so that a
-    /// subgroup in which nothing happens costs hardly more than not being there.
+    /// Whether a turn could find anything to do. Looks at one word of each sender, so that a
+    /// subgroup without traffic costs almost nothing.
     #[inline(always)]
     pub fn has_news(&self) -> bool {
         self.lingers()
@@ -397,8 +406,8 @@ impl Subgroup {
             || self.members.iter().any(|member| member.is_behind(&own.sender))
     }
 
-    /// Everything that is ready: one pass of all predicates. Returns how much was done, and tells
-    /// `faulty` who broke the rules.
+    /// Runs one pass of all predicates over everything that is ready. Returns the amount of work
+    /// done, and calls `faulty` for each peer that broke the rules.
     pub fn turn(
         &mut self,
         now: Time,
@@ -430,8 +439,8 @@ impl Subgroup {
         done
     }
 
-    /// Lets the application act on the last turn's batch: after that turn's posts have left, so
-    /// that what it takes its time for is not what the others wait for.
+    /// Lets the application act on the last turn's batch. The call comes after that turn's posts
+    /// have left, so that other members do not wait for the application.
     fn call_up(&mut self) {
         if core::mem::take(&mut self.upcall_due)
             && let (Some(upcall), Some(inbox)) = (&mut self.upcall, self.inboxes.first())
@@ -467,7 +476,7 @@ impl Subgroup {
     fn note_received(&mut self, count: usize, effects: &mut Effects) {
         effects.work().received += count as u64;
         if count > 0 {
-            // Who has ended has all slots.
+            // A sender that has ended counts as having all slots.
             let slots = |source: &Source| match source.incoming.is_ended() {
                 true => u64::MAX,
                 false => source.incoming.slots(),
@@ -480,16 +489,16 @@ impl Subgroup {
         }
     }
 
-    /// The rank of this member, if what it sends is received as it is taken in by the send
-    /// predicate, and not by looking at it once more.
+    /// Rank of this member, if its own entries are received when the send predicate takes them in,
+    /// without a second look.
     #[inline]
     fn follows(&self) -> Option<usize> {
         let batched = self.terms.ablation.most_received() == u64::MAX;
         self.own.as_ref().filter(|_| batched).map(|own| own.rank)
     }
 
-    /// Sender-invariant: a sender that has committed enough sends no null, and nobody waits for it
-    /// because of them.
+    /// Commits owed nulls. Sender-invariant: a sender that has committed enough sends no null, and
+    /// no member waits for the sender because of nulls.
     fn null(&mut self, effects: &mut Effects) -> usize {
         let Terms { level, ablation } = self.terms;
         if self.phase != Phase::Open && self.close_own() {
@@ -511,7 +520,7 @@ impl Subgroup {
         let open = self.phase == Phase::Open;
         let Some(own) = &mut self.own else { return 0 };
         effects.work().predicates += 1;
-        // I-202: nobody waits for what is put off, and least of all the order.
+        // I-202: no member waits for delayed bells, least of all the order.
         let at_once = has_nulls || !open || own.wanted > own.told;
         let bells = own.sender.memory().bells(now, at_once);
         let mut done = own.sender.send(self.terms.ablation.most_sent(), self.slice);
@@ -541,7 +550,7 @@ impl Subgroup {
         released
     }
 
-    /// Tells the others how far this member has come.
+    /// Tells the other members the progress of this member.
     fn acknowledge(&mut self, effects: &mut Effects) {
         if !core::mem::take(&mut self.untold) {
             return;
@@ -554,7 +563,8 @@ impl Subgroup {
 
     fn reclaim(&mut self, effects: &mut Effects, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
         if self.own.as_ref().is_none_or(|own| own.sender.is_given_back()) {
-            // What a former member shows is read also while nothing is to be given back.
+            // The acknowledgements of former members are read even while nothing is
+            // to be reclaimed.
             self.needed_by_former();
             return 0;
         }
@@ -566,7 +576,7 @@ impl Subgroup {
         let what = incoming.acknowledged(self.received);
         let (mut taken, mut held) = (what.taken.min(own.sender.entries()), what.held);
         (taken, held) = (taken.min(former.0), held | former.1);
-        // What one takes that only sends matters to nobody once it is gone.
+        // The acknowledgements of a member that only sends are irrelevant once it is gone.
         for member in self.members.iter_mut().filter(|member| member.reads || !member.gone) {
             match member.taken(&own.sender) {
                 Ok(Some(seen)) => {
@@ -589,8 +599,8 @@ impl Subgroup {
     }
 }
 
-/// The members, this node first: each begins with another one, so that what all of them post at the
-/// same time does not meet at one member's port after the other.
+/// Iterates over the members, this node first. Each member begins with another one, so that
+/// simultaneous posts of all members do not meet at the same member's port.
 fn from(members: &mut [Member], me: usize) -> impl Iterator<Item = &mut Member> {
     let (before, after) = members.split_at_mut(me);
     after.iter_mut().chain(before)

@@ -1,40 +1,41 @@
-//! What a sender has committed so far, in one word that many threads move.
+//! Number of commits of a sender, in one word that many threads move.
 //!
 //! ```text
 //!   [ null runs: 21 bits | messages: 43 bits ]
 //! ```
-//! Adding one message, or one null run, gives whoever adds it both its place in the order ring
-//! (messages and null runs before it) and, for a message, its number (messages before it): without
-//! a lock, and in one order. The word wraps; its readers know either number nearly, from the turn.
+//! An addition of one message, or of one null run, gives the adding thread its place in the order
+//! ring (messages and null runs before it) and, for a message, the message's number (messages
+//! before it), without a lock and in one order. The word wraps. Its readers know both numbers
+//! approximately, from the turn.
 
 use crate::atomic::{AtomicU64, Ordering};
 
 const MESSAGE_BITS: u32 = 43;
 const MESSAGE_MASK: u64 = (1 << MESSAGE_BITS) - 1;
 
-/// Bits of an entry's number that its stamp carries. One more than the places of the longest order
-/// ring need: what lies in a place is of this lap or of the one before it.
+/// Number of bits of an entry's number in its stamp. One more than the places of the longest order
+/// ring need: the contents of a place are of this lap or of the lap before.
 pub(super) const INDEX_BITS: u32 = 21;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 
-/// Where something was put in the order.
+/// Position of an item in the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
-    /// The number of the entry, shortened to what its place and stamp need.
+    /// Number of the entry, shortened to the bits that its place and stamp need.
     pub(super) index: u64,
-    /// Messages of this sender before it.
+    /// Number of messages of this sender before the item.
     pub(super) messages: u64,
 }
 
-/// The word.
+/// Number of commits, as a wrapping word.
 pub(super) struct Tail {
     word: AtomicU64,
-    /// A number of messages that was reached: the turn moves it.
+    /// Number of messages that was reached; moved by the turn.
     known: AtomicU64,
 }
 
 impl Tail {
-    /// Nothing is committed.
+    /// Creates an empty tail.
     pub(super) fn new() -> Tail {
         Tail { word: AtomicU64::new(0), known: AtomicU64::new(0) }
     }
@@ -44,12 +45,12 @@ impl Tail {
         Tail::place_after(self.known.load(Ordering::Relaxed), word)
     }
 
-    /// Which place a word means that was read after this many messages were known.
+    /// Place that a word means if it was read after this number of messages was known.
     #[inline]
     fn place_after(known: u64, word: u64) -> Place {
-        // No less than what was known: the turn knows only what was added before.
+        // At least the known number: the turn knows only what was added before.
         let messages = known + (word.wrapping_sub(known) & MESSAGE_MASK);
-        // What is left of the word are the null runs, for messages carry into them.
+        // The rest of the word is the number of null runs, because messages carry into it.
         let nulls = word.wrapping_sub(messages) >> MESSAGE_BITS;
         Place { index: messages.wrapping_add(nulls) & INDEX_MASK, messages }
     }
@@ -60,7 +61,7 @@ impl Tail {
         self.place(self.word.fetch_add(1, Ordering::AcqRel))
     }
 
-    /// Adds a message; no other thread adds anything meanwhile.
+    /// Adds a message while no other thread adds anything.
     #[inline]
     pub(super) fn add_message_alone(&self) -> Place {
         let word = self.word.load(Ordering::Relaxed);
@@ -68,7 +69,7 @@ impl Tail {
         self.place(word)
     }
 
-    /// Adds a null run, if there are `messages` messages now; otherwise tells how many there are.
+    /// Adds a null run if there are `messages` messages; otherwise returns their number.
     pub(super) fn add_nulls_after(&self, messages: u64) -> Result<Place, u64> {
         let word = self.word.load(Ordering::Acquire);
         let place = self.place(word);
@@ -82,16 +83,16 @@ impl Tail {
         }
     }
 
-    /// Messages added so far.
+    /// Number of messages added so far.
     #[inline]
     pub(super) fn messages(&self) -> u64 {
-        // Any thread may ask. An older word beside what the turn has come to know since would be
-        // taken for one that has wrapped; acquire, so that the word is not older.
+        // Any thread may ask. A word older than the turn's knowledge would look like a word that
+        // has wrapped. The acquire load ensures that the word is not older.
         let known = self.known.load(Ordering::Acquire);
         Tail::place_after(known, self.word.load(Ordering::Acquire)).messages
     }
 
-    /// So many messages are known to be complete. Called by the turn.
+    /// Notes that this number of messages is known to be complete. Called by the turn.
     pub(super) fn know(&self, messages: u64) {
         self.known.store(messages, Ordering::Release);
     }
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn places_go_on_through_every_wrap() {
         let tail = Tail::new();
-        // Just before messages wrap, and null runs many times over.
+        // Just before the message count wraps, and after many wraps of the null run count.
         let (messages, nulls) = ((1_u64 << MESSAGE_BITS) - 3, (1_u64 << 40) + 7);
         tail.word.store(messages.wrapping_add(nulls << MESSAGE_BITS), Ordering::Relaxed);
         tail.know(messages - 100);

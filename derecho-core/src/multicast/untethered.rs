@@ -1,16 +1,20 @@
-//! The receive predicate of a reader that nobody waits for: it copies what is there, and counts what was overtaken.
+//! Receive predicate of an untethered reader: it copies records, and counts those that
+//! were overwritten before.
 //!
 //! ```text
 //!   sender's ring    ... overwritten ... [ e ][   ][   ][   ][ not yet ]
-//!                                          |     copies its record, then looks whether that was still entry e's
-//!   own memory       [ record ][ record ]<-+     queued from here: nothing of the sender's is ever borrowed
+//!                                          |     copies the record, then checks whether it was
+//!                                          |     still entry e's
+//!   own memory       [ record ][ record ]<-+     queued from here: no memory of the sender is ever
+//!                                                borrowed
 //! ```
-//! Owns: the memory that it copies into, and what is lost. Never does: show the sender anything, keep memory of it from
-//! being used again, or wait for an application.
+//! Owns: the memory for the copies, and the count of lost messages. Never does: show the sender
+//! anything, keep the sender's memory from being reused, or wait for an application.
 //!
-//! The sender may write anew at any time what is being copied. What was copied is entry e's if the entry had its stamp,
-//! and if after the copy the chunk says that it was opened with e or before (I-220), and the sender that it has not
-//! given back the place of any entry so late that its stamp would be the same (I-221).
+//! The sender may overwrite a record while it is being copied. A copy belongs to entry e if the
+//! entry had its stamp, and the following holds after the copy: the chunk says that it was opened
+//! with e or earlier (I-220), and the sender has not reclaimed the place of any entry so late that
+//! its stamp would be the same (I-221).
 
 use alloc::sync::Arc;
 
@@ -24,44 +28,47 @@ use crate::fault::{Fault as Planted, planted};
 use crate::link::Waker;
 use crate::memory::{OwnRegion, Replica, WORD};
 
-/// An entry of the same stamp comes twice as much later, and has a place only when more than this was given back.
+/// Distance of reclaimed entries beyond which a place may hold another entry of the same stamp.
+/// Equal stamps are twice as far apart.
 const SAME_STAMP: u64 = 1 << (INDEX_BITS - 1);
-/// No count of a correct sender gets this far.
+/// Limit that no count of a correct sender reaches.
 const MOST_COUNTED: u64 = 1 << 47;
 
-/// One sender, as a node receives it that it does not wait for.
+/// Untethered receiver of one sender.
 pub struct Untethered {
     theirs: Replica,
     own: OwnRegion,
     source: Arc<Source>,
     inbox: Option<Arc<Inbox>>,
-    /// The next entry.
+    /// Number of the next entry.
     next: u64,
-    /// What is to be taken from an entry's number for that of its message.
+    /// Difference between an entry's number and that of its message.
     others: u64,
-    /// Where the next record is copied to: a chunk of the own memory, and the first grain in it that is free.
+    /// Destination of the next copy: a chunk of the own memory, and the first free grain in it.
     chunk: usize,
     grain: usize,
     started: bool,
-    /// Messages that were overtaken, or had no room, since this was asked last.
+    /// Number of messages that were overwritten or had no room, since the last
+    /// call of [`Untethered::take_lost`].
     lost: u64,
 }
 
-/// What was found at the place of the next entry.
+/// Contents of the next entry's place.
 enum Seen {
-    /// It is there.
+    /// The record of the entry.
     Record(Extent),
-    /// It is not there yet.
+    /// The entry is not there yet.
     NotYet,
-    /// Something later is there.
+    /// A later entry is there.
     Overtaken,
 }
 
 impl Untethered {
-    /// A receiver for the memory behind `replica`. It takes nothing in before [`Untethered::start`]. `waker` is called when
-    /// there is room again for what it copies.
+    /// Creates a receiver for the memory behind `replica`, which receives nothing before
+    /// [`Untethered::start`]. `waker`: called when there is room for copies again.
     pub fn new(replica: Replica, geometry: Geometry, waker: Waker) -> Untethered {
-        // As much as the sender has, so that whatever fits there does here. Pages of it that are never used are never there.
+        // As much memory as the sender has, so that every record fits. Unused pages of it
+        // are never allocated.
         let own = OwnRegion::heap(geometry.words());
         let source = Source::new(own.replica(), geometry, 0, waker);
         let inbox = Some(Inbox::new([Arc::clone(&source)].into()));
@@ -79,40 +86,41 @@ impl Untethered {
         }
     }
 
-    /// Begins at an entry, before which so many messages were sent.
+    /// Begins at an entry. `messages`: number of messages before the entry.
     pub fn start(&mut self, entry: u64, messages: u64) {
         (self.next, self.others, self.started) = (entry, entry.wrapping_sub(messages), true);
     }
 
-    /// Whether the sender has said where it begins.
+    /// Whether the sender has named the beginning.
     pub fn is_started(&self) -> bool {
         self.started
     }
 
-    /// The queue of this node's reader, if it still wants records.
+    /// Queue of this node's reader, unless the receiver is closed.
     pub fn inbox(&self) -> Option<&Arc<Inbox>> {
         self.inbox.as_ref()
     }
 
-    /// Queues nothing any more, and loses nothing any more. What is queued stays.
+    /// Stops queueing and counting of losses. Queued records stay.
     pub fn close(&mut self) {
         self.inbox = None;
     }
 
-    /// The next entry to be received.
+    /// Number of the next entry to be received.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// How many messages were lost since this was asked last.
+    /// Returns the number of messages lost since the last call.
     #[inline]
     pub fn take_lost(&mut self) -> u64 {
         core::mem::take(&mut self.lost)
     }
 
-    /// Takes in what has arrived, a lap of the ring at most: a sender that does not wait may never come to its end. What finds no
-    /// room stays where it is, as long as the sender leaves it there; in what is the last of a stream it is lost. Returns how
-    /// many entries, those included that were lost, or what is wrong with the sender.
+    /// Receives what has arrived, one lap of the ring at most: a sender that does not wait may
+    /// never let the reader catch up. A record without room stays in place while the sender leaves
+    /// it there. If `is_last`, nothing more arrives in this stream, and a record without room is
+    /// lost. Returns the number of entries, including lost ones, or the fault of the sender.
     pub fn receive(&mut self, is_last: bool) -> Result<usize, Fault> {
         if !self.started {
             return Ok(0);
@@ -132,7 +140,7 @@ impl Untethered {
         found.map(|_| looks as usize)
     }
 
-    /// The next entry; whether something became of it.
+    /// Receives the next entry. Returns whether it was processed.
     fn receive_next(&mut self, is_last: bool) -> Result<bool, Fault> {
         match self.look(self.next)? {
             Seen::Record(extent) if self.inbox.is_some() => self.copy(extent, is_last),
@@ -153,16 +161,18 @@ impl Untethered {
         Entry::decode([self.theirs.load(word), word1], index, geometry)
     }
 
-    /// Up to which entry places were given back; whatever was loaded before this is not from a place of a later one.
+    /// Number of entries whose places were reclaimed. Earlier loads did not read from a place of
+    /// a later entry.
     fn returned(&self) -> u64 {
         fence(Ordering::Acquire);
         self.theirs.load(HEADER_RETURNED)
     }
 
-    /// What is at the place of an entry.
+    /// Examines the place of an entry.
     fn look(&self, index: u64) -> Result<Seen, Fault> {
         let found = match self.found(index) {
-            // A place that was given back was filled before that, so a second look finds the entry, or what came later.
+            // A reclaimed place was filled before, so a second look finds the entry, or
+            // a later one.
             Found::NotYet if self.returned() > index => match self.found(index) {
                 Found::NotYet => return Ok(Seen::Overtaken),
                 found => found,
@@ -172,21 +182,21 @@ impl Untethered {
         match found {
             Found::NotYet => Ok(Seen::NotYet),
             Found::Entry(Entry::Message(extent)) => Ok(Seen::Record(extent)),
-            // What stands in a place so much later may be half one entry's and half another's.
+            // A place that was reused so much later may hold halves of two entries.
             _ if self.is_out_of_sight(index) => Ok(Seen::Overtaken),
-            // Streams without an order have nothing but messages.
+            // Streams without an order contain only messages.
             Found::Entry(Entry::Nulls(_) | Entry::End(_)) | Found::Nonsense => {
                 Err(Fault::Entry { index })
             }
         }
     }
 
-    /// I-221: whether something of the same stamp may be in the place of an entry.
+    /// I-221: whether a later entry of the same stamp may be in the place of this one.
     fn is_out_of_sight(&self, index: u64) -> bool {
         self.returned() > index + SAME_STAMP && !planted(Planted::StampBelieved)
     }
 
-    /// Whether what was loaded before this was the entry's of this number, of which the record lies there.
+    /// Whether earlier loads of this record belonged to the entry with this number.
     fn was_intact(&self, index: u64, extent: Extent) -> bool {
         if planted(Planted::NoSecondLook) {
             return true;
@@ -221,7 +231,7 @@ impl Untethered {
                 assert!(is_put, "a queue has a place for each grain");
                 self.grain += extent.grains();
             }
-            // It is looked at again when a reader has let go of something.
+            // The entry is examined again when a reader has released memory.
             _ if !is_last => return Ok(false),
             _ => self.lost += 1,
         }
@@ -229,11 +239,12 @@ impl Untethered {
         Ok(true)
     }
 
-    /// Where a record of so many grains can be copied to; none while readers refer to something everywhere.
+    /// Destination for a record of this number of grains; `None` while readers refer
+    /// to every chunk.
     fn room(&mut self, grains: usize) -> Option<u32> {
         let geometry = self.source.geometry();
         if self.source.is_released(self.chunk) {
-            // All of it was let go of: what is near is used again.
+            // The whole chunk was released: nearby memory is reused.
             self.grain = 0;
         } else if self.grain + grains > geometry.chunk_grains() {
             let mut others = 0..geometry.chunks();
@@ -243,7 +254,8 @@ impl Untethered {
         u32::try_from(self.chunk * geometry.chunk_grains() + self.grain).ok()
     }
 
-    /// The next entry was overtaken: goes on where the sender is not about to overwrite at once what is there.
+    /// Continues after the next entry was overwritten, at an entry that the sender is not about to
+    /// overwrite at once.
     #[cold]
     fn go_on(&mut self) -> Result<bool, Fault> {
         let returned = self.returned();
@@ -266,7 +278,7 @@ impl Untethered {
         Ok(true)
     }
 
-    /// Whether the record of an entry is there, just now.
+    /// Whether the record of an entry is in place at the moment.
     fn is_there(&self, index: u64) -> bool {
         matches!(self.look(index), Ok(Seen::Record(extent)) if self.was_intact(index, extent))
     }
@@ -339,7 +351,7 @@ mod tests {
         }
     }
 
-    /// Nearly all of the memory is its window.
+    /// Nearly all of the memory is the reader's window.
     #[test]
     fn what_is_overwritten_is_the_oldest() {
         let (mut stream, mut reader) = pair(1024, 1 << 14);
@@ -369,7 +381,7 @@ mod tests {
         }
         let queued = take(&reader);
         assert!(queued.len() > 4 && queued[0] == 3, "the first that came are there: {queued:?}");
-        // So are the last, with the sender.
+        // The latest records are still in the sender's memory.
         let mut more = Vec::new();
         while reader.receive(false).expect("a correct sender") > 0 {
             more.extend(take(&reader));
@@ -395,14 +407,14 @@ mod tests {
         assert_eq!(take(&reader).len() as u64 + lost + at_the_end, 140);
     }
 
-    /// I-221: a stamp comes again after two million entries.
+    /// I-221: a stamp recurs after two million entries.
     #[test]
     fn an_entry_of_the_same_stamp_is_not_taken_for_another() {
         let (mut stream, mut reader) = pair(16, 4096);
         write(&mut stream, 3);
         reader.receive(false).expect("a correct sender");
         assert_eq!(take(&reader), [0, 1, 2]);
-        // A claim that is open all the time lies in a chunk that is opened before.
+        // A claim that stays open lies in a chunk that was opened before.
         let memory = stream.sender().memory().clone();
         let mut late = memory.claim(40).expect("room");
         write(&mut stream, 1 << INDEX_BITS);
@@ -426,7 +438,8 @@ mod tests {
                 let word = HEADER_RETURNED + (random >> 33) as usize % (region.words() - 5);
                 let value =
                     [u64::MAX, random, random & 0xff, 1 << 46, 0][(random >> 20) as usize % 5];
-                // SAFETY: the memory is on the heap, and this thread, the only one, has no slice of a claim or of a record.
+                // SAFETY: the memory is on the heap, and this thread, the only one, has no slice of
+                // a claim or of a record.
                 unsafe { region.word(word) }.publish(value);
             }
             for _ in 0..4 {

@@ -1,16 +1,18 @@
-//! Which subgroups a turn looks at: those in which something happens.
+//! Set of active subgroups, to which a turn is limited.
 //!
-//! Owns: the list of them, what brings a subgroup back to it, and when this node's streams are quiet.
-//! Never does: rely on a peer's word for more than that peer's own messages: who says that it is
-//! quiet and commits nevertheless is heard later than it could be.
+//! Owns: the list of active subgroups, the events that activate a subgroup, and the moments
+//! when this node's streams become quiet. Never does: rely on a peer's claims for more than
+//! that peer's own messages: messages of a peer that says it is quiet and commits nevertheless
+//! are noticed late.
 //!
 //! ```text
-//!   looked at --all senders quiet, nothing found (I-26)--> at rest
-//!        ^                                                    |
-//!        '-- a count moved and a sender's mark changed; ------'
-//!            something held was released; the upper layer, or news of a peer
+//!   active --all senders quiet, nothing found (I-26)--> at rest
+//!        ^                                                 |
+//!        '-- a count moved and a sender's mark changed; ---'
+//!            held memory was released; a call of the upper layer, or news of a peer
 //! ```
-//! A node with few subgroups looks at all of them, and none of its streams is ever quiet.
+//! A node with few subgroups treats all of them as active, and none of its streams
+//! ever becomes quiet.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -30,56 +32,58 @@ use crate::multicast::changes::{
 };
 use crate::multicast::claim::SenderMemory;
 
-/// With so many subgroups a look at each of them costs less than what makes it needless.
+/// Maximum number of subgroups for which a look at each of them is cheaper than the bookkeeping
+/// that avoids it.
 const FEW: usize = 4;
-/// Nothing happens in a subgroup for so long, and at most twice as long, before this node's stream in
-/// it is quiet: what goes to and fro faster never pays for that. One barrier a period, for all.
+/// Time without work in a subgroup after which this node's stream there becomes quiet, in
+/// nanoseconds; the actual time is up to twice as long. Traffic with shorter pauses never pays for
+/// that. One barrier is issued in a period, for all streams.
 const PERIOD_NS: u64 = 1_000_000;
-/// No mark shows this: it is to be shown.
+/// Value that no mark has: the mark must be shown.
 const UNSHOWN: u64 = u64::MAX;
-/// Subgroups whose releases one word notices.
+/// Number of subgroups whose releases one word records.
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// This node's own counts.
+/// Change counts of this node.
 struct Own {
     region: OwnRegion,
     barrier: Option<Arc<dyn Barrier>>,
     next_mark: usize,
 }
 
-/// The counts of 64 streams of one node.
+/// Change counts of 64 streams of one node.
 struct Watch {
     of: Origin,
     block: usize,
     view: ChangesView,
     seen: u64,
-    /// Whoever rests because these streams are quiet.
+    /// Subgroups that rest because these streams are quiet.
     resting: Box<[Resting; BLOCK]>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Resting {
-    /// What the mark showed; zero if nobody rests because of it.
+    /// Value of the mark; zero if no subgroup rests because of it.
     mark: u64,
     subgroup: usize,
 }
 
-/// Where a sender's mark is looked at: the watch, and which of its streams.
+/// Location of a sender's mark: index of the watch, and index of the stream in it.
 type Place = (usize, usize);
 
-/// A subgroup's part of it.
+/// Activity state of one subgroup.
 #[derive(Default)]
 pub(super) struct Rest {
-    /// For each sender by rank.
+    /// Location of each sender's mark, by rank.
     places: Vec<Option<Place>>,
-    /// A sender that was not quiet when it was last looked at.
+    /// Rank of a sender that was not quiet at the last look.
     awake: usize,
     resting: bool,
-    /// Something was done in it in this period.
+    /// Whether the subgroup had work in this period.
     busy: bool,
-    /// What this node's mark showed when it was last shown to those who have a copy.
+    /// Value of this node's mark when it was last shown to nodes with a copy.
     shown: u64,
-    /// What each sender's mark showed when it was last looked at.
+    /// Value of each sender's mark at the last look.
     marks: Vec<u64>,
 }
 
@@ -89,7 +93,7 @@ impl Rest {
         Rest { places, marks, busy: true, ..Rest::default() }
     }
 
-    /// Another epoch has begun, with so many senders, of a subgroup that is looked at.
+    /// Begins another epoch with this number of senders. The subgroup must be active.
     pub(super) fn begin_again(&mut self, senders: usize) {
         assert!(!self.resting, "what is told something is looked at");
         let shown = self.shown;
@@ -97,8 +101,8 @@ impl Rest {
         self.show_again();
     }
 
-    /// I-29: some have a copy of this node's mark to whom not every change of it was shown. One that
-    /// was never shown has never changed.
+    /// Requests that this node's mark is shown again (I-29): some nodes have a copy that missed
+    /// changes of the mark. A mark that was never shown has never changed.
     fn show_again(&mut self) {
         if self.shown != 0 {
             self.shown = UNSHOWN;
@@ -106,23 +110,23 @@ impl Rest {
     }
 }
 
-/// See the [module](self).
+/// Activity of all subgroups of a node. See the [module](self).
 #[derive(Default)]
 pub(super) struct Activity {
     own: Option<Own>,
-    /// The subgroups that are looked at.
+    /// Active subgroups.
     active: Vec<usize>,
     watches: Vec<Watch>,
-    /// A bit for each subgroup at rest in which something was released.
+    /// One bit for each subgroup at rest in which memory was released.
     released: Vec<Arc<AtomicU64>>,
-    /// When this node's streams in subgroups without news are quiet.
+    /// Time at which this node's streams in subgroups without news become quiet.
     due: Option<Time>,
-    /// Something was done, so that `due` is to be set.
+    /// Whether there was work, so that `due` must be set.
     busy: bool,
 }
 
 impl Activity {
-    /// A subgroup is founded, the last one of all.
+    /// Adds a subgroup, which is the last one of all.
     pub(super) fn add(&mut self, founded: &mut Founded, number: usize) {
         if number.is_multiple_of(WORD_BITS) {
             self.released.push(Arc::new(AtomicU64::new(0)));
@@ -133,7 +137,7 @@ impl Activity {
         self.busy = true;
     }
 
-    /// The subgroups that are looked at.
+    /// Active subgroups.
     pub(super) fn active(&self) -> &[usize] {
         &self.active
     }
@@ -142,7 +146,7 @@ impl Activity {
         self.due
     }
 
-    /// Looks at a subgroup again: something is or may be done in it.
+    /// Activates a subgroup in which there is, or may be, work.
     pub(super) fn touch(&mut self, number: usize, founded: &mut Founded) {
         self.wake(number, founded);
         founded.rest.busy = true;
@@ -160,7 +164,7 @@ impl Activity {
         self.active.push(number);
     }
 
-    /// Brings back the subgroups at rest in which something has happened.
+    /// Activates the resting subgroups in which something has happened.
     fn look(&mut self, subgroups: &mut [Founded], effects: &mut Effects) {
         effects.work().cells += self.watches.len() as u64;
         for watch in 0..self.watches.len() {
@@ -175,7 +179,7 @@ impl Activity {
             if bits == 0 {
                 continue;
             }
-            // Whatever is released after this sets its bit again.
+            // A later release sets its bit again.
             bits = self.released[word].swap(0, Ordering::Acquire);
             while bits != 0 {
                 let number = word * WORD_BITS + bits.trailing_zeros() as usize;
@@ -185,7 +189,7 @@ impl Activity {
         }
     }
 
-    /// One of these 64 streams is quiet no more.
+    /// Handles a moved count: one of these 64 streams is no longer quiet.
     #[cold]
     fn look_at(&mut self, watch: usize, subgroups: &mut [Founded], effects: &mut Effects) {
         effects.work().cells += BLOCK as u64;
@@ -198,13 +202,14 @@ impl Activity {
         }
     }
 
-    /// Lets a subgroup rest in whose look nothing was found, if all its senders are quiet.
+    /// Lets a subgroup without news rest, if all its senders are quiet.
     fn rest(&mut self, number: usize, founded: &mut Founded, peers: &Peers) -> bool {
         let senders = founded.rest.places.len();
         if !founded.subgroup.may_rest() {
             return false;
         }
-        // First the one that was not, so that a subgroup that cannot rest costs one look more.
+        // Checks the sender that was not quiet first, so that a subgroup that cannot rest costs
+        // one look more.
         for rank in (founded.rest.awake..senders).chain(0..founded.rest.awake) {
             if !self.sees_quiet(founded, rank, peers) {
                 founded.rest.awake = rank;
@@ -224,7 +229,7 @@ impl Activity {
         true
     }
 
-    /// Whether the sender of this rank is quiet, which is then noted.
+    /// Whether the sender of this rank is quiet. Records the mark.
     fn sees_quiet(&mut self, founded: &mut Founded, rank: usize, peers: &Peers) -> bool {
         let place = founded.rest.places[rank].or_else(|| self.find(founded, rank, peers));
         founded.rest.places[rank] = place;
@@ -232,11 +237,11 @@ impl Activity {
         let Watch { view, block, resting, .. } = &self.watches[watch];
         let mark = view.mark(*block * BLOCK + place);
         founded.rest.marks[rank] = mark;
-        // A peer may name one mark for two streams; one of them is looked at then.
+        // A peer may name one mark for two streams; only one of them rests in that case.
         is_quiet(mark) && resting[place].mark == 0
     }
 
-    /// Where the mark of a sender is, if it has one; watches its count from now on.
+    /// Location of a sender's mark, if it has one. Watches its count from now on.
     #[cold]
     fn find(&mut self, founded: &Founded, rank: usize, peers: &Peers) -> Option<Place> {
         let (target, mark) = founded.subgroup.mark_of(rank)?;
@@ -257,7 +262,8 @@ impl Activity {
         Some((self.watches.len() - 1, mark % BLOCK))
     }
 
-    /// Makes this node's streams quiet in whose subgroups nothing happens. Returns how many.
+    /// Makes this node's streams quiet in subgroups without work. Returns the number
+    /// of these streams.
     fn quiet(&mut self, now: Time, subgroups: &mut [Founded], peers: &Peers) -> usize {
         match self.due {
             None if core::mem::take(&mut self.busy) => self.due = Some(now.after(PERIOD_NS)),
@@ -282,14 +288,14 @@ impl Activity {
             }
         }
         if let Some(barrier) = barrier.filter(|_| quiet > 0) {
-            // I-27: who has committed and not seen the marks is seen by the looks that follow.
+            // I-27: the looks that follow see every commit whose thread has not seen the marks.
             barrier.issue();
             self.active.iter().for_each(|&number| subgroups[number].subgroup.look_again());
         }
         quiet
     }
 
-    /// Shows marks that have changed to those who have a copy of them, and then that they have.
+    /// Shows changed marks to nodes with a copy of them, and then moves the counts.
     fn show(&mut self, subgroups: &mut [Founded], peers: &Peers, effects: &mut Effects) {
         let Some(own) = &self.own else { return };
         let mut blocks = 0_u64;
@@ -304,8 +310,8 @@ impl Activity {
             }
             rest.shown = shows;
         }
-        // I-26: all marks before any count. A count is posted as it is when it leaves, so one that
-        // was moved for another mark, not yet posted, would say nothing of that one later.
+        // I-26: all marks precede any count. A count is posted with its value at departure. A count
+        // that was already moved for a mark not yet posted would not announce that mark later.
         while blocks != 0 {
             let block = blocks.trailing_zeros() as usize;
             blocks &= blocks - 1;
@@ -326,17 +332,17 @@ fn is_counting(peers: &Peers, peer: Peer) -> bool {
 }
 
 impl Node {
-    /// Counts the changes in this node's streams in `changes`, its region [`CHANGES`] of
-    /// [`CHANGES_WORDS`] words, so that others need not look at those that are quiet. `barrier` is
-    /// the link's; without one no stream of this node's is quiet.
+    /// Counts the changes of this node's streams in `changes`, the region [`CHANGES`] with
+    /// [`CHANGES_WORDS`] words, so that other nodes need not look at quiet streams. `barrier`: the
+    /// barrier of the link; without one, no stream of this node becomes quiet.
     pub fn with_changes(mut self, changes: OwnRegion, barrier: Option<Arc<dyn Barrier>>) -> Node {
         assert!(changes.words() >= CHANGES_WORDS, "the region was opened for this");
         self.activity.own = Some(Own { region: changes, barrier, next_mark: 0 });
         self
     }
 
-    /// Counts the changes in this memory, of which nobody else has a handle yet, if this node counts
-    /// any.
+    /// Enables change counts for this memory if this node has any. No other handle to the memory
+    /// may exist yet.
     pub fn count_changes(&mut self, memory: SenderMemory) -> SenderMemory {
         match &mut self.activity.own {
             Some(own) if own.next_mark < MOST_STREAMS => {
@@ -347,18 +353,18 @@ impl Node {
         }
     }
 
-    /// How many subgroups a turn looks at; the others are at rest.
+    /// Number of subgroups that a turn looks at; the others are at rest.
     pub fn subgroups_looked_at(&self) -> usize {
         self.activity.active().len()
     }
 
-    /// Whether this node is in so many subgroups that those in which nothing happens are worth a rest.
+    /// Whether this node is in enough subgroups for inactive ones to rest.
     #[inline]
     pub(super) fn is_in_many(&self) -> bool {
         self.subgroups.len() > FEW && self.activity.own.is_some()
     }
 
-    /// Turns the subgroups in which something happens.
+    /// Runs the turns of the active subgroups.
     #[inline(never)]
     pub(super) fn turn_active(
         &mut self,
@@ -386,12 +392,12 @@ impl Node {
         done
     }
 
-    /// Brings back the subgroups at rest in which something has happened.
+    /// Activates the resting subgroups in which something has happened.
     pub(super) fn wake_active(&mut self, effects: &mut Effects) {
         self.activity.look(&mut self.subgroups, effects);
     }
 
-    /// Turns a subgroup, unless it is at rest.
+    /// Runs the turn of a subgroup, unless it is at rest.
     pub(super) fn turn_awake(
         &mut self,
         number: usize,
@@ -410,22 +416,23 @@ impl Node {
         found
     }
 
-    /// Looks at all subgroups again.
+    /// Activates all subgroups.
     pub(super) fn touch_all(&mut self) {
         let Node { subgroups, activity, .. } = self;
         subgroups.iter_mut().enumerate().for_each(|(number, f)| activity.touch(number, f));
     }
 
-    /// From now on a peer is shown marks. What its copy of them shows may have changed meanwhile.
+    /// Requests that all marks are shown again, because a peer can receive them now. Its copy of
+    /// them may be out of date.
     pub(super) fn show_all_marks(&mut self) {
         self.subgroups.iter_mut().for_each(|founded| founded.rest.show_again());
     }
 
-    /// A peer's counts tell nothing any more.
+    /// Stops the use of a peer's counts.
     pub(super) fn watch_no_more(&mut self, peer: Peer) {
         self.touch_all();
         self.activity.watches.retain(|watch| watch.of != Origin::Peer(peer));
-        // Watches have moved, and nobody rests: they are found anew.
+        // Indices of watches have changed, and no subgroup rests: the locations are searched again.
         self.subgroups.iter_mut().for_each(|founded| founded.rest.places.fill(None));
     }
 }

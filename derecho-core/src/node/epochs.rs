@@ -1,11 +1,12 @@
-//! A subgroup's epochs at its node: what it is told, and when the next one begins.
+//! Epochs of a subgroup at its node: the instructions for them, and the conditions for
+//! the next one.
 //!
-//! Owns: epochs that wait for what peers have to show first, or for the epoch before to be over. Never
-//! does: decide what the next one is, or who failed.
+//! Owns: epochs that wait for regions of peers, or for the end of the epoch before. Never does:
+//! choose the next epoch, or decide which member failed.
 //!
 //! ```text
-//!   change of view      wedge_subgroup, reach, finish, next_epoch
-//!   change of layout    change_layout; newcomers are told the cuts, by whoever knows them
+//!   view change        wedge_subgroup, reach, finish, next_epoch
+//!   layout change      change_layout; newcomers are told the cuts by members that know them
 //! ```
 
 use alloc::vec::Vec;
@@ -23,42 +24,43 @@ use crate::multicast::subgroup::LINE_SLOTS;
 use crate::multicast::subgroup::epoch::{Opening, Phase};
 use crate::multicast::subgroup::parting::Successor;
 
-/// One member's place in an epoch.
+/// Seat of one member in an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seat {
-    /// Its line slot, for as long as it is a member.
+    /// Line slot of the member, the same for as long as it is a member.
     pub slot: usize,
-    /// Who, and what it does.
+    /// Member and its role.
     pub member: Membership,
-    /// Where the epoch begins in its stream, if it sends. A member that goes on from the epoch before
-    /// knows it by itself; one that is new in either, or was left behind, is told.
+    /// Beginning of the epoch in the member's stream, if it sends. A member that continues from the
+    /// epoch before knows the beginning itself. A member that is new in either epoch, or was left
+    /// behind, is told.
     pub start: Option<Beginning>,
 }
 
-/// An epoch of a subgroup, the same at all its members.
+/// Epoch of a subgroup, the same at all its members.
 #[derive(Clone, Debug)]
 pub struct Epoch {
-    /// Its number: greater than that of every epoch that somebody may have begun.
+    /// Number of the epoch, greater than the number of every epoch that a member may have begun.
     pub number: u64,
-    /// What it is called in its members' lines and streams, shortened to 24 bits there: of epochs that
-    /// follow each other no two are called the same.
+    /// Name of the epoch in its members' lines and streams, shortened to 24 bits there. Consecutive
+    /// epochs have different names.
     pub name: u64,
-    /// Its members, in the same order at all of them.
+    /// Seats, in the same order at all members.
     pub seats: Vec<Seat>,
 }
 
 impl Epoch {
-    /// This node's seat.
+    /// Seat of this node.
     pub(super) fn own(&self) -> Option<&Seat> {
         self.seats.iter().find(|seat| seat.member.origin == Origin::Own)
     }
 
-    /// What has to be known of it by a member of the epoch before that is none of this one.
+    /// Description of this epoch for a member of the epoch before that is not a member of this one.
     fn as_successor(&self, lines: RegionId, peers: &Peers) -> Successor {
         let sender = |seat: &Seat| match seat.member.origin {
             Origin::Own => None,
             Origin::Peer(peer) => {
-                // Who cannot receive these lines yet has never been told anything in them.
+                // A peer that cannot receive these lines yet has never been told anything in them.
                 let state = peers.get(&peer).filter(|state| state.ready.contains(&lines))?;
                 let target = Target { peer, sharing: state.sharing };
                 Some((target, seat.slot, seat.member.sends?))
@@ -68,12 +70,12 @@ impl Epoch {
         Successor { epoch: self.number, name: self.name, senders }
     }
 
-    /// What this node sends.
+    /// Stream that this node sends.
     pub(super) fn stream(&self) -> Option<RegionId> {
         self.own().and_then(|own| own.member.sends)
     }
 
-    /// Whether every member has a line, of its own, in a region of lines.
+    /// Whether a region of lines has a separate line for each member.
     pub(super) fn fits(&self, lines: &OwnRegion) -> bool {
         let first = (self.number % 2) as usize * LINE_SLOTS;
         let count = lines.words() / LINE_WORDS;
@@ -88,24 +90,24 @@ impl Epoch {
     }
 }
 
-/// How far a node has come with one sender of a subgroup.
+/// Progress of a node in the stream of one sender of a subgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StreamReach {
-    /// Who sends.
+    /// Sender of the stream.
     pub origin: Origin,
-    /// The region of its stream.
+    /// Region of the stream.
     pub stream: RegionId,
-    /// Where the epoch begins in it.
+    /// Entry at which the epoch begins.
     pub start: u64,
-    /// Entries received, from the stream's beginning.
+    /// Number of entries received, from the beginning of the stream.
     pub received: u64,
 }
 
-/// What a subgroup goes on with.
+/// Next epoch of a subgroup.
 pub(super) struct Next {
     pub(super) epoch: Epoch,
     memory: Option<SenderMemory>,
-    /// The node was told to stop before it has begun.
+    /// Whether the node was told to wedge before the epoch has begun.
     wedged: bool,
 }
 
@@ -114,35 +116,38 @@ fn origin_of(peer: Option<Peer>) -> Origin {
 }
 
 impl Node {
-    /// The number of a subgroup's epoch: the last one that this node has begun, or is about to begin.
+    /// Number of a subgroup's epoch: the last one that this node has begun or is about to begin.
     pub fn epoch(&self, id: SubgroupId) -> Option<u64> {
         self.subgroup(id).map(|subgroup| subgroup.epoch())
     }
 
-    /// Where this node is in its epoch of a subgroup.
+    /// Phase of this node in its epoch of a subgroup.
     pub fn phase(&self, id: SubgroupId) -> Option<Phase> {
         self.subgroup(id).map(|subgroup| subgroup.phase())
     }
 
-    /// The senders of a subgroup's epoch: what [`Record::sender`](crate::multicast::inbox::Record::sender)
-    /// calls them, who they are, and the regions of their streams.
+    /// Senders of a subgroup's epoch: their numbers as returned by
+    /// [`Record::sender`](crate::multicast::inbox::Record::sender), their origins, and the regions
+    /// of their streams.
     pub fn senders(&self, id: SubgroupId) -> Vec<(u16, Origin, RegionId)> {
         let sources = self.subgroup(id).into_iter().flat_map(|subgroup| subgroup.sources());
         sources.map(|(number, peer, stream)| (number, origin_of(peer), stream)).collect()
     }
 
-    /// As [`Node::senders`], and of each the number of the message that is delivered here next.
+    /// Senders as in [`Node::senders`], each with the number of its message that is
+    /// delivered here next.
     pub fn next_numbers(&self, id: SubgroupId) -> Vec<((u16, Origin, RegionId), u64)> {
         let numbers = self.subgroup(id).into_iter().flat_map(|subgroup| subgroup.next_numbers());
         self.senders(id).into_iter().zip(numbers).collect()
     }
 
-    /// Whether this node refers to anything of a subgroup's senders: until it does not, it stays a member.
+    /// Whether this node refers to memory of a subgroup's senders. While it does, it
+    /// stays a member.
     pub fn holds(&self, id: SubgroupId) -> bool {
         self.subgroup(id).is_some_and(|subgroup| subgroup.holds())
     }
 
-    /// Stops a subgroup at this node, until it is told how the epoch ends.
+    /// Stops a subgroup at this node, until the end of the epoch is decided.
     pub fn wedge_subgroup(&mut self, id: SubgroupId) {
         if let Some(pending) = self.pending_mut(id) {
             pending.wedged = true;
@@ -153,8 +158,8 @@ impl Node {
         }
     }
 
-    /// What a wedged node reports of a subgroup: the epoch that it is in, or was about to begin, and how
-    /// far it has come with each sender of it.
+    /// Progress that a wedged node reports of a subgroup: the epoch that it is in or about to
+    /// begin, and the progress in each sender's stream.
     pub fn reach(&self, id: SubgroupId) -> Option<(u64, Vec<StreamReach>)> {
         if let Some(pending) = self.pending.iter().find(|pending| pending.id() == id) {
             return Some((pending.epoch().number, self.starts_of(pending.epoch(), id)));
@@ -179,7 +184,7 @@ impl Node {
         }
     }
 
-    /// How far one is that has not begun an epoch.
+    /// Progress of a node that has not begun an epoch.
     fn starts_of(&self, epoch: &Epoch, id: SubgroupId) -> Vec<StreamReach> {
         let ended: Vec<_> = self.subgroup(id).into_iter().flat_map(|s| s.ends()).collect();
         let senders = epoch.seats.iter().filter_map(|seat| Some((seat, seat.member.sends?)));
@@ -197,9 +202,9 @@ impl Node {
             .collect()
     }
 
-    /// Ends a subgroup's epoch as it was decided: `trim` says of each sender at which entry; of one that it
-    /// does not name nothing was received. `false` if this node cannot: it has not received as much, or has
-    /// delivered more.
+    /// Ends a subgroup's epoch as decided. `trim`: end of each sender's stream; nothing was
+    /// received of a sender that is not named. `false` if this node cannot: it has not received as
+    /// much, or has delivered more.
     pub fn finish(&mut self, id: SubgroupId, trim: &[(Origin, RegionId, u64)]) -> bool {
         if self.pending_mut(id).is_some() {
             return true;
@@ -207,7 +212,7 @@ impl Node {
         let mut faults: Vec<(Peer, Fault)> = Vec::new();
         let Some(founded) = self.founded_mut(id) else { return false };
         if founded.subgroup.phase() == Phase::Finished {
-            // It has received nothing of the epoch that it was about to begin.
+            // This node has received nothing of the epoch that it was about to begin.
             if let Some(Next { epoch, .. }) = founded.next.take() {
                 let reads = epoch.own().is_some_and(|own| own.member.reads);
                 founded.note_passed(epoch);
@@ -225,7 +230,7 @@ impl Node {
         let finished =
             founded.subgroup.finish(&ends, &mut |peer, fault| faults.push((peer, fault)));
         if finished && let Some(Next { epoch, .. }) = founded.next.take() {
-            // Others may have begun it.
+            // Other members may have begun this epoch.
             founded.note_passed(epoch);
         }
         for (peer, fault) in faults {
@@ -234,17 +239,17 @@ impl Node {
         finished
     }
 
-    /// After [`Node::finish`]: passes over an epoch that others have begun, and that has ended without this
-    /// node. If it was not to read there its readers get nothing more, and are added anew when it
-    /// reads again.
+    /// Passes over an epoch that others have begun, and that has ended without this node, after
+    /// [`Node::finish`]. If this node was not to read in that epoch, its readers get nothing more
+    /// and are added again when it reads again.
     pub fn pass_over(&mut self, id: SubgroupId, reads: bool) {
         if let Some(subgroup) = self.subgroup_mut(id) {
             subgroup.pass_over(reads);
         }
     }
 
-    /// Passes over an epoch that this node could not be told before a view change took its place: its leavers may have been
-    /// told (I-260).
+    /// Passes over an epoch that this node could not be told before a view change took its place:
+    /// members that leave by that epoch may have been told (I-260).
     pub fn pass_over_untold(&mut self, id: SubgroupId, epoch: Epoch) {
         if let Some(pending) = self.pending_mut(id) {
             pending.note_passed(epoch);
@@ -253,9 +258,10 @@ impl Node {
         }
     }
 
-    /// Goes on with this epoch when the one before is over and all that has to be known of the members is
-    /// there; [`NodeEvent::Begun`] follows, or [`NodeEvent::Left`] if this node is not one of
-    /// them. `memory`: what it sends from, if it begins to. `false` if that makes no sense.
+    /// Begins this epoch when the epoch before is over and the required regions of all members are
+    /// present. [`NodeEvent::Begun`] follows, or [`NodeEvent::Left`] if this node is no member.
+    /// `memory`: memory of this node's stream, if it begins to send. `false` if the arguments do
+    /// not fit the subgroup's state.
     pub fn next_epoch(
         &mut self,
         id: SubgroupId,
@@ -277,7 +283,8 @@ impl Node {
         if founded.next.as_ref().is_some_and(|next| next.epoch.own().is_none() && !next.wedged)
             && epoch.own().is_none()
         {
-            // It leaves by the first one: there it is expected to say so (I-260).
+            // This node leaves by the first epoch: other members expect its parting
+            // line there (I-260).
             return true;
         }
         let begins = stream.filter(|_| memory.is_some());
@@ -287,8 +294,8 @@ impl Node {
         true
     }
 
-    /// A change of layout: ends the epoch in ordinary turns, and goes on with this one. As
-    /// [`Node::next_epoch`]; the starts need not be known, but to those who are new.
+    /// Changes the layout: ends the current epoch in ordinary turns, then begins this one as
+    /// [`Node::next_epoch`] does. Only new members need the starts.
     pub fn change_layout(
         &mut self,
         id: SubgroupId,
@@ -303,8 +310,8 @@ impl Node {
         told
     }
 
-    /// Members that some subgroup awaits at this node, why, and how far each has come with that (I-79): a subgroup that is at rest
-    /// awaits nobody.
+    /// Members that the subgroups of this node await, each with the condition and the member's
+    /// progress (I-79). A subgroup at rest awaits no member.
     pub fn waits(&mut self) -> Vec<(SubgroupId, Condition, Peer, u64)> {
         let Node { subgroups, activity, .. } = self;
         let mut waits = Vec::new();
@@ -317,12 +324,13 @@ impl Node {
         waits
     }
 
-    /// What this node answers to a member that awaits it in its epoch of a subgroup (I-336).
+    /// Answer of this node to a member that awaits it in its epoch of a subgroup (I-336).
     pub fn answer(&self, id: SubgroupId, condition: Condition, progress: u64) -> Answer {
         self.subgroup(id).map_or(Answer::Excused, |it| it.answer(condition, progress))
     }
 
-    /// What this node sees of a peer that another member awaits in this node's epoch of a subgroup (I-336).
+    /// Observation of this node about a peer that another member awaits in this node's epoch of
+    /// a subgroup (I-336).
     pub fn testify(
         &mut self,
         id: SubgroupId,
@@ -334,41 +342,42 @@ impl Node {
         subgroup.map_or(Answer::Excused, |it| it.testify(peer, condition, progress))
     }
 
-    /// Whether some subgroup awaits a member, although no news of that member wakes this node.
+    /// Whether a subgroup awaits a member although no news of that member wakes this node.
     pub fn awaits_room(&self) -> bool {
         let mut active = self.activity.active().iter();
         active.any(|&number| self.subgroups[number].subgroup.awaits_room())
     }
 
-    /// Where the next epoch begins in this node's own stream, once a change of layout has ended this
-    /// one there.
+    /// Beginning of the next epoch in this node's own stream, once a layout change has ended
+    /// this epoch there.
     pub fn cut(&self, id: SubgroupId) -> Option<Beginning> {
         self.subgroup(id).and_then(|subgroup| subgroup.cut())
     }
 
-    /// Where this epoch begins in this node's own stream.
+    /// Beginning of this epoch in this node's own stream.
     pub fn own_start(&self, id: SubgroupId) -> Option<Beginning> {
         self.subgroup(id)?.own_start()
     }
 
-    /// Whether this node sends that stream in the epoch of a subgroup that it has begun.
+    /// Whether this node sends that stream in the current epoch of a subgroup.
     pub fn sends_in(&self, id: SubgroupId, stream: RegionId) -> bool {
         self.subgroup(id).is_some_and(|subgroup| subgroup.region() == Some(stream))
     }
 
-    /// This entry of this node's own stream in a subgroup, and the messages before it.
+    /// Position of this entry of this node's own stream in a subgroup, with the number of
+    /// messages before it.
     pub fn own_beginning(&self, id: SubgroupId, entry: u64) -> Option<Beginning> {
         self.subgroup(id)?.own_beginning(entry)
     }
 
-    /// Where the next epoch begins in each stream of this one, as far as it is known here: when this epoch
-    /// is complete or finished.
+    /// Beginning of the next epoch in each stream of this one, as far as known here. Known when
+    /// this epoch is complete or finished.
     pub fn starts(&self, id: SubgroupId) -> Vec<(Origin, RegionId, Option<Beginning>)> {
         let starts = self.subgroup(id).into_iter().flat_map(|subgroup| subgroup.starts());
         starts.map(|((peer, stream), start)| (origin_of(peer), stream, start)).collect()
     }
 
-    /// Begins what can be begun.
+    /// Begins the epochs whose conditions hold.
     pub(super) fn settle_epochs(&mut self, effects: &mut Effects) -> usize {
         let mut settled = 0;
         for index in self.astir.iter().copied().collect::<Vec<usize>>() {
@@ -413,7 +422,7 @@ impl Node {
             founded.begin_again();
             self.events.push_back(NodeEvent::Begun { subgroup, epoch });
         } else {
-            // What it was told makes no sense here: it waits for something better.
+            // The told epoch does not fit this node's state: the subgroup waits for another one.
             self.events.push_back(NodeEvent::Stalled(subgroup));
         }
         begun

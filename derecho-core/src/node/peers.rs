@@ -1,7 +1,7 @@
-//! What peers say and do: their notes, their coming, their faults.
+//! Handling of peers: their notes, arrival and faults.
 //!
-//! Owns: the answer to each note, and what is left out when a peer is faulty or gone. Never does:
-//! move a subscription on by itself; [`settle`](super::settle) does, in the turn.
+//! Owns: the answer to each note, and the cleanup after a peer that is faulty or gone. Never does:
+//! advance a subscription; [`settle`](super::settle) does, in the turn.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -18,7 +18,7 @@ use crate::multicast::Fault;
 use crate::multicast::stream::{Beginning, Stream};
 use crate::note::Note;
 
-/// No count of a correct node gets this far: at a hundred million a second in two weeks.
+/// Limit that no count of a correct node reaches: two weeks at a hundred million a second.
 const MOST_COUNTED: u64 = 1 << 47;
 
 impl Node {
@@ -63,7 +63,7 @@ impl Node {
         }
     }
 
-    /// A part of what a peer tells.
+    /// Takes a part of a peer's message.
     fn part(&mut self, peer: Peer, left: u64, bytes: Vec<u8>) {
         let Some(state) = self.peers.get_mut(&peer) else { return };
         if left.saturating_add((state.telling.len() + bytes.len()) as u64) > MOST_TOLD {
@@ -77,8 +77,8 @@ impl Node {
         }
     }
 
-    /// A peer wants to read a stream. It has [`ACK_LINES`] lines for that, and a subscription
-    /// asks once.
+    /// Takes a peer's request to read a stream. A peer has [`ACK_LINES`] lines for such requests,
+    /// and each subscription asks once.
     pub(super) fn attach_asked(&mut self, peer: Peer, attach: Attach) {
         let members = self.streams.iter().flat_map(|stream| stream.members());
         let (mut known, mut again) = (0, false);
@@ -87,7 +87,7 @@ impl Node {
         }
         let Some(state) = self.peers.get_mut(&peer).filter(|state| !state.shut_out) else { return };
         again |= state.attaching.iter().any(|waiting| waiting.reader == attach.reader);
-        // Who has a copy, and not the memory itself, has to be waited for.
+        // The sender must wait for a reader that has a copy instead of the memory itself.
         let reads_blind = !attach.tethered && state.sharing == Sharing::Copied;
         if again || reads_blind || known + state.attaching.len() >= ACK_LINES {
             self.faulty(peer, Fault::Note);
@@ -121,7 +121,7 @@ impl Node {
         }
     }
 
-    /// A stream ends for one of this node's subscriptions.
+    /// Ends a stream for one of this node's subscriptions.
     pub(super) fn end_at(&mut self, origin: Origin, reader: u64, entry: u64) {
         let subscription =
             self.subscriptions.iter_mut().find(|s| s.id.0 == reader && s.origin == origin);
@@ -139,8 +139,8 @@ impl Node {
         }
     }
 
-    /// A peer broke the rules: nothing of it is read, and nobody waits for it, any more. Returns
-    /// whether that is news.
+    /// Excludes a peer that broke the rules: it is neither read nor awaited any more. Returns
+    /// whether the peer was not known to be faulty.
     pub(super) fn faulty(&mut self, peer: Peer, fault: Fault) -> bool {
         let Some(state) = self.peers.get_mut(&peer).filter(|state| !state.faulty) else {
             return false;
@@ -153,7 +153,8 @@ impl Node {
         true
     }
 
-    /// Readers of this node's unordered streams, readers that are not counted yet, and what this node reads itself.
+    /// Describes the readers of this node's unordered streams, readers that are not counted yet,
+    /// and this node's subscriptions.
     pub fn describe(&self) -> String {
         use core::fmt::Write;
         let mut text = String::from("streams");
@@ -172,19 +173,21 @@ impl Node {
         text
     }
 
-    /// Peers for which this node's streams wait, and that have received nothing since this was asked last.
+    /// Peers for which this node's streams wait, and that have received nothing since
+    /// the last call.
     pub fn lagging_readers(&mut self) -> impl Iterator<Item = Peer> + '_ {
         self.streams.iter_mut().flat_map(Stream::lagging)
     }
 
-    /// Whether some reader of this node's streams is awaited.
+    /// Whether a reader of this node's streams is awaited.
     pub fn awaits_readers(&self) -> bool {
         self.streams.iter().any(Stream::awaits_somebody)
     }
 
-    /// A peer takes part no more, although it may still run: what it has shown so far is received, nothing
-    /// after that, and nobody waits for it. The lines that it looks at stay as they are until it is gone:
-    /// they keep it from using bytes again that are still referred to here (I-59).
+    /// Excludes a peer that takes part no more, although it may still run. Everything that it has
+    /// shown so far is received, nothing after that, and no stream waits for the peer. The lines
+    /// that the peer reads stay unchanged until it is gone: they keep it from reusing bytes to
+    /// which this node still refers (I-59).
     pub fn shut_out(&mut self, peer: Peer) {
         let Some(state) = self.peers.get_mut(&peer).filter(|state| !state.shut_out) else { return };
         state.shut_out = true;
@@ -198,7 +201,7 @@ impl Node {
         }
     }
 
-    /// Reads nothing from a peer any more and waits for it no more.
+    /// Stops reading from a peer and waiting for it.
     pub(super) fn forget(&mut self, peer: Peer) {
         for stream in &mut self.streams {
             stream.remove_members(|member| member.peer() == Some(peer));
@@ -209,8 +212,8 @@ impl Node {
         self.subscriptions = kept;
         self.forgotten.retain(|source| source.strong_count() > 0);
         for subscription in gone {
-            // The sender reads this line no more, so the line is free at once; records that the
-            // application has keep the memory that they lie in.
+            // The sender no longer reads this line, so the line is free at once. Records of the
+            // application keep the memory that they lie in.
             self.free_lines.push(subscription.line);
             let source = subscription.receiver.as_ref().and_then(Reception::held_source);
             self.forgotten.extend(source.map(Arc::downgrade));

@@ -1,6 +1,6 @@
-//! How a subscription receives: waited for by its sender, or not.
+//! Reception of a subscription, either tethered (the sender waits for it) or untethered.
 //!
-//! Owns: nothing of its own. Never does: what only one of the two kinds does.
+//! Owns: no state of its own. Never does: anything specific to one of the two kinds.
 
 use alloc::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::multicast::receive::Receiver;
 use crate::multicast::stream::Beginning;
 use crate::multicast::untethered::Untethered;
 
-/// See the [module](self).
+/// Receiver of a subscription. See the [module](self).
 pub(super) enum Reception {
     /// The sender keeps what this node has not taken.
     Tethered(Receiver),
-    /// The sender goes on without it.
+    /// The sender does not wait for this node.
     Untethered(Untethered),
 }
 
@@ -55,7 +55,7 @@ impl Reception {
         }
     }
 
-    /// The memory of a peer, if records may refer to it.
+    /// Memory of a peer to which records may refer.
     pub(super) fn held_source(&self) -> Option<&Arc<Source>> {
         match self {
             Reception::Tethered(it) => it.held_source(),
@@ -63,7 +63,7 @@ impl Reception {
         }
     }
 
-    /// Makes the memory of a peer private that records may refer to (I-335).
+    /// Makes memory of a peer private if records may refer to it (I-335).
     pub(super) fn privatize(&mut self, effects: &mut Effects) {
         match self {
             Reception::Tethered(it) => it.privatize(effects),
@@ -79,7 +79,8 @@ impl Reception {
         }
     }
 
-    /// Receives what has arrived, which is the last of its stream or not. Returns how many entries.
+    /// Receives what has arrived. `is_last`: nothing more will arrive in this stream. Returns the
+    /// number of entries.
     #[inline]
     pub(super) fn receive(&mut self, is_last: bool) -> Result<usize, Fault> {
         match self {
@@ -88,7 +89,7 @@ impl Reception {
         }
     }
 
-    /// How many messages were lost since this was asked last.
+    /// Returns the number of messages lost since the last call.
     #[inline]
     pub(super) fn take_lost(&mut self) -> u64 {
         match self {

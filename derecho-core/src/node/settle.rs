@@ -1,7 +1,7 @@
-//! Subscriptions and streams on their way in and out.
+//! Addition and removal of subscriptions and streams.
 //!
-//! Owns: the steps from one stage to the next, as far as what they wait for is there. Looked at only
-//! in turns that follow a change, so that streams at work pay nothing for it.
+//! Owns: the steps from one stage to the next, once their conditions hold. Runs only in turns that
+//! follow a change, so that established streams pay nothing for it.
 
 use super::reception::Reception;
 use super::{ACKS, Attach, Node, NodeEvent, Origin, PeerState, Stage, Subscription};
@@ -28,7 +28,7 @@ impl Node {
         settled
     }
 
-    /// Counts those peers among the readers that can be written to by now.
+    /// Counts peers among the readers once this node can write to them.
     pub(super) fn settle_readers(&mut self, effects: &mut Effects) -> usize {
         let mut settled = 0;
         let Node { peers, streams, ending, unsettled, .. } = self;
@@ -77,7 +77,7 @@ impl Node {
                 }
                 Stage::AwaitsAccept | Stage::Receiving | Stage::Detaching => {}
             }
-            // Another subscription may have taken the place of one that is gone.
+            // The slot may now hold another subscription, moved there by a removal.
             if self.subscriptions.len() == before {
                 index += 1;
             }
@@ -85,7 +85,7 @@ impl Node {
         settled
     }
 
-    /// Asks the sender to be counted among its readers, once its header is there.
+    /// Asks the sender to count this node among its readers, once the stream's header is present.
     pub(super) fn attach(&mut self, index: usize, effects: &mut Effects) -> usize {
         let Subscription { id, origin, stream, line, tethered, .. } = self.subscriptions[index];
         let (replica, target) = match origin {
@@ -96,7 +96,7 @@ impl Node {
                         let target = Target { peer, sharing: state.sharing };
                         (Some(replica.clone()), Some(target))
                     }
-                    // Who told of the stream may have been faster than the link (I-75).
+                    // The announcement of the stream may have been faster than the link (I-75).
                     None => return 0,
                 },
                 None => (None, None),
@@ -119,7 +119,8 @@ impl Node {
                 return 1;
             }
         };
-        // Of a copy nobody can say that it is still whole: what is late may come from what is new at its source.
+        // The integrity of a copy cannot be checked: late bytes may come from newer contents
+        // at the source.
         let tethered = tethered || target.is_some_and(|it| it.sharing == Sharing::Copied);
         let mut receiver = match tethered {
             true => {
@@ -157,7 +158,7 @@ impl Node {
         self.unsettled = true;
     }
 
-    /// Ends a subscription when the last record of its stream has come.
+    /// Ends a subscription when the last entry of its stream has come.
     pub(super) fn ending(&mut self, index: usize, entry: u64) -> usize {
         let subscription = &mut self.subscriptions[index];
         self.unsettled = true;
@@ -172,19 +173,21 @@ impl Node {
         1
     }
 
-    /// Nothing of the stream is wanted any more: tells the sender. The line is used for another stream only when the sender
-    /// has answered, for until then it looks at it: for what has arrived, and for what records refer to (I-225).
+    /// Detaches from a stream that is no longer wanted, and tells the sender. The line is reused
+    /// only after the sender has answered: until then the sender reads the line for
+    /// acknowledgements and for held memory (I-225).
     pub(super) fn detach(&mut self, index: usize, effects: &mut Effects) {
         let Subscription { id, origin, stream, ref receiver, .. } = self.subscriptions[index];
         let reader = id.0;
         match origin {
-            // It was not asked, or has refused: it does not look at the line.
+            // The sender was not asked, or has refused: it does not read the line.
             Origin::Peer(_) if receiver.is_none() => {
                 self.free_lines.push(self.subscriptions.swap_remove(index).line);
             }
             Origin::Peer(peer) => {
                 effects.note(peer, Note::Detach { reader, stream }.encode());
-                // It still receives, and drops, what the sender has posted to it, and gives back what records refer to.
+                // The subscription still receives and drops what the sender has posted, and
+                // releases memory when records are dropped.
                 self.subscriptions[index].stage = Stage::Detaching;
             }
             Origin::Own => {
@@ -198,7 +201,7 @@ impl Node {
         }
     }
 
-    /// Closes the regions of ended streams that nobody reads any more.
+    /// Closes the regions of ended streams without readers.
     pub(super) fn settle_streams(&mut self, effects: &mut Effects) -> usize {
         let Node { streams, ending, .. } = self;
         let before = ending.len();

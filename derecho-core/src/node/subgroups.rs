@@ -1,6 +1,6 @@
-//! Subgroups on their way in: from a charter that all members agree on to the first delivery.
+//! Foundation of subgroups: from a charter that all members agree on to the first delivery.
 //!
-//! Owns: charters that wait for what peers have to show first. Never does: decide who is a member.
+//! Owns: charters that wait for regions of peers. Never does: decide the membership.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -21,54 +21,55 @@ use crate::multicast::send::introduce;
 use crate::multicast::subgroup::epoch::{Opening, Passed};
 use crate::multicast::subgroup::{Founder, OwnLines, Sends, Subgroup, Terms, Upcall};
 
-/// Names a subgroup of this node.
+/// Identifier of a subgroup at this node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SubgroupId(u64);
 
-/// One member, as its charter names it.
+/// Role of one member in a charter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Membership {
-    /// Who.
+    /// Member.
     pub origin: Origin,
     /// Whether it delivers.
     pub reads: bool,
     /// The region of its stream, if it sends.
     pub sends: Option<RegionId>,
-    /// The region of its lines, one for each member.
+    /// Region of the member's lines, one for each member.
     pub lines: RegionId,
 }
 
-/// What all founders of a subgroup have to agree on. They list the members in the same order. It is
-/// the subgroup's epoch 0, in which everyone's line slot is its place in this list.
+/// Agreement of all founders of a subgroup. All founders list the members in the same order. The
+/// charter is the subgroup's epoch 0, in which the line slot of a member is its index in this list.
 #[derive(Clone, Debug)]
 pub struct Charter {
-    /// What the subgroup is called in every member's lines. Members with another charter have
-    /// another name, and are not believed.
+    /// Name of the subgroup in every member's lines. Lines of members with another charter have
+    /// another name and are ignored.
     pub name: u64,
-    /// What it promises.
+    /// Delivery level and mechanisms.
     pub terms: Terms,
-    /// Its members; this node is one of them.
+    /// Members, including this node.
     pub members: Vec<Membership>,
 }
 
-/// What this node brings into a subgroup.
+/// Memory that this node brings into a subgroup.
 pub struct Share {
-    /// Its lines, a [`LINE_WORDS`] for each founder; [`SUBGROUP_LINES`](crate::multicast::subgroup::SUBGROUP_LINES)
-    /// of them if there is to be another epoch.
+    /// Region of this node's lines, with [`LINE_WORDS`] words for each founder, or with
+    /// [`SUBGROUP_LINES`](crate::multicast::subgroup::SUBGROUP_LINES) lines if another
+    /// epoch may follow.
     pub lines: OwnRegion,
-    /// Its memory, if it sends.
+    /// Memory of this node's stream, if it sends.
     pub memory: Option<SenderMemory>,
 }
 
-/// A subgroup that waits for what its members have to show.
+/// Subgroup that waits for regions of its members.
 pub(super) struct Pending {
     id: SubgroupId,
     terms: Terms,
     epoch: Epoch,
     share: Share,
-    /// Epochs in which it was to send, and that have ended before it began them.
+    /// Epochs with this node as a sender that have ended before this node began them.
     passed: Vec<Epoch>,
-    /// It was told to stop before it has begun.
+    /// Whether the node was told to wedge before the subgroup has begun.
     pub(super) wedged: bool,
 }
 
@@ -81,7 +82,7 @@ impl Pending {
         &self.epoch
     }
 
-    /// An epoch has ended before this node began it.
+    /// Notes an epoch that has ended before this node began it.
     pub(super) fn note_passed(&mut self, epoch: Epoch) {
         self.passed.extend(Some(epoch).filter(|epoch| epoch.stream().is_some()));
     }
@@ -92,9 +93,9 @@ pub(super) struct Founded {
     pub(super) id: SubgroupId,
     pub(super) subgroup: Subgroup,
     pub(super) rest: Rest,
-    /// What it is to go on with.
+    /// Next epoch.
     pub(super) next: Option<Next>,
-    /// Epochs in which this node was to send, and that have ended before it began them.
+    /// Epochs with this node as a sender that have ended before this node began them.
     pub(super) passed: Vec<Epoch>,
     readers: usize,
     gathered: bool,
@@ -102,7 +103,7 @@ pub(super) struct Founded {
 }
 
 impl Founded {
-    /// A turn of this subgroup, if there is anything to do in it.
+    /// Runs a turn of this subgroup, if it has work.
     #[inline(always)]
     pub(super) fn turn(
         &mut self,
@@ -123,8 +124,8 @@ impl Founded {
         Founded { id, subgroup, rest, next, passed, readers: 0, gathered: false, stalled: false }
     }
 
-    /// An epoch that this node was told, or was to be told, has ended before it began here: its leavers may have been told
-    /// (I-260).
+    /// Notes an epoch that has ended before this node began it, whether or not this node was told.
+    /// Members that leave by that epoch may have been told (I-260).
     pub(super) fn note_passed(&mut self, epoch: Epoch) {
         if let Some(own) = epoch.own() {
             self.subgroup.expect_partings_in(epoch.number, epoch.name, own.slot);
@@ -132,7 +133,7 @@ impl Founded {
         self.passed.extend(Some(epoch).filter(|epoch| epoch.stream().is_some()));
     }
 
-    /// Another epoch has begun.
+    /// Resets the state for another epoch.
     pub(super) fn begin_again(&mut self) {
         (self.readers, self.gathered, self.stalled) = (0, false, false);
         self.passed.clear();
@@ -141,9 +142,8 @@ impl Founded {
 }
 
 impl Node {
-    /// Founds a subgroup. [`NodeEvent::Founded`] follows when all that has to be known of its
-    /// members is there. `None` if this node is not one of them, or brings not what the charter
-    /// says.
+    /// Founds a subgroup. [`NodeEvent::Founded`] follows when the required regions of its members
+    /// are present. `None` if this node is no member, or if its share does not match the charter.
     pub fn found(
         &mut self,
         charter: Charter,
@@ -156,7 +156,7 @@ impl Node {
         self.join(terms, Epoch { number: 0, name, seats }, share, effects)
     }
 
-    /// Joins a subgroup in this epoch, whose seats say where it begins in each stream.
+    /// Joins a subgroup in this epoch, whose seats name its beginning in each stream.
     /// [`NodeEvent::Founded`] follows. `None` as for [`Node::found`].
     pub fn join(
         &mut self,
@@ -177,7 +177,7 @@ impl Node {
         Some(id)
     }
 
-    /// Shows the header of an own stream to those who can receive it by now.
+    /// Shows the header of this node's stream to all peers that can receive it.
     pub(super) fn introduce_to_all(&self, stream: Option<RegionId>, effects: &mut Effects) {
         let Some(stream) = stream else { return };
         for (&peer, state) in self.peers.iter().filter(|(_, state)| state.ready.contains(&stream)) {
@@ -189,12 +189,12 @@ impl Node {
         self.numbers.get(&id).map(|&number| &self.subgroups[number].subgroup)
     }
 
-    /// A subgroup, of which something is wanted: the next turn looks at it.
+    /// Returns a subgroup for modification; the next turn looks at it.
     pub(super) fn subgroup_mut(&mut self, id: SubgroupId) -> Option<&mut Subgroup> {
         self.founded_mut(id).map(|founded| &mut founded.subgroup)
     }
 
-    /// A subgroup that is told something: the next turn looks at it (I-29).
+    /// Returns a subgroup that is told something; the next turn looks at it (I-29).
     pub(super) fn founded_mut(&mut self, id: SubgroupId) -> Option<&mut Founded> {
         let number = *self.numbers.get(&id)?;
         Some(self.told(number))
@@ -211,7 +211,7 @@ impl Node {
         self.pending.iter_mut().find(|pending| pending.id == id)
     }
 
-    /// What is pending is to begin in another epoch than it was told, if at all.
+    /// Replaces the epoch of a pending subgroup, or cancels its beginning.
     pub(super) fn replace_pending(
         &mut self,
         index: usize,
@@ -239,42 +239,43 @@ impl Node {
         true
     }
 
-    /// A queue for a reader of a founded subgroup; see [`Subgroup::add_reader`].
+    /// Adds a queue for a reader of a founded subgroup; see [`Subgroup::add_reader`].
     pub fn add_subgroup_reader(&mut self, id: SubgroupId) -> Option<Arc<Inbox>> {
         self.subgroup_mut(id)?.add_reader()
     }
 
-    /// See [`Subgroup::has_reader`].
+    /// Whether a queue belongs to a reader of a subgroup. See [`Subgroup::has_reader`].
     pub fn has_subgroup_reader(&self, id: SubgroupId, inbox: &Arc<Inbox>) -> bool {
         self.subgroup(id).is_some_and(|subgroup| subgroup.has_reader(inbox))
     }
 
-    /// A reader of a subgroup wants no more.
+    /// Removes a reader of a subgroup.
     pub fn remove_subgroup_reader(&mut self, id: SubgroupId, inbox: &Arc<Inbox>) {
         if let Some(subgroup) = self.subgroup_mut(id) {
             subgroup.remove_reader(inbox);
         }
     }
 
-    /// Has `upcall` called after each delivery of a subgroup.
+    /// Registers `upcall`, which is called after each delivery of a subgroup.
     pub fn set_subgroup_upcall(&mut self, id: SubgroupId, upcall: Upcall) {
         if let Some(subgroup) = self.subgroup_mut(id) {
             subgroup.set_upcall(upcall);
         }
     }
 
-    /// Whether all that this node has committed to a subgroup is delivered by every member.
+    /// Whether every member has delivered all messages that this node has committed to a subgroup.
     pub fn is_subgroup_acknowledged(&self, id: SubgroupId) -> bool {
         self.subgroup(id).is_none_or(Subgroup::is_acknowledged)
     }
 
-    /// Positions of a subgroup's order that this node has delivered.
+    /// Number of positions of a subgroup's order that this node has delivered.
     pub fn delivered(&self, id: SubgroupId) -> u64 {
         self.subgroup(id).map_or(0, Subgroup::delivered)
     }
 
-    /// Declares that this node will send nothing in so many rounds of a subgroup's order, so that
-    /// nobody has to wait for its nulls. What it sends nevertheless comes after them.
+    /// Declares that this node will send nothing in the next `rounds` rounds of a subgroup's
+    /// order, so that no member waits for its nulls. Messages that it sends nevertheless come
+    /// after these rounds.
     pub fn declare_silence(&mut self, id: SubgroupId, rounds: u64) -> bool {
         self.subgroup_mut(id).is_some_and(|subgroup| subgroup.declare_silence(rounds))
     }
@@ -287,7 +288,7 @@ impl Node {
     ) {
         let Node { peers, pending, subgroups, .. } = self;
         let is_own = |epoch: &Epoch| epoch.stream() == Some(region);
-        // Also to those who may become members later.
+        // Peers that may become members later are included.
         let waiting = pending.iter().any(|pending| is_own(&pending.epoch));
         let next =
             |founded: &Founded| founded.next.as_ref().is_some_and(|next| is_own(&next.epoch));
@@ -297,7 +298,7 @@ impl Node {
         {
             introduce(region, Target { peer, sharing: state.sharing }, effects);
         }
-        // What waits for a region to become quiet, or has been shown only now.
+        // Some streams wait for this region to become quiet, or can be shown only now.
         let concerned = subgroups.iter().enumerate().filter(|(_, founded)| known(founded));
         for number in concerned.map(|(number, _)| number).collect::<Vec<usize>>() {
             self.told(number).subgroup.region_ready(peer, region);
@@ -308,7 +309,7 @@ impl Node {
         }
     }
 
-    /// Begins with those subgroups whose members have shown all that has to be known of them.
+    /// Begins the subgroups whose members have published the required regions.
     pub(super) fn settle_subgroups(&mut self, effects: &mut Effects) -> usize {
         let mut settled = self.settle_epochs(effects);
         for pending in core::mem::take(&mut self.pending) {
@@ -351,7 +352,7 @@ impl Node {
         settled
     }
 
-    /// The subgroup that is pending, if its members have shown what has to be known of them.
+    /// Opens a pending subgroup, if its members have published the required regions.
     fn open(&self, pending: &Pending) -> Option<Subgroup> {
         let Pending { terms, epoch, share, passed, .. } = pending;
         let opening = self.opening(epoch, share.memory.as_ref(), &share.lines, passed)?;
@@ -359,8 +360,8 @@ impl Node {
         Subgroup::new(*terms, opening, lines, &self.waker)
     }
 
-    /// An epoch as it is seen from here, if its members have shown what has to be known of them. This
-    /// node sends from `memory`, if it does.
+    /// View of an epoch from this node, if its members have published the required regions.
+    /// `memory`: memory of this node's stream, if it sends.
     pub(super) fn opening(
         &self,
         epoch: &Epoch,
@@ -394,7 +395,7 @@ impl Node {
         Some(Opening { epoch: epoch.number, name: epoch.name, members, memory, passed })
     }
 
-    /// What a sender has to know of an epoch that it has passed over.
+    /// Description of an epoch that this node, a sender of it, has passed over.
     fn passed(&self, epoch: &Epoch) -> Option<Passed> {
         let (own, stream) = (epoch.own()?, epoch.stream()?);
         let member = |seat: &Seat| {
@@ -414,11 +415,12 @@ impl Node {
         Some(Passed { epoch: epoch.number, name: epoch.name, slot: own.slot, stream, members })
     }
 
-    /// A peer as a member of an epoch, if it has shown all that has to be known of it.
+    /// Description of a peer as a member of an epoch, if the peer has published
+    /// the required regions.
     fn founder(&self, epoch: &Epoch, seat: &Seat, peer: Peer) -> Option<Founder> {
         let Seat { slot, member, start } = seat;
         let (own_stream, own_lines) = (epoch.stream(), epoch.own()?.member.lines);
-        // The first turn already tells it something in this node's lines.
+        // The first turn already writes to the peer in this node's lines.
         let state = self.peers.get(&peer).filter(|s| s.ready.contains(&own_lines))?;
         if state.faulty {
             return None;
@@ -442,7 +444,8 @@ impl Node {
         })
     }
 
-    /// Peers that have not shown yet what an epoch needs of them that this node was told, by subgroup (I-79).
+    /// Peers that have not published the regions required for an epoch of this node,
+    /// by subgroup (I-79).
     pub fn unshown(&self) -> Vec<(SubgroupId, Peer)> {
         let pending = self.pending.iter().map(|pending| (pending.id, &pending.epoch));
         let astir = self.astir.iter().map(|number| &self.subgroups[*number]);
@@ -463,7 +466,7 @@ impl Node {
         unshown
     }
 
-    /// Nothing that a peer publishes in a subgroup is read any more.
+    /// Stops reading what a peer publishes in any subgroup.
     pub(super) fn leave_out(&mut self, peer: Peer) {
         for founded in &mut self.subgroups {
             founded.subgroup.leave_out(peer);
@@ -471,8 +474,8 @@ impl Node {
         self.settle_all(peer);
     }
 
-    /// A peer is no member of the group any more, although it may still run: no subgroup keeps anything for it
-    /// in the epochs that begin from now on (I-260).
+    /// Notes that a peer is no longer a member of the group, although it may still run. No subgroup
+    /// keeps memory for it in the epochs that begin from now on (I-260).
     pub fn put_out(&mut self, peer: Peer) {
         for number in 0..self.subgroups.len() {
             self.told(number).subgroup.put_out(peer);
@@ -487,7 +490,7 @@ impl Node {
         self.settle_all(peer);
     }
 
-    /// Any subgroup may have come to something, or to a stop, without this peer.
+    /// Marks all subgroups: any of them may continue, or stall, without this peer.
     fn settle_all(&mut self, peer: Peer) {
         self.watch_no_more(peer);
         self.astir = (0..self.subgroups.len()).collect();

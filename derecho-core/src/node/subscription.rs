@@ -1,6 +1,6 @@
-//! A subscription to a stream: where it stands, and what it receives.
+//! Subscription to a stream: its stage and its receiver.
 //!
-//! Owns: what is told of what was received. Never does: decide when it begins or ends.
+//! Owns: the events that report reception. Never does: decide when the subscription begins or ends.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use super::{NodeEvent, Origin, SubscriptionId};
 use crate::ids::{Peer, RegionId};
 use crate::multicast::Fault;
 
-/// Where a subscription stands.
+/// Stage of a subscription.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     /// The sender's header has not arrived yet.
@@ -21,11 +21,11 @@ pub(super) enum Stage {
     Receiving,
     /// The stream ends at this entry.
     Ending(u64),
-    /// Nothing is wanted any more. The sender is told as soon as it has answered; one that is this node itself waits for
-    /// what records refer to.
+    /// The subscription has ended here. The sender is told as soon as it has answered. If the
+    /// sender is this node, the subscription waits until no record refers to the stream's memory.
     Draining,
-    /// The sender was told. It waits for what records of this node refer to, and has not yet said that it looks at this
-    /// node's line no more.
+    /// The sender was told. It waits for memory to which records of this node refer, and has not
+    /// yet said that it stopped reading this node's line.
     Detaching,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Subscription {
     pub(super) stream: RegionId,
     pub(super) line: usize,
     pub(super) stage: Stage,
-    /// Whether the sender is to wait for it, if that can do otherwise.
+    /// Whether the sender waits for this subscription, if there is a choice.
     pub(super) tethered: bool,
     pub(super) receiver: Option<Reception>,
 }
@@ -46,7 +46,8 @@ impl Subscription {
         self.receiver.as_ref().is_some_and(|receiver| !receiver.is_started())
     }
 
-    /// Receives what has arrived, which is the last of its stream or not, and tells what was lost of it. Returns how many entries.
+    /// Receives what has arrived, and reports lost messages. `is_last`: nothing more will arrive in
+    /// this stream. Returns the number of entries.
     pub(super) fn receive(
         &mut self,
         is_last: bool,
@@ -61,7 +62,7 @@ impl Subscription {
         received
     }
 
-    /// Receives what has arrived, and tells what is wrong with it. Returns how many entries.
+    /// Receives what has arrived, and reports faults. Returns the number of entries.
     #[inline]
     pub(super) fn take_in(
         &mut self,
@@ -71,7 +72,7 @@ impl Subscription {
         let is_last = matches!(self.stage, Stage::Ending(_));
         match self.receive(is_last, events) {
             Ok(count) => return count,
-            // The sender may go on without it by now.
+            // The sender may have stopped counting this node by now.
             Err(_) if self.stage == Stage::Detaching => {}
             Err(fault) => {
                 if let Origin::Peer(peer) = self.origin {
@@ -82,7 +83,8 @@ impl Subscription {
         0
     }
 
-    /// Whether the sender is still to answer, or is this node itself and waits for what records refer to.
+    /// Whether the sender has not answered yet, or is this node itself and records refer
+    /// to its memory.
     pub(super) fn is_occupied(&self) -> bool {
         let is_held = || self.receiver.as_ref().is_some_and(Reception::is_held);
         self.is_unanswered() || self.origin == Origin::Own && is_held()

@@ -1,6 +1,7 @@
-//! What goes first in a turn (I-241).
+//! Paths with priority, which a turn processes first (I-241).
 //!
-//! Owns: the order of what is looked at before all the rest. Never does: hold the rest back; the same turn looks at it.
+//! Owns: the order of these paths. Never does: postpone the other paths; the same
+//! turn processes them.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -11,35 +12,35 @@ use crate::ids::{Peer, RegionId, Time};
 use crate::machine::Effects;
 use crate::multicast::Fault;
 
-/// What a turn looks at.
+/// Part of a node that a turn processes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Path {
     /// A stream that this node sends.
     Stream(RegionId),
-    /// One that it receives.
+    /// Stream that this node receives.
     Subscription(SubscriptionId),
-    /// A subgroup, in which it may do both.
+    /// Subgroup, in which this node may send and receive.
     Subgroup(SubgroupId),
 }
 
-/// See the [module](self).
+/// Priorities of a node's paths. See the [module](self).
 #[derive(Default)]
 pub(super) struct Urgent {
-    /// Of all that have another one than 0.
+    /// Priorities other than 0.
     priorities: BTreeMap<Path, i32>,
-    /// What goes first, and where it was when it was looked at last.
+    /// Paths to process first, each with its index in its list at the last look.
     first: Vec<(Path, usize)>,
-    /// Something has come or gone, or has another priority.
+    /// Whether a path was added or removed, or has another priority.
     stale: bool,
 }
 
 impl Urgent {
-    /// Something that a turn looks at has come or gone.
+    /// Notes that a path was added or removed.
     pub(super) fn renew(&mut self) {
         self.stale = true;
     }
 
-    /// Whether anything may go first.
+    /// Whether any path has a priority.
     #[inline]
     pub(super) fn is_wanted(&self) -> bool {
         !self.priorities.is_empty()
@@ -47,8 +48,8 @@ impl Urgent {
 }
 
 impl Node {
-    /// Of what a turn receives, sends and delivers, this goes before all that has a smaller priority. Everything has
-    /// priority 0 before it is given another one.
+    /// Sets the priority of a path. A turn receives, sends and delivers on paths of higher priority
+    /// before paths of lower priority. The initial priority is 0.
     pub fn set_priority(&mut self, path: Path, priority: i32) {
         let Urgent { priorities, stale, .. } = &mut self.urgent;
         let before = match priority {
@@ -58,12 +59,12 @@ impl Node {
         *stale |= before.unwrap_or(0) != priority;
     }
 
-    /// The priority that something was given, and has not lost by going.
+    /// Priority of a path; 0 after the path is gone.
     pub fn priority(&self, path: Path) -> i32 {
         self.urgent.priorities.get(&path).copied().unwrap_or(0)
     }
 
-    /// Turns what goes first.
+    /// Processes the paths with priority.
     #[cold]
     pub(super) fn turn_urgent(
         &mut self,
@@ -94,7 +95,7 @@ impl Node {
         done
     }
 
-    /// Where something is in its list, if it is there, and was here before.
+    /// Index of a path in its list, if it exists. `before`: the index at the last look.
     fn place_of(&self, path: Path, before: usize) -> Option<usize> {
         match path {
             Path::Stream(region) => place(&self.streams, before, |it| it.region() == region),
@@ -103,7 +104,7 @@ impl Node {
         }
     }
 
-    /// What has a greater priority than the least of all goes first, the greatest before the others.
+    /// Sorts the paths whose priority exceeds the lowest one, highest priority first.
     fn put_in_order(&mut self) {
         let streams = self.streams.iter().map(|it| Path::Stream(it.region()));
         let subscriptions = self.subscriptions.iter().map(|it| Path::Subscription(it.id));
@@ -120,7 +121,7 @@ impl Node {
     }
 }
 
-/// Where the one is of which this holds.
+/// Index of the element for which `is` holds. `before`: the index to try first.
 fn place<T>(all: &[T], before: usize, is: impl Fn(&T) -> bool) -> Option<usize> {
     match all.get(before) {
         Some(it) if is(it) => Some(before),
@@ -146,7 +147,7 @@ mod tests {
 
     type Delivered = Arc<Mutex<Vec<usize>>>;
 
-    /// A node that is alone in so many subgroups, and what is delivered in them.
+    /// Returns a node that is alone in this number of subgroups, with a log of its deliveries.
     fn alone(subgroups: usize) -> (Node, Vec<SubgroupId>, Vec<SenderMemory>, Delivered) {
         let node = Node::new(NodeId(1), OwnRegion::heap(ACKS_WORDS), Arc::new(|| {}));
         let mut node = node.with_changes(OwnRegion::heap(CHANGES_WORDS), None);
@@ -183,7 +184,7 @@ mod tests {
         }
     }
 
-    /// Writes one message in each, and says in which order they were delivered.
+    /// Writes one message in each subgroup, and returns the order of the deliveries.
     fn turn(node: &mut Node, memories: &[SenderMemory], delivered: &Delivered) -> Vec<usize> {
         for memory in memories {
             memory.claim(8).expect("there is room").commit(8, |_, _| ());
@@ -203,7 +204,7 @@ mod tests {
             let first = turn(&mut node, &memories, &delivered);
             assert_eq!(first[..3], [1, 2, 0], "of {count}");
             assert_eq!(first.len(), count, "all are turned");
-            // What has less than the others goes last.
+            // A path of lower priority than all others goes last.
             node.set_priority(Path::Subgroup(ids[1]), 0);
             node.set_priority(Path::Subgroup(ids[2]), 0);
             node.set_priority(Path::Subgroup(ids[0]), -1);

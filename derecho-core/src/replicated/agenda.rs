@@ -1,7 +1,7 @@
-//! What a group replicates for its shards: members, the plan, and who has offered and who holds what.
+//! State that a group replicates for its shards: members, the plan, offers, and holders.
 //!
-//! Owns: that state, and how motions and views change it (docs/PROTOCOL.md, "Replicated objects"). Never
-//! does: open a region, or touch an object.
+//! Owns: that state, and how motions and views change it (docs/PROTOCOL.md, "Replicated objects").
+//! Never does: open a region, or touch an object.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
@@ -20,23 +20,24 @@ use crate::log::LogId;
 use crate::membership::View;
 use crate::multicast::subgroup::Level;
 
-/// See the [module](self).
+/// Replicated state of all shards; see the [module](self).
 #[derive(Clone)]
 pub struct Agenda {
     types: Arc<[Declaration]>,
-    /// The view with which it began: if nobody is left who has it, all begin with none.
+    /// View with which the agenda began. If no member with an agenda is left, all members begin
+    /// with an empty one.
     era: u128,
-    /// What all have declared, as a number.
+    /// Fingerprint of what all members have declared.
     declared: u64,
     members: Vec<Attendee>,
-    /// By type: the last plan that there was, and why there is none now.
+    /// Last valid plan of each type, and the reason why there is none now.
     plans: Vec<(Vec<Shard>, Option<String>)>,
     shards: BTreeMap<u64, ShardState>,
-    /// How many motions of each member were applied.
+    /// Number of applied motions of each member.
     heard: BTreeMap<NodeId, u64>,
-    /// Somebody is gone since the plan was made.
+    /// Whether a member is gone since the plan was made.
     stale: bool,
-    /// Who keeps logs, as all know.
+    /// Members that keep logs, as known to all.
     book: Option<Book>,
 }
 
@@ -47,7 +48,7 @@ impl PartialEq for Agenda {
 }
 
 impl Agenda {
-    /// Nobody is there yet.
+    /// Creates an agenda without members.
     pub fn new(types: Arc<[Declaration]>) -> Agenda {
         let none = || (Vec::new(), Some("nobody has come yet".to_string()));
         Agenda {
@@ -63,17 +64,17 @@ impl Agenda {
         }
     }
 
-    /// The types of subgroups.
+    /// Types of subgroups.
     pub fn types(&self) -> &[Declaration] {
         &self.types
     }
 
-    /// Members that have said hello, in the order in which they came.
+    /// Members that have said hello, in order of arrival.
     pub fn members(&self) -> &[Attendee] {
         &self.members
     }
 
-    /// The shards of a type; `Err` says what is missing.
+    /// Shards of a type; `Err` says what is missing.
     pub fn plan(&self, index: usize) -> Result<&[Shard], &str> {
         match &self.plans[index] {
             (_, Some(missing)) => Err(missing),
@@ -81,22 +82,22 @@ impl Agenda {
         }
     }
 
-    /// A shard.
+    /// Returns a shard.
     pub fn shard(&self, key: u64) -> Option<&ShardState> {
         self.shards.get(&key)
     }
 
-    /// All shards that there ever were.
+    /// Returns all shards that ever existed.
     pub fn shards(&self) -> impl Iterator<Item = (u64, &ShardState)> {
         self.shards.iter().map(|(key, shard)| (*key, shard))
     }
 
-    /// How many motions of a member were applied.
+    /// Number of applied motions of a member.
     pub fn heard(&self, node: NodeId) -> u64 {
         self.heard.get(&node).copied().unwrap_or(0)
     }
 
-    /// What this member says first.
+    /// First motion of this member.
     pub fn hello(&self, attributes: Vec<u8>) -> Motion {
         Motion::Hello { declared: declared(&self.types), attributes }
     }
@@ -133,7 +134,7 @@ impl Agenda {
     }
 }
 
-/// A number for what was declared.
+/// Returns the fingerprint of declarations as a number.
 fn declared(types: &[Declaration]) -> u64 {
     plan::number_of(&plan::fingerprint(types))
 }
@@ -177,7 +178,7 @@ impl State for Agenda {
 
     fn begin_view(&mut self, view: &View) {
         if self.era == 0 {
-            // A local group may have been founded anew, and then numbers its views anew.
+            // A local group may have been founded again, and then numbers its views from the start.
             self.era = u128::from(view.group.0) << 64 | u128::from(view.number);
         }
         if self.stale {
@@ -230,7 +231,7 @@ impl State for Agenda {
         };
         let ((plans, shards), heard) = rest;
         self.era = era;
-        // Whoever has declared something else follows along, but is never a member of a shard.
+        // A member with other declarations follows, but is never a member of a shard.
         (self.declared, self.shards) = (declared, shards);
         let attendee = |(node, attributes)| Attendee { node, attributes };
         self.members = members.into_iter().map(attendee).collect();

@@ -1,7 +1,6 @@
 //! Arrangements that are ready to be used.
 //!
-//! Owns: the rules by which members come into shards and stay there. Never does: look at anything but its
-//! arguments.
+//! Owns: the rules that assign members to shards. Never does: use anything except its arguments.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -11,10 +10,10 @@ use alloc::vec::Vec;
 use super::plan::{Arrangement, Attendee, Place, Shard};
 use crate::ids::NodeId;
 
-/// All members in one shard; none before there are `least`.
+/// All members in one shard; no shard while there are fewer than `least`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Everyone {
-    /// So many there have to be.
+    /// Minimum number of members.
     pub least: usize,
 }
 
@@ -33,13 +32,13 @@ impl Arrangement for Everyone {
     }
 }
 
-/// Shards of members whose attributes are listed. Of each list at least `least` have to be there (or all
-/// of it, if it is shorter).
+/// Shards of members with listed attributes. Each shard needs `least` members of its list (or the
+/// whole list, if that is shorter).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fixed {
-    /// Attributes, by shard.
+    /// Attributes of the members of each shard.
     pub shards: Vec<Vec<Vec<u8>>>,
-    /// So many of each list there have to be.
+    /// Minimum number of present members of each list.
     pub least: usize,
 }
 
@@ -47,7 +46,7 @@ impl Arrangement for Fixed {
     fn arrange(&self, members: &[Attendee], _: &[Shard]) -> Result<Vec<Shard>, String> {
         let mut shards = Vec::new();
         for (number, list) in self.shards.iter().enumerate() {
-            // The first who says so, if several have the same attributes.
+            // If several members have the same attributes, the first one counts.
             let node = |name: &Vec<u8>| members.iter().find(|member| member.attributes == *name);
             let mut shard = Shard::new();
             for member in list.iter().filter_map(node) {
@@ -70,20 +69,21 @@ impl Arrangement for Fixed {
     }
 }
 
-/// A number of shards of a certain size. Members stay where they are. Who comes goes to the shard that has
-/// fewest; nobody is moved but for a shard that would have too few otherwise. Who finds every shard full is spare.
+/// A number of shards of limited size. Members stay in their shards. A new member goes to the shard
+/// with the fewest members. A member moves only if another shard would have too few otherwise. A
+/// member that finds every shard full is spare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sharded {
-    /// So many shards.
+    /// Number of shards.
     pub shards: usize,
-    /// So many members each of them needs.
+    /// Minimum number of members of each shard.
     pub least: usize,
-    /// So many it takes.
+    /// Maximum number of members of each shard.
     pub most: usize,
 }
 
 impl Sharded {
-    /// Members go round robin over so many shards.
+    /// Distributes members round robin over this number of shards.
     pub fn round_robin(shards: usize) -> Sharded {
         Sharded { shards, least: 1, most: usize::MAX }
     }
@@ -111,7 +111,7 @@ impl Arrangement for Sharded {
                 shard.push(Place::full(node));
             }
         }
-        // Nobody is free any more, so the last to come of the largest one moves.
+        // No member is free any more, so the member of the largest shard that came last moves.
         while let Some(short) = shards.iter().position(|shard| shard.len() < least) {
             let largest = shards.iter_mut().max_by_key(|shard| shard.len());
             let Some(moved) = largest.and_then(Vec::pop) else { break };
@@ -125,9 +125,9 @@ impl Arrangement for Sharded {
     }
 }
 
-/// An arrangement that is a function, under a name that members compare.
+/// Arrangement defined by a function, with a name that members compare.
 pub struct Custom<F> {
-    /// The name. Change it whenever the function changes.
+    /// Name of the arrangement. It must change whenever the function changes.
     pub name: String,
     /// The function: see [`Arrangement::arrange`].
     pub rule: F,
@@ -194,7 +194,8 @@ mod tests {
     }
 
     proptest! {
-        /// Members come and go: everybody gets the same answer, sizes are kept, and whoever moves had to.
+        /// While members come and go: every member computes the same shards, sizes stay within
+        /// limits, and members move only if necessary.
         #[test]
         fn shards_are_stable(least in 1_usize..3, extra in 0_usize..3, count in 1_usize..4,
                              steps in prop::collection::vec((any::<bool>(), 0_usize..100), 1..60)) {
@@ -221,7 +222,8 @@ mod tests {
                     let old = before.get(number).into_iter().flatten().map(|place| place.node);
                     moved += old.filter(|node| there.contains(&node.0) && !stays(*node)).count();
                 }
-                // One member has come or gone, so one place at most had to be filled from elsewhere.
+                // One member has come or gone, so at most one place had to be filled
+                // from elsewhere.
                 prop_assert!(moved <= 1 || !adequate, "{moved} were moved");
                 (before, adequate) = (shards, true);
             }

@@ -1,10 +1,10 @@
-//! Direct messages, so many bytes at a time to each member.
+//! Direct messages, with a limit of unacknowledged bytes for each member.
 //!
-//! Owns: what waits to be sent, and what was not taken yet. Never does: wait.
+//! Owns: the messages waiting to be sent, and the number of bytes not yet taken. Never does: wait.
 //!
 //! ```text
-//!   sender    sends while less than WINDOW was not taken; the rest waits here
-//!   receiver  says what it has taken whenever that is OWED or more
+//!   sender    sends while less than WINDOW bytes are not taken; the rest waits here
+//!   receiver  acknowledges taken bytes whenever they are OWED or more
 //! ```
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -12,13 +12,14 @@ use alloc::vec::Vec;
 
 use crate::ids::NodeId;
 
-/// So many bytes go to a member before it has taken them. Far below what a link keeps for a peer.
+/// Maximum number of bytes sent to a member before it has taken them; far below what a link buffers
+/// for a peer.
 const WINDOW: u64 = 1 << 20;
-/// What was taken is said in such steps.
+/// Number of taken bytes after which an acknowledgement is sent.
 const OWED: u64 = 64 << 10;
-/// An application may leave so many bytes waiting for a member.
+/// Maximum number of bytes that an application may leave waiting for a member.
 const BACKLOG: u64 = 1 << 20;
-/// What a message counts beside its bytes.
+/// Bytes added to the length of each message.
 const OVERHEAD: u64 = 64;
 
 #[derive(Default)]
@@ -29,11 +30,11 @@ struct Way {
     owed: u64,
 }
 
-/// See the [module](self).
+/// Direct messages of a node; see the [module](self).
 #[derive(Default)]
 pub(super) struct Courier {
     ways: BTreeMap<NodeId, Way>,
-    /// Who is to be told how much was taken.
+    /// Acknowledgements to send: member and number of taken bytes.
     taken: Vec<(NodeId, u64)>,
 }
 
@@ -42,19 +43,19 @@ fn weight(bytes: &[u8]) -> u64 {
 }
 
 impl Courier {
-    /// Takes a message on.
+    /// Queues a message.
     pub(super) fn post(&mut self, to: NodeId, bytes: Vec<u8>) {
         let way = self.ways.entry(to).or_default();
         way.waiting_bytes += weight(&bytes);
         way.waiting.push_back(bytes);
     }
 
-    /// Whether an application may say more to a member, for now.
+    /// Whether an application may send more to a member now.
     pub(super) fn has_room(&self, to: NodeId) -> bool {
         self.ways.get(&to).is_none_or(|way| way.waiting_bytes < BACKLOG)
     }
 
-    /// What may be sent now.
+    /// Returns the next message that may be sent.
     pub(super) fn next(&mut self) -> Option<(NodeId, Vec<u8>)> {
         let open = |way: &Way| way.untaken < WINDOW && !way.waiting.is_empty();
         let (node, way) = self.ways.iter_mut().find(|(_, way)| open(way))?;
@@ -64,14 +65,14 @@ impl Courier {
         Some((*node, bytes))
     }
 
-    /// A member has taken so much.
+    /// Notes that a member has taken this number of bytes.
     pub(super) fn taken(&mut self, by: NodeId, bytes: u64) {
         if let Some(way) = self.ways.get_mut(&by) {
             way.untaken = way.untaken.saturating_sub(bytes);
         }
     }
 
-    /// A message of so many bytes of a member was taken here.
+    /// Notes that a message of a member was taken here.
     pub(super) fn took(&mut self, from: NodeId, bytes: usize) {
         let way = self.ways.entry(from).or_default();
         way.owed += bytes as u64 + OVERHEAD;
@@ -80,12 +81,12 @@ impl Courier {
         }
     }
 
-    /// Who is to be told now how much was taken. This does not count.
+    /// Returns the next acknowledgement to send. Acknowledgements do not count towards the window.
     pub(super) fn next_taken(&mut self) -> Option<(NodeId, u64)> {
         self.taken.pop()
     }
 
-    /// Only these are members.
+    /// Forgets all nodes that are not members.
     pub(super) fn keep(&mut self, is_member: impl Fn(NodeId) -> bool) {
         self.ways.retain(|node, _| is_member(*node));
         self.taken.retain(|(node, _)| is_member(*node));

@@ -1,7 +1,8 @@
-//! Where objects are: the other side of a [`House`](super::house::House), outside of all its turns.
+//! Objects of a member: the other side of a [`House`](super::house::House), outside of all
+//! its turns.
 //!
-//! Owns: the objects of this member, its queries, and what its application is to be told. Never does: wait,
-//! or touch the machine; what is to be done there are [`Errand`]s.
+//! Owns: the objects of this member, its queries, and the queue of events for its application.
+//! Never does: wait, or touch the machine; operations on the machine are [`Errand`]s.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -17,44 +18,44 @@ use crate::ids::{NodeId, Time};
 use crate::membership::{Fate, View};
 use crate::multicast::claim::SenderMemory;
 
-/// How often it is looked again for logs that are awaited.
+/// Interval, in nanoseconds, between searches for awaited logs.
 const CLAIM_AGAIN: u64 = 100_000_000;
-/// While a log is at something it is looked after so often at least.
+/// Maximum interval, in nanoseconds, between calls while a log is busy.
 const LOOK: u64 = 1_000_000;
 
-/// How a member comes to have an object.
+/// Origin of an object at a member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Start {
-    /// It begins anew, for nobody had it.
+    /// The object begins in its initial state, because no member had it.
     Anew,
-    /// Nobody had it, and it begins from the checkpoint that this member has offered.
+    /// No member had the object, and it begins from the checkpoint that this member has offered.
     Checkpoint,
-    /// Nobody had it, and it begins with what this member's log leads to.
+    /// No member had the object, and it begins with the content of this member's log.
     Logged {
-        /// How many updates led to it.
+        /// Number of updates that led to it.
         version: u64,
     },
-    /// This member had kept it since the shard was there before.
+    /// This member had kept the object since an earlier stay in the shard.
     Kept,
-    /// Another member has told it.
+    /// Another member has transferred the object.
     Transferred {
-        /// Who.
+        /// The other member.
         from: NodeId,
-        /// How long it was.
+        /// Length of the object in bytes.
         bytes: usize,
     },
 }
 
-/// What an application may want to know, in the order in which it came about.
+/// Event for the application, in order of occurrence.
 #[derive(Debug)]
 pub enum Occasion {
     /// A view was installed.
     View {
         /// The view.
         view: View,
-        /// Who was not in the one before.
+        /// Members that were not in the previous view.
         joined: Vec<NodeId>,
-        /// Who was, and is gone.
+        /// Members of the previous view that are gone.
         departed: Vec<NodeId>,
     },
     /// This member has a seat in a shard.
@@ -68,31 +69,31 @@ pub enum Occasion {
     Started {
         /// The shard.
         key: u64,
-        /// How it came to it.
+        /// Origin of the object.
         start: Start,
     },
-    /// Another member has told an object that this one cannot read.
+    /// Another member has transferred an object that this member cannot decode.
     Unreadable {
         /// The shard.
         key: u64,
-        /// Who.
+        /// The other member.
         from: NodeId,
     },
-    /// This member has no seat in a shard any more.
+    /// This member no longer has a seat in a shard.
     Left {
         /// The shard.
         key: u64,
     },
-    /// The others have declared other subgroups than this member.
+    /// The other members have declared other subgroups than this member.
     Refused,
-    /// This member is out.
+    /// This member is out of the group.
     Out(Fate),
 }
 
-/// Makes the object of a shard.
+/// Creates the object of a shard.
 pub type Make<O> = Box<dyn FnMut(u64) -> O + Send>;
 
-/// See the [module](self).
+/// Objects of a member; see the [module](self).
 pub struct Desk<O> {
     me: NodeId,
     make: Make<O>,
@@ -105,13 +106,13 @@ pub struct Desk<O> {
     checkpoints: BTreeMap<u64, Vec<u8>>,
     open_log: OpenLog,
     checkpointing: Option<Checkpointing>,
-    /// When it is looked again for logs that are awaited.
+    /// Time of the next search for awaited logs.
     claim_at: Option<Time>,
     out: Option<Fate>,
 }
 
 impl<O: Object> Desk<O> {
-    /// A desk for a node, with nothing on it.
+    /// Creates a desk for a node, without objects.
     pub fn new(me: NodeId, make: Make<O>) -> Desk<O> {
         Desk {
             me,
@@ -130,19 +131,21 @@ impl<O: Object> Desk<O> {
         }
     }
 
-    /// Shards that are logged have their logs from here. How often objects are put into them as a whole.
+    /// Sets how logs of logged shards are opened, and how often objects are put into them as
+    /// a whole.
     pub fn keep_logs(&mut self, open: OpenLog, checkpointing: Option<Checkpointing>) {
         (self.open_log, self.checkpointing) = (open, checkpointing);
     }
 
-    /// Copies what logs are to take next. Returns whether there are any logs, which are then to be [tended](Desk::tend), if this
-    /// member is still one when that is asked after this (I-108).
+    /// Prepares the updates that logs take next. Returns whether there are any logs. If so, the
+    /// caller must [tend](Desk::tend) them if this member is still a member when checked after this
+    /// call (I-108).
     pub fn stage(&mut self) -> bool {
         self.keepers.values_mut().for_each(Keeper::stage);
         self.out.is_none() && self.keepers.values().any(Keeper::has_log)
     }
 
-    /// Goes on with logs as far as they can; wanted whenever a log has news. Returns how much was done.
+    /// Advances logs as far as possible; needed whenever a log has news. Returns how much was done.
     pub fn tend(&mut self, now: Time) -> usize {
         if self.out.is_some() {
             return 0;
@@ -168,7 +171,7 @@ impl<O: Object> Desk<O> {
         done
     }
 
-    /// When it wants to be [tended](Desk::tend) at the latest.
+    /// Latest time of the next call of [`Desk::tend`].
     pub fn wants_tending(&self, now: Time) -> Option<Time> {
         if self.keepers.values().any(Keeper::is_logging) {
             return Some(now.after(LOOK));
@@ -176,23 +179,24 @@ impl<O: Object> Desk<O> {
         self.claim_at.filter(|_| self.keepers.values().any(Keeper::awaits_logs))
     }
 
-    /// How a logged object stands; none if it is not one of which this member has heard.
+    /// State of a logged object; `None` if this member knows no such object.
     pub fn log_status(&self, key: u64) -> Option<LogStatus> {
         self.keepers.get(&key)?.log_status()
     }
 
-    /// Of the messages that this member has sent in this stay in a shard, how many were applied here, and which version of
-    /// a logged object the last one led to.
+    /// Number of messages sent by this member in this stay in a shard that were applied here, and
+    /// the version of a logged object after the last of them.
     pub fn own(&self, key: u64) -> (u64, u64) {
         self.keepers.get(&key).map(Keeper::own).unwrap_or_default()
     }
 
-    /// If a shard's object begins anew here, it begins with this. Its position is told to the house.
+    /// Sets the checkpoint from which a shard's object begins, if it begins here. The house must be
+    /// told the checkpoint's position.
     pub fn begin_from(&mut self, key: u64, checkpoint: Vec<u8>) {
         self.checkpoints.insert(key, checkpoint);
     }
 
-    /// Takes the next item of the house.
+    /// Takes in the next item of the house.
     pub fn take(&mut self, item: Item) {
         match item {
             Item::View { view, joined, departed } => {
@@ -237,7 +241,7 @@ impl<O: Object> Desk<O> {
             Item::Parcel { from, parcel, .. } => self.parcel(from, parcel),
             Item::Refused => self.occasions.push_back(Occasion::Refused),
             Item::Out(fate) => {
-                // What is known to be whole goes into its log as far as that takes it now.
+                // Updates known to be valid go into the log as far as the log accepts them now.
                 self.tend_all(false);
                 self.out = Some(fate);
                 self.sending.clear();
@@ -267,10 +271,10 @@ impl<O: Object> Desk<O> {
 
     fn parcel(&mut self, from: NodeId, parcel: Parcel) {
         match parcel {
-            // The house's business.
+            // The house handles this message.
             Parcel::Taken(_) => {}
             Parcel::Want { key, epoch, request } => {
-                // Others may know before this member that it is to begin.
+                // Other members may learn before this one that it begins.
                 self.keep(key, true, |keeper, around| {
                     keeper.wanted(from, epoch, request, around);
                 });
@@ -308,28 +312,28 @@ impl<O: Object> Desk<O> {
         }
     }
 
-    /// What the house is to do, in this order.
+    /// Takes the errands for the house, in order.
     pub fn take_errands(&mut self) -> Vec<Errand> {
         core::mem::take(&mut self.errands)
     }
 
-    /// What the application is to be told next.
+    /// Takes the next event for the application.
     pub fn next_occasion(&mut self) -> Option<Occasion> {
         self.occasions.pop_front()
     }
 
-    /// The object of a shard, and where it is, if this member has it.
+    /// Returns the object of a shard and its position, if this member has it.
     pub fn object(&self, key: u64) -> Option<(Position, &O)> {
         let keeper = self.keepers.get(&key)?;
         Some((keeper.position()?, &keeper.object))
     }
 
-    /// The object as bytes, and where in the order it is.
+    /// Returns the encoded object and its position in the order.
     pub fn checkpoint(&self, key: u64) -> Option<(Position, Vec<u8>)> {
         self.object(key).map(|(position, object)| (position, object.snapshot()))
     }
 
-    /// How a shard's object stands, for whoever looks for what is wrong.
+    /// Describes the state of a shard's object for debugging.
     pub fn describe(&self, key: u64) -> Option<alloc::string::String> {
         self.keepers.get(&key).map(Keeper::describe)
     }
@@ -339,22 +343,22 @@ impl<O: Object> Desk<O> {
         self.keepers.get(&key).is_some_and(Keeper::is_seated)
     }
 
-    /// What this member sends from in a shard.
+    /// Returns the memory that this member sends from in a shard.
     pub fn sending(&self, key: u64) -> Option<&SenderMemory> {
         self.sending.get(&key)
     }
 
-    /// The members of the newest view of which the application may know.
+    /// Members of the newest view that the application may know.
     pub fn members(&self) -> &[NodeId] {
         &self.members
     }
 
-    /// Whether this member is out, and why.
+    /// Reason why this member is out of the group, if it is.
     pub fn fate(&self) -> Option<Fate> {
         self.out
     }
 
-    /// This member's queries.
+    /// Returns this member's queries.
     pub fn ledger(&mut self) -> &mut Ledger {
         &mut self.ledger
     }

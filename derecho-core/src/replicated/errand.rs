@@ -1,6 +1,6 @@
-//! What members say to each other for the sake of replicated objects: motions to all, parcels to one.
+//! Messages between members about replicated objects: motions to all, parcels to one.
 //!
-//! Owns: their encoding. Never does: trust a byte of what another member has said.
+//! Owns: their encoding. Never does: trust a byte from another member.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -11,121 +11,121 @@ use crate::bytes::{Reader, Wire};
 use crate::ids::NodeId;
 use crate::storage::logbook::Claim;
 
-/// A message of the control stream: it changes the agenda.
+/// Message of the control stream, which changes the agenda.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Motion {
-    /// Who says so takes part; or its attributes have changed.
+    /// The sender takes part, or its attributes have changed.
     Hello {
-        /// What it declares, as a number.
+        /// Fingerprint of its declarations.
         declared: u64,
-        /// What it says of itself.
+        /// Its attributes.
         attributes: Vec<u8>,
     },
-    /// Who says so has opened its regions for a shard.
+    /// The sender has opened its regions for a shard.
     Offer {
         /// The shard.
         key: u64,
-        /// Which regions.
+        /// The regions.
         offer: Offer,
     },
-    /// Who says so has a shard's object.
+    /// The sender has a shard's object.
     Holds {
         /// The shard.
         key: u64,
-        /// The object's beginning.
+        /// Number of the object's beginning.
         beginning: u128,
     },
-    /// Who says so has not got it, and nobody whom it could ask is left.
+    /// The sender lacks the object, and no member is left that it could ask.
     Lacks {
         /// The shard.
         key: u64,
-        /// Which vacancy it speaks of.
+        /// Vacancy that this is about.
         vacancy: u64,
     },
-    /// Who says so has a log of a shard.
+    /// The sender has a log of a shard.
     Claims {
         /// The shard.
         key: u64,
-        /// Which vacancy it speaks of.
+        /// Vacancy that this is about.
         vacancy: u64,
-        /// What it has found.
+        /// Content of the claim.
         claim: Box<Claim>,
     },
-    /// The log of who says so takes nothing more.
+    /// The sender's log accepts nothing more.
     Disclaims {
         /// The shard.
         key: u64,
-        /// Whether it has the object all the same.
+        /// Whether the sender has the object nevertheless.
         holds: bool,
     },
 }
 
-/// How a query ended at a member.
+/// Outcome of a query at a member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The answer.
     Answer(Vec<u8>),
-    /// It has the query's effect from another member, and so no answer of its own.
+    /// The member received the query's effect by state transfer, and so has no answer of its own.
     Transferred,
-    /// It has no such object.
+    /// The member does not have the object.
     NoObject,
-    /// It fell out of the group before its answer had come.
+    /// The member fell out of the group before its answer arrived.
     Failed,
 }
 
 /// A direct message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Parcel {
-    /// So many bytes of parcels were taken.
+    /// Acknowledgement: number of bytes of direct messages that were taken.
     Taken(u64),
-    /// Asks a holder for the object, at a position in this epoch or a later one.
+    /// Request for the object, at a position in this epoch or a later one.
     Want {
         /// The shard.
         key: u64,
-        /// The name of the epoch.
+        /// Name of the epoch.
         epoch: u64,
-        /// The asker's number for this.
+        /// Number of the request, chosen by the requester.
         request: u64,
     },
-    /// A part of the object; the last one ends it.
+    /// Part of the object.
     Part {
         /// The shard.
         key: u64,
-        /// What it answers.
+        /// Number of the request.
         request: u64,
-        /// Where the object is.
+        /// Position of the object.
         position: Position,
-        /// Which edition of it that is.
+        /// Edition of the object.
         edition: Edition,
-        /// Whether it is the last part.
+        /// Whether this is the last part.
         last: bool,
-        /// The bytes.
+        /// Bytes of the part.
         bytes: Vec<u8>,
     },
-    /// Something for a member's object, or the application around it.
+    /// Message to a member's object, or to the application around it.
     Say {
         /// The shard.
         key: u64,
-        /// What.
+        /// Content of the message.
         bytes: Vec<u8>,
     },
-    /// A query for this member alone.
+    /// Query to this member alone.
     Ask {
         /// The shard.
         key: u64,
-        /// The asker's number for it.
+        /// Number of the query, chosen by the asker.
         query: u64,
-        /// What is asked.
+        /// Content of the query.
         bytes: Vec<u8>,
     },
-    /// What came of a query.
+    /// Outcome of a query.
     Reply {
-        /// The asker's number for it.
+        /// Number of the query, chosen by the asker.
         query: u64,
-        /// What came of it.
+        /// The outcome.
         outcome: Outcome,
     },
-    /// The log of who says so is durable up to this version.
+    /// The sender's log is durable up to this version.
     Durable {
         /// The shard.
         key: u64,
@@ -134,12 +134,12 @@ pub enum Parcel {
     },
 }
 
-/// Something that the desk wants done by the house.
+/// Operation that the desk requests from the house.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Errand {
-    /// To be said to all.
+    /// Message to all members.
     Submit(Motion),
-    /// To be said to one.
+    /// Message to one member.
     Direct(NodeId, Parcel),
 }
 

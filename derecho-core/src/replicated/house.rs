@@ -1,10 +1,12 @@
-//! The machine: a group, and what becomes of it, put down in the order in which objects have to hear it.
+//! Machine of a node's shards: a group, and its events, queued in the order in which objects must
+//! receive them.
 //!
-//! Owns: this node's seats in shards: what is opened for them, offered, and taken back. Never does: call an
-//! application; a [`Desk`](super::desk::Desk) takes the items from it.
+//! Owns: this node's seats in shards: what is opened for them, offered, and withdrawn. Never does:
+//! call an application; a [`Desk`](super::desk::Desk) takes the items from the queue.
 //!
-//! What a turn delivers lies in the queues of readers when it ends, and is of the epoch before any that begins
-//! in it. So the queues are emptied first, and then the group's events follow.
+//! At the end of a turn, delivered messages are in the readers' queues and belong to the epoch
+//! before any that begins in the turn. The queues are therefore emptied first, and the group's
+//! events follow.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
@@ -34,106 +36,106 @@ use crate::multicast::subgroup::Level;
 use crate::node::{NodeEvent, Origin};
 use crate::storage::logbook;
 
-/// What the agenda says of a shard.
+/// State of a shard according to the agenda.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Standing {
-    /// Whether its messages have an order.
+    /// Whether its messages are ordered.
     pub ordered: bool,
-    /// Who has the object.
+    /// Members that have the object.
     pub holders: Vec<NodeId>,
-    /// Nobody is known to have it, for so many times.
+    /// Number of the present vacancy, if no member is known to have the object.
     pub vacancy: Option<u64>,
-    /// Which beginning it is of.
+    /// Number of the object's beginning.
     pub beginning: u128,
-    /// How its logs stand, if it is logged.
+    /// State of its logs, if it is logged.
     pub logs: Option<LogsStanding>,
 }
 
-/// What the agenda says of the logs of a shard.
+/// State of the logs of a shard according to the agenda.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LogsStanding {
-    /// The era of what is applied now, and where the log ended from which it began.
+    /// Era of what is applied now.
     pub era: u64,
-    /// Where the log ended from which it began.
+    /// End of the log from which the era began.
     pub base: Tail,
-    /// The vacancy of which members speak that claim.
+    /// Vacancy in which members claim.
     pub vacancy: u64,
-    /// Whether this node is to read there.
+    /// Whether this node is wanted as a reader there.
     pub wanted: bool,
-    /// Whether it has a log of it from before.
+    /// Whether this node has a log of the shard from before.
     pub known: bool,
-    /// Whether it has said that it has a log.
+    /// Whether this node has claimed its log.
     pub claimed: bool,
-    /// Which logs are kept.
+    /// Logs that are kept.
     pub keepers: Vec<LogId>,
-    /// Those that lack nothing, and whose they are.
+    /// Logs that are complete, and their members.
     pub complete: Vec<(NodeId, LogId)>,
-    /// For what it waits, if nobody has it.
+    /// State of the beginning, with the logs that it waits for, if no member has the object.
     pub awaited: Option<logbook::Standing>,
-    /// The logs for which it waits, described.
+    /// Descriptions of the logs that it waits for.
     pub awaited_logs: Vec<String>,
 }
 
-/// What becomes of a group, in order.
+/// Event of a group, in order.
 #[derive(Debug)]
 pub enum Item {
     /// A view was installed.
     View {
         /// The view.
         view: View,
-        /// Who was not in the one before.
+        /// Members that were not in the previous view.
         joined: Vec<NodeId>,
-        /// Who was, and is gone.
+        /// Members of the previous view that are gone.
         departed: Vec<NodeId>,
     },
-    /// What the agenda says of a shard has changed.
+    /// The state of a shard according to the agenda has changed.
     Stands {
         /// The shard.
         key: u64,
-        /// What it says.
+        /// The new state.
         standing: Standing,
     },
     /// An epoch of a shard has begun.
     Begun {
         /// The shard.
         key: u64,
-        /// The epoch's name.
+        /// Name of the epoch.
         epoch: u64,
-        /// Its members.
+        /// Members of the epoch.
         layout: Layout,
-        /// What this node sends from.
+        /// Memory that this node sends from.
         memory: Option<SenderMemory>,
-        /// What the agenda says of it.
+        /// State of the shard according to the agenda.
         standing: Standing,
-        /// Of each stream the number of the message that is delivered next.
+        /// Number of the next delivered message of each stream.
         numbers: Vec<(StreamId, u64)>,
     },
     /// A message was delivered.
     Message {
         /// The shard.
         key: u64,
-        /// Who sent it, and by which stream.
+        /// Sender and stream of the message.
         from: StreamId,
-        /// What.
+        /// The message.
         record: Record,
     },
-    /// This node has no seat in a shard any more.
+    /// This node no longer has a seat in a shard.
     Left {
         /// The shard.
         key: u64,
     },
-    /// A member says something directly.
+    /// A direct message arrived.
     Parcel {
-        /// Who.
+        /// Sender of the message.
         from: NodeId,
-        /// What.
+        /// The message.
         parcel: Parcel,
-        /// How many bytes it had.
+        /// Length of the message in bytes.
         length: usize,
     },
-    /// This node has declared other subgroups than the others.
+    /// This node has declared other subgroups than the other members.
     Refused,
-    /// This node is out.
+    /// This node is out of the group.
     Out(Fate),
 }
 
@@ -143,15 +145,15 @@ struct Stay {
     senders: BTreeMap<usize, StreamId>,
 }
 
-/// What was opened for a shard, and is not in use yet.
+/// Resources opened for a shard that are not in use yet.
 struct Opened {
     lines: RegionId,
     memory: Option<SenderMemory>,
-    /// How many motions this node had submitted when it offered this.
+    /// Number of motions that this node had submitted when it offered these resources.
     ticket: u64,
 }
 
-/// See the [module](self).
+/// Machine of a node's shards; see the [module](self).
 pub struct House {
     group: Group<Agenda>,
     me: NodeId,
@@ -166,9 +168,9 @@ pub struct House {
     standings: BTreeMap<u64, Standing>,
     courier: Courier,
     items: VecDeque<Item>,
-    /// There are items, or something is wanted; for whoever looks without being the driver.
+    /// Set if there are items, or resources to open; read without being the driver.
     news: Arc<AtomicBool>,
-    /// Somebody else has set it.
+    /// Whether code outside the machine has set `news`.
     nudged: Arc<AtomicBool>,
     nodes: BTreeMap<Peer, NodeId>,
     members: Vec<NodeId>,
@@ -179,7 +181,8 @@ pub struct House {
 }
 
 impl House {
-    /// A node's part in a group. `geometry`: of what it sends from, in each shard.
+    /// Creates a node's part in a group. `geometry` is that of the memory that it sends from, in
+    /// each shard.
     pub fn new(group: Group<Agenda>, attributes: Vec<u8>, geometry: Geometry) -> House {
         House {
             me: group.node().id(),
@@ -205,33 +208,33 @@ impl House {
         }
     }
 
-    /// This node has a checkpoint of a shard's object, at this position.
+    /// Notes that this node has a checkpoint of a shard's object, at this position.
     pub fn has_checkpoint(&mut self, key: u64, position: Position) {
         self.checkpoints.insert(key, position);
     }
 
-    /// This node has logs of these shards from before.
+    /// Notes that this node has logs of these shards from before.
     pub fn has_logs(&mut self, keys: impl IntoIterator<Item = u64>) {
         self.known_logs.extend(keys);
     }
 
-    /// The group.
+    /// Returns the group.
     pub fn group(&self) -> &Group<Agenda> {
         &self.group
     }
 
-    /// What all replicate.
+    /// Returns the state that all members replicate.
     pub fn agenda(&self) -> &Agenda {
         self.group.state()
     }
 
-    /// Set whenever there is something for the desk, or to be opened.
+    /// Returns the flag that is set whenever there are items for the desk, or resources to open.
     pub fn news(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.news)
     }
 
-    /// What has come to the desk from elsewhere is news as well: to be called by whoever brings it, who then wakes the
-    /// driver.
+    /// Returns a function that marks data brought to the desk from elsewhere as news. The caller
+    /// wakes the driver afterwards.
     pub fn nudge(&self) -> impl Fn() + Send + Sync + 'static {
         let (news, nudged) = (Arc::clone(&self.news), Arc::clone(&self.nudged));
         move || {
@@ -240,12 +243,12 @@ impl House {
         }
     }
 
-    /// Why this node is out.
+    /// Reason why this node is out of the group.
     pub fn fate(&self) -> Option<Fate> {
         self.out
     }
 
-    /// Takes out what has become of the group, oldest first; the parcels in it count as taken.
+    /// Takes the queued items, oldest first. Direct messages among them count as taken.
     pub fn take_items(&mut self) -> VecDeque<Item> {
         self.news.store(false, Ordering::Relaxed);
         for item in &self.items {
@@ -256,12 +259,12 @@ impl House {
         core::mem::take(&mut self.items)
     }
 
-    /// Whether something is to be opened.
+    /// Whether resources must be opened.
     pub fn wants_opening(&self) -> bool {
         !self.wanted.is_empty()
     }
 
-    /// Opens what this node needs for the shards in which it is wanted, and offers it.
+    /// Opens the resources of the shards in which this node is wanted, and offers them.
     pub fn open(&mut self, link: &mut (impl Link + ?Sized)) -> Result<(), LinkError> {
         for (key, place) in core::mem::take(&mut self.wanted) {
             let still = self.agenda().shard(key).and_then(|shard| shard.place_of(self.me));
@@ -282,7 +285,7 @@ impl House {
         Ok(())
     }
 
-    /// Changes what this node says of itself.
+    /// Changes this node's attributes.
     pub fn describe_self(&mut self, attributes: Vec<u8>) {
         self.attributes = attributes.clone();
         if self.greeted {
@@ -291,12 +294,12 @@ impl House {
         }
     }
 
-    /// This node leaves the group.
+    /// Leaves the group.
     pub fn leave(&mut self) {
         self.group.leave();
     }
 
-    /// Does what the desk wants done.
+    /// Performs the errands of the desk.
     pub fn perform(&mut self, errands: Vec<Errand>, effects: &mut Effects) {
         for errand in errands {
             match errand {
@@ -307,7 +310,7 @@ impl House {
         self.dispatch(effects);
     }
 
-    /// Whether the application may say more to a member, for now.
+    /// Whether the application may send more to a member now.
     pub fn has_room_for(&self, node: NodeId) -> bool {
         self.courier.has_room(node)
     }
@@ -377,7 +380,7 @@ impl House {
                 self.opened.remove(&key);
                 self.items.push_back(Item::Left { key });
             }
-            // Who is suspected is said by the view that follows.
+            // The next view tells which members were suspected.
             GroupEvent::Stuck { .. } => {}
             GroupEvent::Direct { from, bytes, .. } => match Parcel::from_bytes(&bytes) {
                 Some(Parcel::Taken(bytes)) => self.courier.taken(from, bytes),
@@ -386,7 +389,7 @@ impl House {
                     let length = bytes.len();
                     self.items.push_back(Item::Parcel { from, parcel, length });
                 }
-                // What cannot be read is taken as well: it has come.
+                // An undecodable message counts as taken, because it has arrived.
                 None => self.courier.took(from, bytes.len()),
             },
             GroupEvent::Out(fate) => {
@@ -411,7 +414,7 @@ impl House {
         self.items.push_back(Item::View { view, joined, departed });
     }
 
-    /// Whether there may be an object of this name.
+    /// Whether an object with this key may exist.
     fn is_shard(&self, key: u64) -> bool {
         let (index, shard) = shard_of(key);
         let level = self.agenda().types().get(index).map(|it| it.level);
@@ -441,7 +444,7 @@ impl House {
         Standing { ordered, holders, vacancy, beginning: shard.beginning(), logs }
     }
 
-    /// The agenda has changed, or a seat is free again: what follows for this node.
+    /// Reacts to a change of the agenda, or to a seat that became free.
     fn attend(&mut self) {
         if !self.group.is_informed() || self.out.is_some() {
             return;
@@ -485,7 +488,7 @@ impl House {
         }
     }
 
-    /// Offers that came too late: nobody wants this node there any more.
+    /// Withdraws offers that came too late because this node is no longer wanted there.
     fn take_back(&mut self, heard: u64) {
         let agenda = self.group.state();
         let lines = |key| agenda.shard(key)?.offer_of(self.me).map(|offer| offer.lines);
@@ -495,7 +498,8 @@ impl House {
         };
         let late: Vec<(u64, RegionId)> = self.opened.iter().filter_map(late).collect();
         for (key, lines) in late {
-            // One that an epoch still waits for is left by itself, after that epoch.
+            // An offer that an epoch still waits for stays until that epoch; this node leaves the
+            // subgroup afterwards.
             if self.group.withdraw(key, lines).is_some() {
                 self.opened.remove(&key);
             }
@@ -513,7 +517,7 @@ impl Machine for House {
             return 0;
         }
         let mut done = self.group.turn(now, effects);
-        // Others wait for what this turn brings.
+        // Other threads wait for the results of this turn.
         done += usize::from(self.nudged.swap(false, Ordering::Acquire));
         self.drain();
         let mut attends = false;
@@ -523,7 +527,7 @@ impl Machine for House {
             events.push(event);
         }
         done += events.len();
-        // What the agenda says comes before what follows from it.
+        // The state of the agenda is queued before events that follow from it.
         if attends {
             self.attend();
         }

@@ -1,12 +1,13 @@
-//! One object at one member: applied in order, told to those who lack it, taken from one who has it.
+//! One object of one member: applied in order, transferred to members that lack it, and received
+//! from a holder.
 //!
-//! Owns: the object, its position, and what was delivered before it came. Never does: decide who holds
-//! what; the agenda does.
+//! Owns: the object, its position, and the messages delivered before it arrived. Never does: decide
+//! which members hold an object; the agenda does.
 //!
 //! ```text
-//!   begun ──> lacks it: keeps what is delivered, asks a holder ──parts──> restores, passes over, applies
-//!                │ named to begin anew                                        │
-//!                '──────────> resets (or its checkpoint, or its log), applies all ──┴──> applies as it comes
+//!   begun ──> lacks it: keeps messages, asks a holder ──parts──> restores, skips, applies
+//!                │ named to begin it                                         │
+//!                '──> resets (or loads its checkpoint or log), applies all ──┴──> applies new ones
 //! ```
 
 use alloc::collections::VecDeque;
@@ -28,14 +29,15 @@ mod logging;
 /// Bytes of the object in one message.
 const PART: usize = 128 << 10;
 
-/// What a message begins with: whether its sender wants answers, and whether it says when it was sent.
+/// Flags at the beginning of a message: whether its sender wants answers, and whether it carries
+/// the time of sending.
 const QUERY: u8 = 1;
 const TIMED: u8 = 2;
 
-/// What comes before the payload of an update or a query.
+/// Header before the payload of an update or a query.
 ///
 /// ```text
-///   kind u8 | the query's number u64, if it is one | time u64, if it is logged
+///   kind u8 | number of the query u64, if it is one | time u64, if it is logged
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
@@ -44,7 +46,8 @@ pub struct Head {
 }
 
 impl Head {
-    /// Of an update, or of the query of this number; where it is logged, with the time at which it is sent.
+    /// Creates the header of an update or of the query with this number; if the shard is logged,
+    /// with the time of sending.
     pub fn new(query: Option<u64>, time: Option<u64>) -> Head {
         let kind = if query.is_some() { QUERY } else { 0 } | if time.is_some() { TIMED } else { 0 };
         let mut head = Head { bytes: [kind; 17], length: 1 };
@@ -55,13 +58,13 @@ impl Head {
         head
     }
 
-    /// As it is sent.
+    /// Encoded header.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 }
 
-/// What a message says.
+/// Content of a message.
 struct Message<'a> {
     query: Option<u64>,
     time: u64,
@@ -85,7 +88,7 @@ fn split(message: &[u8]) -> Option<Message<'_>> {
     Some(Message { query, time: time.unwrap_or(0), payload: rest })
 }
 
-/// What was delivered to a reader that lacks the object.
+/// Event of a reader that lacks the object.
 enum Kept {
     Begun { epoch: u64, readers: Vec<NodeId>, numbers: Vec<(StreamId, u64)> },
     Message(StreamId, Record),
@@ -97,7 +100,7 @@ struct Asked {
     bytes: Vec<u8>,
 }
 
-/// What a keeper needs of the desk around it.
+/// Parts of the desk that a keeper needs.
 pub(super) struct Around<'a> {
     pub(super) me: NodeId,
     pub(super) members: &'a [NodeId],
@@ -107,15 +110,15 @@ pub(super) struct Around<'a> {
     pub(super) open_log: &'a mut OpenLog,
 }
 
-/// See the [module](self).
+/// One object of one member; see the [module](self).
 pub(super) struct Keeper<O> {
     key: u64,
     pub(super) object: O,
-    /// Whether there is an order, and so an object that can be told.
+    /// Whether messages are ordered, so that there is an object that can be transferred.
     ordered: bool,
-    /// Where the object is; `None`: this member lacks it.
+    /// Position of the object; `None` if this member lacks it.
     has: Option<Position>,
-    /// How far what was delivered was passed; of `kept` nothing was.
+    /// Epoch and number of messages passed so far; nothing in `kept` was passed.
     cursor: (u64, u64),
     readers: Vec<NodeId>,
     seated: bool,
@@ -124,9 +127,9 @@ pub(super) struct Keeper<O> {
     asked: Option<Asked>,
     requests: u64,
     wants: Vec<(NodeId, u64, u64)>,
-    /// The vacancy about which this member has said that it lacks the object.
+    /// Vacancy in which this member has announced that it lacks the object.
     spoke: Option<u64>,
-    /// Of which beginning, and in which vacancy, it has said that it has it.
+    /// Beginning and vacancy in which it has announced that it has the object.
     told: Option<(u128, Option<u64>)>,
     checkpoint: Option<Vec<u8>>,
     logging: Logging,
@@ -154,12 +157,12 @@ impl<O: Object> Keeper<O> {
         }
     }
 
-    /// Where the object is, if this member has a seat and the object.
+    /// Returns the position of the object, if this member has a seat and the object.
     pub(super) fn position(&self) -> Option<Position> {
         self.has.filter(|_| self.seated)
     }
 
-    /// Whether it is a member that reads.
+    /// Whether this member has a seat as a reader.
     pub(super) fn is_seated(&self) -> bool {
         self.seated
     }
@@ -174,7 +177,7 @@ impl<O: Object> Keeper<O> {
         )
     }
 
-    /// What the agenda says of the shard.
+    /// Takes in the state of the shard according to the agenda.
     pub(super) fn stands(&mut self, standing: Standing, around: &mut Around<'_>) {
         self.standing = standing;
         if !self.ordered {
@@ -186,7 +189,7 @@ impl<O: Object> Keeper<O> {
         if is_older && named && !self.is_logged() {
             self.begin_anew(around);
         } else if self.has.is_some() && (is_older || !(named || self.seated)) {
-            // Without a seat and without a name nobody asks for it any more.
+            // Without a seat or a name in the agenda, no member asks it for the object any more.
             self.lose();
         }
         self.look_at_logs(around);
@@ -212,7 +215,7 @@ impl<O: Object> Keeper<O> {
         self.serve(around);
     }
 
-    /// An epoch has begun in which this member reads, or does not.
+    /// Begins an epoch in which this member may or may not read.
     pub(super) fn begun(
         &mut self,
         (epoch, members): (u64, Vec<NodeId>),
@@ -241,14 +244,14 @@ impl<O: Object> Keeper<O> {
         self.pursue(around);
     }
 
-    /// A message was delivered.
+    /// Takes in a delivered message.
     pub(super) fn message(&mut self, from: StreamId, record: Record, around: &mut Around<'_>) {
         if self.seated {
             self.take(Kept::Message(from, record), around);
         }
     }
 
-    /// This member has no seat any more.
+    /// Ends this member's stay.
     pub(super) fn left(&mut self, around: &mut Around<'_>) {
         self.seated = false;
         self.asked = None;
@@ -260,7 +263,8 @@ impl<O: Object> Keeper<O> {
         around.ledger.left(self.key);
     }
 
-    /// The object did not come in time: whoever has asked something meanwhile gets no answer from here.
+    /// Drops the waiting messages because the object did not arrive in time: queries among them get
+    /// no answer from this member.
     fn give_up_kept(&mut self, around: &mut Around<'_>) {
         for kept in core::mem::take(&mut self.kept) {
             let Kept::Message(from, record) = kept else { continue };
@@ -277,7 +281,7 @@ impl<O: Object> Keeper<O> {
         }
     }
 
-    /// Applies what is delivered, unless the object has it already.
+    /// Applies a delivered message, unless the object contains it already.
     fn pass(&mut self, kept: Kept, around: &mut Around<'_>) {
         let Some(has) = &mut self.has else { return };
         let (from, record) = match kept {
@@ -295,10 +299,10 @@ impl<O: Object> Keeper<O> {
         };
         let is_new = self.cursor >= (has.epoch, has.applied);
         self.cursor.1 += 1;
-        // I-330: what is applied is what is logged.
+        // I-330: the applied bytes and the logged ones are the same.
         let mut message = record.bytes().to_vec();
         let Some(Message { query, time, payload }) = split(&message) else {
-            // No correct member sends this; it counts all the same, for it counts everywhere.
+            // No correct member sends this; it counts all the same, as it does at all members.
             has.applied += u64::from(is_new);
             if is_new {
                 self.note((from, record), (None, 0), around.me);
@@ -324,7 +328,7 @@ impl<O: Object> Keeper<O> {
         around.reply(from.node, query, outcome);
     }
 
-    /// Sees to it that this member gets the object.
+    /// Takes the next step towards having the object.
     fn pursue(&mut self, around: &mut Around<'_>) {
         if !self.seated || !self.ordered {
             return;
@@ -352,7 +356,7 @@ impl<O: Object> Keeper<O> {
         }
     }
 
-    /// A member wants the object.
+    /// Takes in a member's request for the object.
     pub(super) fn wanted(
         &mut self,
         from: NodeId,
@@ -390,7 +394,7 @@ impl<O: Object> Keeper<O> {
         }
     }
 
-    /// A part of the object has come.
+    /// Takes in a part of the object.
     pub(super) fn part(
         &mut self,
         from: NodeId,
@@ -408,7 +412,7 @@ impl<O: Object> Keeper<O> {
         }
         let whole = core::mem::take(&mut asked.bytes);
         if position.beginning < self.standing.beginning {
-            // It was an earlier one's; the agenda says who has this one.
+            // The object belongs to an earlier beginning; the agenda names the holders of this one.
             self.asked = None;
             return self.pursue(around);
         }
@@ -434,7 +438,7 @@ impl Around<'_> {
         self.errands.push(Errand::Direct(to, parcel));
     }
 
-    /// What has come of a query, to the one who asked.
+    /// Sends the outcome of a query to the member that asked.
     pub(super) fn reply(&mut self, to: NodeId, query: u64, outcome: Outcome) {
         match to == self.me {
             true => self.ledger.replied(to, query, outcome),

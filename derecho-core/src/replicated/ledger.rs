@@ -1,9 +1,10 @@
-//! Queries of this member, and what has come of them.
+//! Queries of this member, and their outcomes.
 //!
-//! Owns: who still has to answer. Never does: wait.
+//! Owns: the members that still have to answer. Never does: wait.
 //!
-//! To a query that all readers of a shard apply, those answer that read in the epoch in which it is delivered;
-//! who they are the asker learns when it is delivered to itself. Some answers may have come before.
+//! A query that all readers of a shard apply is answered by the readers of the epoch in which it is
+//! delivered. The asker learns who they are when the query is delivered to itself; some answers may
+//! have arrived before.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -11,21 +12,22 @@ use alloc::vec::Vec;
 use super::errand::Outcome;
 use crate::ids::NodeId;
 
-/// What is known of a query.
+/// State of a query.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Query {
-    /// Whom it was put to; `None` before that is known.
+    /// Members that the query was put to; `None` before they are known.
     asked: Option<Vec<NodeId>>,
     outcomes: BTreeMap<NodeId, Outcome>,
-    /// This member left the shard before it was delivered; perhaps others have it delivered.
+    /// Whether this member left the shard before the query was delivered to it; other members may
+    /// have received the query.
     lost: bool,
     key: u64,
-    /// The version of the object after it, where that counts.
+    /// Version of the object after the query, if the object is logged.
     version: Option<u64>,
 }
 
 impl Query {
-    /// Whether nothing more will come of it.
+    /// Whether no further outcome is expected.
     pub fn is_over(&self) -> bool {
         let asked = self.asked.as_ref();
         self.lost
@@ -37,23 +39,23 @@ impl Query {
         self.lost
     }
 
-    /// Whom it was put to, once that is known.
+    /// Members that the query was put to, once they are known.
     pub fn asked(&self) -> Option<&[NodeId]> {
         self.asked.as_deref()
     }
 
-    /// Which version of a logged object it led to, once it was delivered to this member.
+    /// Version of a logged object after the query, once it was delivered to this member.
     pub fn version(&self) -> Option<u64> {
         self.version
     }
 
-    /// What has come of it so far.
+    /// Outcomes so far.
     pub fn outcomes(&self) -> &BTreeMap<NodeId, Outcome> {
         &self.outcomes
     }
 }
 
-/// See the [module](self).
+/// Queries of this member; see the [module](self).
 #[derive(Default)]
 pub struct Ledger {
     next: u64,
@@ -61,7 +63,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A new query to all readers of a shard, or to one member.
+    /// Opens a query to all readers of a shard, or to one member.
     pub fn open(&mut self, key: u64, to: Option<NodeId>) -> u64 {
         self.next += 1;
         let asked = to.map(|node| [node].into());
@@ -69,27 +71,28 @@ impl Ledger {
         self.next
     }
 
-    /// What is known of a query.
+    /// Returns the state of a query.
     pub fn get(&self, query: u64) -> Option<&Query> {
         self.queries.get(&query)
     }
 
-    /// Nobody wants to know more of it.
+    /// Closes a query, whose outcomes are no longer of interest.
     pub fn close(&mut self, query: u64) -> Option<Query> {
         self.queries.remove(&query)
     }
 
-    /// How many are open.
+    /// Number of open queries.
     pub fn len(&self) -> usize {
         self.queries.len()
     }
 
-    /// Whether none is open.
+    /// Whether no query is open.
     pub fn is_empty(&self) -> bool {
         self.queries.is_empty()
     }
 
-    /// A query was delivered in an epoch with these readers; only some of them are members still.
+    /// Notes that a query was delivered in an epoch with these readers, some of which may no longer
+    /// be members.
     pub(super) fn delivered(
         &mut self,
         (query, version): (u64, Option<u64>),
@@ -113,7 +116,7 @@ impl Ledger {
         }
     }
 
-    /// These are no members any more.
+    /// Notes that these nodes are no longer members.
     pub(super) fn failed(&mut self, gone: &[NodeId]) {
         for known in self.queries.values_mut() {
             for node in known.asked.iter().flatten().filter(|node| gone.contains(node)) {
@@ -122,13 +125,14 @@ impl Ledger {
         }
     }
 
-    /// This member has left a shard: what was not delivered to it by now will never be.
+    /// Notes that this member has left a shard: its queries that were not delivered to it by now
+    /// never will be.
     pub(super) fn left(&mut self, key: u64) {
         let waits = |known: &&mut Query| known.key == key && known.asked.is_none();
         self.queries.values_mut().filter(waits).for_each(|known| known.lost = true);
     }
 
-    /// This member is out: nothing more will come of anything.
+    /// Notes that this member is out: no further outcomes arrive.
     pub(super) fn out(&mut self) {
         self.queries.values_mut().for_each(|known| known.lost = !known.is_over() || known.lost);
     }

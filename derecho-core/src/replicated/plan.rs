@@ -1,7 +1,7 @@
-//! Who is wanted in which shard.
+//! Plan of the members wanted in each shard.
 //!
-//! Owns: what goes into such a plan, and the check of what comes out. Never does: choose a plan; an
-//! [`Arrangement`] does, the same one at every member.
+//! Owns: the form of a plan, and its validation. Never does: choose a plan; an [`Arrangement`]
+//! does, the same one at every member.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -16,100 +16,101 @@ use crate::multicast::subgroup::Level;
 /// A member, as an arrangement sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attendee {
-    /// Who.
+    /// Node of the member.
     pub node: NodeId,
-    /// What it says of itself.
+    /// Attributes of the member.
     pub attributes: Vec<u8>,
 }
 
 /// A member's place in a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// Who.
+    /// Node of the member.
     pub node: NodeId,
     /// Whether it sends.
     pub sends: bool,
-    /// Whether it delivers, and has the object.
+    /// Whether it delivers messages, and has the object.
     pub reads: bool,
 }
 
 impl Place {
-    /// A place of a member that sends and reads.
+    /// Creates the place of a member that sends and reads.
     pub fn full(node: NodeId) -> Place {
         Place { node, sends: true, reads: true }
     }
 }
 
-/// The places of a shard, in the order in which its members deliver what they send.
+/// Places of a shard, in the order in which members deliver each other's messages.
 pub type Shard = Vec<Place>;
 
-/// Says who is wanted in the shards of a type.
+/// Rule that assigns members to the shards of a type.
 ///
-/// Every member asks its own one, so the answer must follow from the arguments alone: no clock, no
-/// randomness, no iteration in hash order. And it should move as few members as it can, for whoever
-/// comes into a shard has to be told the object.
+/// Every member applies its own instance, so the result must follow from the arguments alone: no
+/// clock, no randomness, no iteration in hash order. A rule should move as few members as possible,
+/// because a member that joins a shard needs a state transfer of the object.
 pub trait Arrangement: Send + Sync {
-    /// The shards. `members`: in the order in which they came. `before`: the last answer that was
-    /// one; empty at first. `Err`: what is missing; there is no shard then.
+    /// Returns the shards. `members` are in order of arrival. `before` is the last valid result,
+    /// initially empty. `Err` says what is missing; there is no shard then.
     fn arrange(&self, members: &[Attendee], before: &[Shard]) -> Result<Vec<Shard>, String>;
 
-    /// What it is, in words that two members compare.
+    /// Describes the arrangement, in words that members compare.
     fn describe(&self) -> String;
 }
 
 /// A type of subgroups, as all members declare it.
 #[derive(Clone)]
 pub struct Declaration {
-    /// Its name.
+    /// Name of the type.
     pub name: String,
-    /// What its subgroups promise.
+    /// Delivery guarantee of its subgroups.
     pub level: Level,
     /// Whether its readers keep logs.
     pub logged: bool,
-    /// Who is in them.
+    /// Assignment of members.
     pub arrangement: Arc<dyn Arrangement>,
 }
 
-/// So many shards a type has at most.
+/// Maximum number of shards of a type.
 pub const MOST_SHARDS: usize = 1 << 16;
 
-/// The key of a shard of a type.
+/// Returns the key of a shard of a type.
 pub fn key_of(index: usize, shard: usize) -> u64 {
     ((index as u64 + 1) << 32) | shard as u64
 }
 
-/// The type and the shard behind a key.
+/// Returns the type and the shard of a key.
 pub fn shard_of(key: u64) -> (usize, usize) {
     (((key >> 32) as usize).wrapping_sub(1), (key & 0xffff_ffff) as usize)
 }
 
-/// A number for a text (FNV-1a).
+/// Returns a hash of a text (FNV-1a).
 pub fn number_of(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// What the shards of a type are called in logs, whatever else is declared: this, and the shard's number.
+/// Stream key of shard 0 of a type in logs, whatever else is declared; the shard's number is added
+/// to it.
 fn stream_of(declaration: &Declaration) -> u128 {
     // Stream 0 is the log of views.
     u128::from(number_of(&declaration.name)) << 32 | 1 << 127
 }
 
-/// What a shard is called in logs.
+/// Returns the stream key of a shard in logs.
 pub fn log_of(types: &[Declaration], key: u64) -> Option<StreamKey> {
     let (index, shard) = shard_of(key);
     let declaration = types.get(index).filter(|it| it.logged)?;
     Some(StreamKey(stream_of(declaration) | shard as u128))
 }
 
-/// The shard whose log is called so.
+/// Returns the shard with this stream key.
 pub fn key_of_log(types: &[Declaration], log: StreamKey) -> Option<u64> {
     let shard = (log.0 & 0xffff_ffff) as usize;
     let index = types.iter().position(|it| it.logged && stream_of(it) | shard as u128 == log.0)?;
     (shard < MOST_SHARDS).then(|| key_of(index, shard))
 }
 
-/// What all members must have declared in the same way.
+/// Returns a text of everything that all members must have declared in the same way.
 pub fn fingerprint(types: &[Declaration]) -> String {
     let line = |it: &Declaration| {
         let logged = if it.logged { " logged" } else { "" };
@@ -118,7 +119,7 @@ pub fn fingerprint(types: &[Declaration]) -> String {
     types.iter().map(line).collect::<Vec<String>>().join("\n")
 }
 
-/// Asks an arrangement, and checks its answer.
+/// Applies an arrangement, and validates its result.
 pub(super) fn make(
     arrangement: &dyn Arrangement,
     members: &[Attendee],

@@ -1,6 +1,6 @@
-//! What a group knows of one shard: who is wanted, who has offered, and who holds its object.
+//! State of one shard in a group: the members wanted, their offers, and the holders of its object.
 //!
-//! Owns: the rules by which seats and holders follow from that. Never does: say who is wanted.
+//! Owns: the rules that assign seats and holders. Never does: choose the wanted members.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -15,16 +15,16 @@ use crate::log::LogId;
 use crate::storage::holders::Holders;
 use crate::storage::logbook::{self, Claim, LogBook};
 
-/// What a member has opened for a shard.
+/// Resources that a member has opened for a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offer {
-    /// The region of its lines.
+    /// Region of its lines.
     pub lines: RegionId,
-    /// The region of its stream, if it sends.
+    /// Region of its stream, if it sends.
     pub sends: Option<RegionId>,
     /// Whether it reads.
     pub reads: bool,
-    /// Up to where it has the object in a checkpoint.
+    /// Position of the object in its checkpoint, if it has one.
     pub checkpoint: Option<Position>,
 }
 
@@ -34,21 +34,21 @@ impl Offer {
     }
 }
 
-/// See the [module](self).
+/// State of one shard; see the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShardState {
-    /// Whether what is delivered has one order, so that there can be an object.
+    /// Whether messages are totally ordered, so that there can be an object.
     ordered: bool,
     wanted: Shard,
     offers: BTreeMap<NodeId, Offer>,
     at_work: bool,
     holders: Holders,
-    /// Who keeps logs of it, if it is logged.
+    /// Logs of the shard, if it is logged.
     logs: Option<LogBook>,
 }
 
 impl ShardState {
-    /// A shard of an agenda of this era.
+    /// Creates a shard of an agenda of this era.
     pub(super) fn new((ordered, logged): (bool, bool), era: u128) -> ShardState {
         ShardState {
             ordered,
@@ -60,58 +60,58 @@ impl ShardState {
         }
     }
 
-    /// Whether it has begun: its members have seats.
+    /// Whether it has begun, so that its members have seats.
     pub fn is_at_work(&self) -> bool {
         self.at_work
     }
 
-    /// Who has its object, in the order in which they got it.
+    /// Holders of its object, in the order in which they got it.
     pub fn holders(&self) -> &[NodeId] {
         self.holders.names()
     }
 
-    /// Which beginning the object is of: later ones have greater numbers.
+    /// Number of the object's beginning: later beginnings have greater numbers.
     pub fn beginning(&self) -> u128 {
         self.holders.beginning()
     }
 
-    /// Its number, if nobody is known to hold the object.
+    /// Number of the present vacancy, if no member is known to hold the object.
     pub fn vacancy(&self) -> Option<u64> {
         self.holders.vacancy()
     }
 
-    /// How often nobody had the object any more: of which time members that have logs are to claim.
+    /// Number of vacancies so far. Members with logs claim in the last one.
     pub fn vacancies(&self) -> u64 {
         self.holders.vacancies()
     }
 
-    /// Who keeps logs of it, if it is logged.
+    /// Logs of the shard, if it is logged.
     pub fn logs(&self) -> Option<&LogBook> {
         self.logs.as_ref()
     }
 
-    /// Of those who keep logs those that hold the object: their logs lack nothing.
+    /// Returns the members with logs that also hold the object: their logs are complete.
     pub fn complete(&self) -> impl Iterator<Item = (NodeId, LogId)> {
         self.logs.iter().flat_map(|logs| logs.complete(&self.holders))
     }
 
-    /// For what a logged object waits that nobody has.
+    /// State of the beginning of a logged object that no member has.
     pub fn awaited(&self) -> Option<logbook::Standing> {
         let logs = self.logs.as_ref().filter(|_| self.holders().is_empty())?;
         (!self.wanted.is_empty()).then(|| logs.standing(self.holders.vacancies()))
     }
 
-    /// What a member has offered.
+    /// Returns the offer of a member.
     pub fn offer_of(&self, node: NodeId) -> Option<&Offer> {
         self.offers.get(&node)
     }
 
-    /// The place that a member is asked to take.
+    /// Returns the place that a member is asked to take.
     pub fn place_of(&self, node: NodeId) -> Option<Place> {
         self.expected().into_iter().find(|place| place.node == node)
     }
 
-    /// Seats of those that have offered, once the shard has begun.
+    /// Seats of the members that have offered, once the shard has begun.
     pub fn seats(&self) -> Vec<Seat> {
         if !self.at_work {
             return Vec::new();
@@ -124,7 +124,8 @@ impl ShardState {
         expected.filter_map(seat).collect()
     }
 
-    /// Whoever is wanted, then who is called up because nobody who is wanted has the object.
+    /// Returns the wanted members, followed by the members called up because no wanted member has
+    /// the object.
     fn expected(&self) -> Shard {
         let mut expected = self.wanted.clone();
         let holds = |place: &Place| place.reads && self.holders().contains(&place.node);
@@ -132,7 +133,7 @@ impl ShardState {
             return expected;
         }
         let is_wanted = |node: &NodeId| self.wanted.iter().any(|place| place.node == *node);
-        // One that is not to read reads until another has it.
+        // A holder that is wanted without reading reads until another member has the object.
         let held = |place: &&mut Place| self.holders().contains(&place.node);
         if let Some(place) = expected.iter_mut().find(held) {
             place.reads = true;
@@ -156,7 +157,7 @@ impl ShardState {
         expected
     }
 
-    /// Who is wanted from now on.
+    /// Sets the wanted members.
     pub(super) fn want(&mut self, wanted: &[Place]) {
         self.wanted = wanted.to_vec();
         self.tidy();
@@ -207,13 +208,14 @@ impl ShardState {
         self.tidy();
     }
 
-    /// Logs that have what was durable of it, while nobody's that is there does. Of one that nobody wants none matter.
+    /// Returns the logs that have what was durable of the shard, while no present member has a
+    /// complete log; none for a shard without wanted members.
     pub(super) fn leans_on(&self) -> impl Iterator<Item = LogId> + '_ {
         let logs = self.logs.iter().filter(|_| !self.wanted.is_empty());
         logs.flat_map(|logs| logs.leans_on(&self.holders))
     }
 
-    /// What the logs of views say now of it.
+    /// Sets the logs that the logs of views name for the shard.
     pub(super) fn await_logs(&mut self, awaited: Awaited) {
         if let Some(logs) = &mut self.logs {
             logs.await_logs(awaited);
@@ -221,10 +223,10 @@ impl ShardState {
         }
     }
 
-    /// What follows from a change.
+    /// Applies the consequences of a change.
     fn tidy(&mut self) {
         if self.wanted.is_empty() {
-            // Who holds the object keeps it for when the shard begins again.
+            // A holder keeps the object for when the shard begins again.
             self.offers.clear();
             self.at_work = false;
             self.holders.adjourn();
@@ -232,17 +234,17 @@ impl ShardState {
         }
         self.reseat();
         if self.logs.is_some() && !self.at_work {
-            // Nobody has a seat who could have the object without being known to.
+            // No member has a seat, so no unknown member can have the object.
             self.fill_vacancy(false);
             self.reseat();
         }
         if self.at_work {
-            // Whoever has no seat does not hear what becomes of it.
+            // A member without a seat does not receive further messages of the shard.
             self.holders.retain(|node| self.offers.contains_key(node));
             self.fill_vacancy(true);
         }
         if !self.holders().is_empty() {
-            // Who is nothing here keeps no log of what comes from now on.
+            // A member without a part in the shard keeps no log of later messages.
             let ShardState { logs, offers, wanted, holders, .. } = self;
             let stays = |node: &NodeId| {
                 let is_wanted = wanted.iter().any(|place| place.node == *node);
@@ -252,12 +254,12 @@ impl ShardState {
         }
     }
 
-    /// Who loses its seat, and whether the shard begins.
+    /// Decides which members lose their seats, and whether the shard begins.
     fn reseat(&mut self) {
         let expected = self.expected();
         let place = |node: &NodeId| expected.iter().find(|place| place.node == *node);
         let others_hold = |node: &NodeId| self.holders().iter().any(|other| other != node);
-        // One whose place is another one now comes anew, unless it alone has the object.
+        // A member with a changed place joins again, unless it is the only holder of the object.
         let stays = |node: &NodeId, offer: &Offer| {
             place(node).is_some_and(|place| offer.fits(place) || !others_hold(node))
         };
@@ -269,7 +271,7 @@ impl ShardState {
         if self.offers.is_empty() {
             self.at_work = false;
         } else if expected.iter().all(|place| self.offers.contains_key(&place.node)) {
-            // A logged one begins when it is known from which log (I-109).
+            // A logged shard begins once it is known from which log (I-109).
             self.at_work |= self.logs.is_none() || !self.holders().is_empty();
         }
     }
@@ -284,7 +286,7 @@ impl ShardState {
             return logs.settle(&mut self.holders, &readers);
         }
         let seats = self.seats();
-        // The newest checkpoint; of equal ones the first in the order of seats.
+        // The newest checkpoint wins; among equal ones, the first in the order of seats.
         let checkpoint = |node: &NodeId| self.offers.get(node).and_then(|offer| offer.checkpoint);
         let seated = seats.iter().filter(|seat| seat.reads).map(|seat| seat.node);
         self.holders.settle(&readers, |_| seated.rev().max_by_key(checkpoint));

@@ -1,11 +1,11 @@
 //! An object as a log follows it: the updates that were applied to it.
 //!
-//! Owns: what the log has still to take. Never does: let go of more of the senders' memory than a log takes in a turn: so
-//! a log that is slow, or full, holds up those who send (I-112).
+//! Owns: the updates that the log must still take. Never does: release more of the senders' memory
+//! than a log takes in a turn, so a slow or full log holds the senders up (I-112).
 //!
 //! ```text
-//!   applied ──> held ──stage──> let go ──vouch──> whole ──> taken by the log
-//!     (the sender's memory, too)         (the host says that this member is still one: I-108)
+//!   applied ──> held ──stage──> released ──vouch──> valid ──> taken by the log
+//!     (with the sender's memory)         (the host says that this member is still one: I-108)
 //! ```
 
 use alloc::collections::VecDeque;
@@ -22,50 +22,50 @@ use crate::storage::state::State;
 
 /// An update that was applied.
 pub(super) struct Applied {
-    /// How many were applied before it.
+    /// Number of updates applied before it.
     pub(super) version: u64,
-    /// The time of the edition after it.
+    /// Time of the edition after it.
     pub(super) time: u64,
     pub(super) from: StreamId,
-    /// Its number among the messages of that stream.
+    /// Number among the messages of its stream.
     pub(super) number: u64,
-    /// Whether it makes sense. It counts in any case.
+    /// Whether it could be decoded. It counts in any case.
     pub(super) is_sound: bool,
     pub(super) update: Update,
 }
 
-/// The bytes of an update, as they were applied (I-330).
+/// Bytes of an update, as they were applied (I-330).
 pub(super) struct Update {
     pub(super) bytes: Vec<u8>,
-    /// The record of which they are a copy. Keeps its sender from using that memory again until the log may take the update soon
-    /// (I-112).
+    /// Record that the bytes were copied from. It keeps the sender from reusing that memory until
+    /// the log may take the update soon (I-112).
     pub(super) holds: Option<inbox::Record>,
 }
 
 /// Bytes that are staged at a time.
 const STAGED: u64 = 4 << 20;
 
-/// See the [module](self).
+/// Updates of an object; see the [module](self).
 pub(super) struct ObjectTrail {
     waiting: VecDeque<Applied>,
-    /// So many of these are copied, and of so many it is known that they are whole.
+    /// Number of staged updates, and of updates known to be valid.
     staged: usize,
     whole: usize,
-    /// How many there were in all.
+    /// Number of all updates.
     end: u64,
     skip: u64,
-    /// The object as it was where this begins, until the log has what leads to that.
+    /// The object at the beginning of the trail, until the log has what leads to it.
     state: Option<(Edition, Vec<u8>)>,
 }
 
 impl ObjectTrail {
-    /// From this version of the object on.
+    /// Creates a trail from this version of the object on.
     pub(super) fn new(begin: u64, state: Option<(Edition, Vec<u8>)>) -> ObjectTrail {
         let waiting = VecDeque::new();
         ObjectTrail { waiting, staged: 0, whole: 0, end: begin, skip: begin, state }
     }
 
-    /// One more. Returns how long it is, if the log has to take it.
+    /// Adds an update. Returns its length if the log must take it.
     pub(super) fn push(&mut self, applied: Applied) -> Option<u64> {
         self.end = applied.version + 1;
         let wanted = applied.version >= self.skip;
@@ -76,12 +76,12 @@ impl ObjectTrail {
         wanted.then_some(bytes)
     }
 
-    /// Bytes that the log has still to take.
+    /// Number of bytes that the log must still take.
     pub(super) fn bytes(&self) -> u64 {
         self.waiting.iter().map(|applied| footprint(&applied.update.bytes)).sum()
     }
 
-    /// Lets go of the memory of what comes next, as far as the log may take that soon.
+    /// Releases the senders' memory of the next updates, as far as the log may take them soon.
     pub(super) fn stage(&mut self) {
         let copied = self.waiting.iter().take(self.staged);
         let mut bytes: u64 = copied.map(|applied| footprint(&applied.update.bytes)).sum();
@@ -94,7 +94,7 @@ impl ObjectTrail {
         }
     }
 
-    /// This member was one after all of that was copied.
+    /// Confirms that this member was still a member after all staged updates were copied.
     pub(super) fn vouch(&mut self) {
         self.whole = self.staged;
     }
@@ -105,7 +105,7 @@ impl ObjectTrail {
         self.whole = self.whole.saturating_sub(1);
     }
 
-    /// Nobody needs to know any more what the object was where this begins.
+    /// Forgets the object at the beginning of the trail, which is no longer needed.
     pub(super) fn forget_state(&mut self) {
         self.state = None;
     }
@@ -143,7 +143,7 @@ impl Trail for ObjectTrail {
     }
 
     fn end(&self, (): ()) -> u64 {
-        // What waits comes before what begins later.
+        // Waiting updates precede any epoch that begins later.
         self.waiting.front().map_or(self.end, |applied| applied.version)
     }
 
@@ -155,14 +155,14 @@ impl Trail for ObjectTrail {
     }
 
     fn state(&mut self, (): (), (epoch, cut): (EpochId, u64)) -> State {
-        // What nothing has led to is how every object begins.
+        // An object without updates is in its initial state, which needs no record.
         let known = self.state.as_ref().filter(|(edition, _)| edition.version > 0);
         let record = known.map(|(edition, bytes)| state(*edition, epoch, bytes));
         State::of_records(Tail { epoch, version: Version(cut) }, record.into_iter().collect())
     }
 }
 
-/// An object as a checkpoint in a log has it.
+/// Returns an object as a record of a checkpoint.
 pub(super) fn state(edition: Edition, epoch: EpochId, bytes: &[u8]) -> OwnedRecord {
     let entry = Entry {
         kind: Kind::Sample,

@@ -1,6 +1,6 @@
-//! What a row looks like in memory.
+//! Layout of a row in memory.
 //!
-//! Owns: which types may be a column, where each column lies, and how it is put into words.
+//! Owns: the types that may be a column, the position of each column, and the encoding in words.
 //! Never does: touch a region.
 //!
 //! ```text
@@ -8,15 +8,14 @@
 //!        [count  ][load   ][stamp0 stamp1 ][ ...      every column starts at a word, so that no
 //!         u64      f64      [u32; 2]                  two columns share an atomic unit
 //! ```
-//! Elements of an array are packed, and each lies inside one word, so it is never torn either.
-//! Cells are decoded from words, not cast: there is no bit pattern that a peer could write which
-//! would not be some value.
+//! Elements of an array are packed, and each lies inside one word, so no element is ever torn.
+//! Cells are decoded from words, not cast: every bit pattern that a peer may write is some value.
 
 use core::marker::PhantomData;
 
 use crate::memory::WORD;
 
-/// A number or truth value: what a peer can read in one piece.
+/// Number or truth value, which a peer can read in one piece.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an element of a column of a shared state table",
     label = "not plain data",
@@ -24,11 +23,11 @@ use crate::memory::WORD;
             mean nothing in another process"
 )]
 pub trait Scalar: Copy + Send + 'static {
-    /// Bytes it takes: 1, 2, 4 or 8.
+    /// Size in bytes: 1, 2, 4 or 8.
     const BYTES: usize;
-    /// Its bits, in the low end of a word.
+    /// Returns the value's bits, in the low end of a word.
     fn to_bits(self) -> u64;
-    /// The value with these bits; any bits give some value.
+    /// Returns the value with these bits; any bits give some value.
     fn from_bits(bits: u64) -> Self;
 }
 
@@ -89,7 +88,7 @@ impl Scalar for bool {
     }
 }
 
-/// What a column may hold: a [`Scalar`] or an array of scalars.
+/// Content of a column: a [`Scalar`] or an array of scalars.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a column of a shared state table",
     label = "not plain data",
@@ -97,13 +96,13 @@ impl Scalar for bool {
             mean nothing in another process"
 )]
 pub trait Cell: Copy + Send + 'static {
-    /// Words it takes.
+    /// Number of words of the cell.
     const WORDS: usize;
-    /// The bits that it uses of its last word, at the low end.
+    /// Used bits of the last word, at the low end.
     const MASK: u64;
-    /// Puts it into words, given as (index, value) from the first.
+    /// Encodes the cell as words, passed as (index, value) from the first on.
     fn put(self, put: &mut impl FnMut(usize, u64));
-    /// Takes it from words.
+    /// Decodes the cell from words.
     fn take(get: &mut impl FnMut(usize) -> u64) -> Self;
 }
 
@@ -157,18 +156,18 @@ impl<T: Scalar, const N: usize> Cell for [T; N] {
 
 /// A row of a shared state table. Declared with [`row!`](crate::row).
 pub trait Row: Copy + Send + 'static {
-    /// Words it takes.
+    /// Number of words of the row.
     const WORDS: usize;
-    /// A hash of the columns' names and widths: two nodes whose rows differ find out before they
-    /// read nonsense.
+    /// Hash of the columns' names and types: nodes with different rows detect this before they
+    /// misread a row.
     const FINGERPRINT: u64;
-    /// Puts the row into words.
+    /// Encodes the row as words.
     fn put(self, put: &mut impl FnMut(usize, u64));
-    /// Takes the row from words.
+    /// Decodes the row from words.
     fn take(get: &mut impl FnMut(usize) -> u64) -> Self;
 }
 
-/// Where a column lies in a row, and what it holds.
+/// Position and type of a column in a row.
 pub struct Column<R, C> {
     word: usize,
     bit: u32,
@@ -183,18 +182,18 @@ impl<R, C> Clone for Column<R, C> {
 impl<R, C> Copy for Column<R, C> {}
 
 impl<R: Row, C: Cell> Column<R, C> {
-    /// A column that starts at this word of the row. Made by [`row!`](crate::row).
+    /// Creates a column that starts at this word of the row. Used by [`row!`](crate::row).
     pub const fn at_word(word: usize) -> Self {
         assert!(word + C::WORDS <= R::WORDS);
         Column { word, bit: 0, _row: PhantomData }
     }
 
-    /// Its first word in the row.
+    /// First word of the column in the row.
     pub fn first_word(self) -> usize {
         self.word
     }
 
-    /// How many words it takes.
+    /// Number of words of the column.
     pub fn words(self) -> usize {
         C::WORDS
     }
@@ -204,7 +203,7 @@ impl<R: Row, C: Cell> Column<R, C> {
             value.put(&mut |index, word| row[self.word + index] = word);
             return;
         }
-        // A scalar, perhaps one element among several in its word: the others stay.
+        // A scalar may be one element among several in its word: the others stay unchanged.
         value.put(&mut |_, bits| {
             let mask = C::MASK << self.bit;
             let word = &mut row[self.word];
@@ -219,7 +218,7 @@ impl<R: Row, C: Cell> Column<R, C> {
 }
 
 impl<R: Row, T: Scalar + Cell, const N: usize> Column<R, [T; N]> {
-    /// The column of one element of the array, to be set, pushed and read by itself.
+    /// Returns the column of one element of the array, which can be set, pushed and read by itself.
     ///
     /// # Panics
     /// If there is no such element.
@@ -234,7 +233,8 @@ impl<R: Row, T: Scalar + Cell, const N: usize> Column<R, [T; N]> {
     }
 }
 
-/// Words before the column of that number, given all widths. Used by [`row!`](crate::row).
+/// Returns the number of words before the given column, from the widths of all columns. Used
+/// by [`row!`](crate::row).
 pub const fn prefix(widths: &[usize], column: usize) -> usize {
     let mut sum = 0;
     let mut index = 0;
@@ -245,7 +245,7 @@ pub const fn prefix(widths: &[usize], column: usize) -> usize {
     sum
 }
 
-/// FNV-1a over the columns' names and types. Used by [`row!`](crate::row).
+/// Returns the FNV-1a hash over the columns' names and types. Used by [`row!`](crate::row).
 pub const fn fingerprint(parts: &[&str]) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut part = 0;
@@ -284,8 +284,8 @@ pub const fn fingerprint(parts: &[&str]) -> u64 {
 /// # let _ = row;
 /// ```
 ///
-/// The columns are named by constants: `table.get(rank, Status::load)`. What is not plain data is
-/// refused when it is compiled:
+/// The columns are named by constants: `table.get(rank, Status::load)`. The compiler refuses a
+/// column that is not plain data:
 ///
 /// ```compile_fail
 /// derecho_core::row! {

@@ -1,5 +1,5 @@
 //! The shared state table (SST): every node owns one row, sees all rows, and acts when predicates
-//! over them come true.
+//! over them become true.
 //!
 //! ```text
 //!            column a   column b   column c
@@ -8,25 +8,25 @@
 //!   row 2   [   ...   |   ...    |   ...   ]
 //! ```
 //!
-//! * [`row!`](crate::row) declares the row: named columns of plain data. Anything with a pointer
-//!   in it is refused by the compiler, for it would mean nothing in another process.
+//! * [`row!`](crate::row) declares the row: named columns of plain data. The compiler refuses any
+//!   type with a pointer, which would be meaningless in another process.
 //! * [`Table`] is the table as one node sees it: set cells of the own row, push columns or the
 //!   whole row, read any row, take a [`Snapshot`].
 //! * [`RowSet`] reduces a function of rows to one value: min, max, sum, all, any, count.
-//! * [`Sst`] is the machine: it waits until all members are there, then evaluates predicates and
+//! * [`Sst`] is the machine: it waits until all members are present, then evaluates predicates and
 //!   runs their triggers, which may change the own row and add predicates.
-//! * [`Refresher`] is the second half of SST-reads: it fetches the others' rows all the time,
-//!   where in SST-writes each node pushes its own.
+//! * [`Refresher`] is the second half of SST-reads: it continuously fetches the others' rows, where
+//!   in SST-writes each node pushes its own.
 //!
 //! # What a reader may rely on
 //! A scalar column, or one element of an array column, is never torn. Two pushes arrive in the
-//! order in which they were made, so a column that is pushed after another *guards* it: whoever
-//! sees the guard's new value sees the other's, too. A guard is pushed by itself: within one push
-//! nothing is ordered, and of a push that is longer than a cache line the words may be fetched
-//! late, when some have their next value already.
+//! order in which they were made, so a column that is pushed after another *guards* it: a reader
+//! that sees the guard's new value also sees the other's. A guard is pushed by itself, because
+//! nothing is ordered within one push. If a push is longer than a cache line, its words may be
+//! fetched late, when some of them already have their next value.
 //!
-//! A user's program keeps its predicates *monotonic* where it can: what was once true stays true,
-//! then it does not matter who saw which intermediate state.
+//! Programs keep their predicates *monotonic* where possible: once true, a predicate stays true.
+//! Then it does not matter which node saw which intermediate state.
 
 mod layout;
 mod predicate;

@@ -1,10 +1,11 @@
 //! Predicates and triggers.
 //!
-//! Owns: what is registered, and when which trigger fires. Never does: touch a link or a clock.
+//! Owns: the registered predicates, and when each trigger fires. Never does: touch a link or
+//! a clock.
 //!
-//! Each evaluation takes every predicate once, in the order in which they were registered; one
-//! that is true fires its triggers in their order, at once, so that a later predicate sees what
-//! an earlier trigger did. Predicates that triggers add join from the next evaluation on.
+//! Each evaluation takes every predicate once, in the order of registration. A true predicate fires
+//! its triggers in their order, at once, so a later predicate sees what an earlier trigger did.
+//! Predicates that triggers add take part from the next evaluation on.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,18 +14,18 @@ use super::layout::{Cell, Column, Row};
 use super::table::Table;
 use crate::machine::Effects;
 
-/// When a predicate fires.
+/// Condition under which a predicate fires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fire {
-    /// The first time that it is true; then it is gone.
+    /// The first time that it is true; the predicate is then removed.
     Once,
-    /// Every time that it is evaluated to true.
+    /// Every time that it evaluates to true.
     Always,
-    /// When it becomes true, having been false (or never evaluated) before.
+    /// When it becomes true after it was false or never evaluated.
     OnTransition,
 }
 
-/// Names a registered predicate.
+/// Identifier of a registered predicate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PredicateId(u64);
 
@@ -39,8 +40,8 @@ struct Entry<R: Row> {
     triggers: Vec<Trigger<R>>,
 }
 
-/// What a trigger may do: read the table, change and push the own row, register and remove
-/// predicates. It dereferences to the [`Table`].
+/// Access of a trigger: it may read the table, change and push the own row, register and remove
+/// predicates. A scope dereferences to the [`Table`].
 pub struct Scope<'a, R: Row> {
     table: &'a mut Table<R>,
     next: &'a mut u64,
@@ -76,8 +77,8 @@ impl<R: Row> Scope<'_, R> {
         id
     }
 
-    /// Adds a further trigger to a predicate that was registered in this scope. It runs after
-    /// those that the predicate has. Answers whether there is such a predicate.
+    /// Adds a further trigger to a predicate that was registered in this scope. The trigger runs
+    /// after the predicate's existing ones. Returns whether there is such a predicate.
     pub fn also(
         &mut self,
         predicate: PredicateId,
@@ -92,14 +93,14 @@ impl<R: Row> Scope<'_, R> {
         }
     }
 
-    /// Removes a predicate; it does not fire again. Removing it twice does nothing.
+    /// Removes a predicate, which does not fire again. Removing it twice does nothing.
     pub fn remove(&mut self, predicate: PredicateId) {
         self.removed.push(predicate);
     }
 
-    /// Keeps the value of a function of the table in a column of the own row: it is stored and
-    /// pushed whenever it changes. So a reduction becomes a cell that others can reduce again,
-    /// as in "everyone knows that everyone knows".
+    /// Keeps the value of a function of the table in a column of the own row: the value is stored
+    /// and pushed whenever it changes. A reduction thus becomes a cell that others can reduce
+    /// again, as in "everyone knows that everyone knows".
     pub fn keep<C: Cell + PartialEq>(
         &mut self,
         column: Column<R, C>,
@@ -117,7 +118,7 @@ impl<R: Row> Scope<'_, R> {
     }
 }
 
-/// The registered predicates of one table.
+/// Registered predicates of one table.
 pub(super) struct Predicates<R: Row> {
     entries: Vec<Entry<R>>,
     added: Vec<Entry<R>>,
@@ -134,7 +135,7 @@ impl<R: Row> Predicates<R> {
         self.entries.len()
     }
 
-    /// Runs something that may do what triggers do.
+    /// Runs a function with the access of a trigger.
     pub(super) fn scope<T>(
         &mut self,
         table: &mut Table<R>,

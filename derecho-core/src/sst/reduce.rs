@@ -1,7 +1,7 @@
-//! Row functions and reducers: one value from all rows.
+//! Row functions and reducers, which compute one value from all rows.
 //!
-//! Owns: the vocabulary in which predicates over a whole table are written. Never does: store
-//! anything; a reduction that others are to see is kept in a column ([`Scope::keep`]).
+//! Owns: the vocabulary for predicates over a whole table. Never does: store anything; a reduction
+//! that others should see is kept in a column ([`Scope::keep`]).
 //!
 //! A *row function* is any closure over a [`RowRef`]; a *reducer* folds it over a [`RowSet`]:
 //!
@@ -17,11 +17,11 @@ use core::ops::Add;
 use super::layout::{Cell, Column, Row};
 use crate::ids::Rank;
 
-/// Something that has rows: a live table, or a snapshot of one.
+/// Source of rows: a live table, or a snapshot of one.
 pub trait Cells<R: Row> {
-    /// How many rows.
+    /// Number of rows.
     fn row_count(&self) -> usize;
-    /// One cell.
+    /// Returns one cell.
     fn cell<C: Cell>(&self, rank: Rank, column: Column<R, C>) -> C;
     /// Whether the row's owner has failed.
     fn frozen(&self, rank: Rank) -> bool;
@@ -35,19 +35,19 @@ pub struct RowRef<'a, R: Row, T: Cells<R>> {
 }
 
 impl<R: Row, T: Cells<R>> RowRef<'_, R, T> {
-    /// Whose row it is.
+    /// Rank of the row's owner.
     pub fn rank(&self) -> Rank {
         self.rank
     }
 
-    /// A cell of it.
+    /// Returns a cell of the row.
     #[inline]
     pub fn get<C: Cell>(&self, column: Column<R, C>) -> C {
         self.table.cell(self.rank, column)
     }
 }
 
-/// Some rows of a table, to be reduced.
+/// Rows of a table, to be reduced.
 pub struct RowSet<'a, R: Row, T: Cells<R>> {
     table: &'a T,
     with_frozen: bool,
@@ -59,7 +59,7 @@ impl<'a, R: Row, T: Cells<R>> RowSet<'a, R, T> {
         RowSet { table, with_frozen, _row: PhantomData }
     }
 
-    /// The rows themselves.
+    /// Returns the rows themselves.
     pub fn iter(&self) -> impl Iterator<Item = RowRef<'a, R, T>> + use<'a, R, T> {
         let (table, with_frozen) = (self.table, self.with_frozen);
         (0..table.row_count() as u16)
@@ -68,17 +68,17 @@ impl<'a, R: Row, T: Cells<R>> RowSet<'a, R, T> {
             .map(move |rank| RowRef { table, rank, _row: PhantomData })
     }
 
-    /// The least value of a row function.
+    /// Returns the least value of a row function.
     pub fn min<V: PartialOrd>(&self, f: impl Fn(RowRef<'_, R, T>) -> V) -> V {
         self.fold(f, |a, b| if b < a { b } else { a })
     }
 
-    /// The greatest value of a row function.
+    /// Returns the greatest value of a row function.
     pub fn max<V: PartialOrd>(&self, f: impl Fn(RowRef<'_, R, T>) -> V) -> V {
         self.fold(f, |a, b| if b > a { b } else { a })
     }
 
-    /// The sum of a row function's values.
+    /// Returns the sum of a row function's values.
     pub fn sum<V: Add<Output = V>>(&self, f: impl Fn(RowRef<'_, R, T>) -> V) -> V {
         self.fold(f, |a, b| a + b)
     }
@@ -93,7 +93,7 @@ impl<'a, R: Row, T: Cells<R>> RowSet<'a, R, T> {
         self.iter().any(f)
     }
 
-    /// In how many rows a row function holds.
+    /// Number of rows in which a row function holds.
     pub fn count(&self, f: impl Fn(RowRef<'_, R, T>) -> bool) -> usize {
         self.iter()
             .filter(|row| f(RowRef { table: row.table, rank: row.rank, _row: PhantomData }))

@@ -1,10 +1,10 @@
 //! SST-reads: a refresher beside the detector fetches all other rows, over and over.
 //!
-//! Owns: the reads under way. Never does: look at what they bring; the table's replicas are the
+//! Owns: the reads in flight. Never does: look at the fetched words; the table's replicas are the
 //! same memory.
 //!
-//! As in the paper all reads are posted before the first is waited for, and the next round starts
-//! when the last of them is complete, or a pause later if one is asked for.
+//! As in the paper, all reads are posted before the first completes. The next round starts when the
+//! last of them is complete, or after an optional pause.
 
 use core::marker::PhantomData;
 
@@ -17,12 +17,12 @@ use crate::ids::{Peer, RegionId, Time};
 use crate::link::{LinkEvent, WordRange};
 use crate::machine::{Effects, Machine};
 
-/// What is known of one peer.
+/// State of one peer.
 #[derive(Default)]
 struct Fetched {
     /// Its regions that hold a row of this type.
     regions: Vec<RegionId>,
-    /// Reads under way.
+    /// Reads in flight.
     reads: u32,
 }
 
@@ -38,14 +38,14 @@ pub struct Refresher<R: Row> {
 }
 
 impl<R: Row> Refresher<R> {
-    /// A refresher for the table with this region, which rests for `pause` nanoseconds between
-    /// rounds.
+    /// Creates a refresher for the table with this region, which pauses for `pause` nanoseconds
+    /// between rounds.
     pub fn new(region: RegionId, pause: u64) -> Self {
         let (peers, due) = (BTreeMap::new(), Time::default());
         Refresher { region, pause, peers, outstanding: 0, due, rounds: 0, _row: PhantomData }
     }
 
-    /// Rounds completed.
+    /// Number of completed rounds.
     pub fn rounds(&self) -> u64 {
         self.rounds
     }

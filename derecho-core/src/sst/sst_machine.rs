@@ -1,20 +1,21 @@
-//! The machine around a table: who is in it, when it starts, what becomes of it when a node fails.
+//! Machine of a table: its members, its start, and its reaction to a failed node.
 //!
-//! Owns: the gathering of members, the table, its predicates. Never does: open a region (the
-//! caller does, through the link, and hands it in) or decide by itself that membership changes.
+//! Owns: the gathering of members, the table, its predicates. Never does: open a region (the caller
+//! opens it through the link and passes it in) or decide by itself that membership changes.
 //!
 //! ```text
 //!   Gathering --all members' rows seen, and mine by all--> Running --rebuild(members)--> Gathering
 //!
 //!   header of a region   [fingerprint][gathered]     both are the row's fingerprint once they hold
 //! ```
-//! A table starts only when every member has said in its header that it has seen all rows. For the
-//! post that first shows a row covers all of its words and may read them late: were it still under
-//! way, it could carry the new value of a guard to a peer that has not got what it guards.
+//! A table starts only when every member has said in its header that it has seen all rows. The
+//! reason is that the post that first shows a row covers all words of the row and may read them
+//! late. If it were still in flight, it could carry the new value of a guard to a peer that does
+//! not have the guarded words yet.
 //!
-//! The set of rows is fixed while a table runs. When nodes are to come or go, every member that
-//! stays, and every newcomer, calls [`Sst::rebuild`] (or [`Sst::new`]) with the next generation and
-//! the same members: the old table is torn down and a new one made, as in the paper.
+//! The set of rows is fixed while a table runs. When nodes join or leave, every member that stays
+//! and every new member calls [`Sst::rebuild`] (or [`Sst::new`]) with the next generation and the
+//! same members. The old table is torn down and a new one made, as in the paper.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -29,39 +30,40 @@ use crate::link::{LinkEvent, Sharing, WordRange};
 use crate::machine::{Effects, Machine, Target};
 use crate::memory::{OwnRegion, Replica};
 
-/// How rows reach the others.
+/// How rows reach the other members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Strategy {
-    /// SST-writes: the owner posts what it pushes to everyone.
+    /// SST-writes: the owner posts its pushes to all members.
     Writes,
-    /// SST-reads: a push only stores; everyone fetches everyone's rows with a [`super::Refresher`].
+    /// SST-reads: a push only stores; every member fetches the other rows with
+    /// a [`super::Refresher`].
     Reads,
 }
 
-/// Why a table cannot start or go on.
+/// Reason why a table cannot start or go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SstError {
     /// A member's row has other columns than ours.
     RowMismatch {
-        /// Whose.
+        /// The member.
         node: NodeId,
-        /// The fingerprint of our row.
+        /// Fingerprint of our row.
         ours: u64,
-        /// The fingerprint of its row.
+        /// Fingerprint of the member's row.
         theirs: u64,
     },
-    /// A member's region is not as long as its row needs.
+    /// A member's region is shorter than its row needs.
     RegionTooShort {
-        /// Whose.
+        /// The member.
         node: NodeId,
-        /// Words that it has.
+        /// Number of words of the region.
         words: usize,
-        /// Words that a row needs.
+        /// Number of words that a row needs.
         needed: usize,
     },
     /// A member failed before the table could start.
     LostWhileGathering {
-        /// Who.
+        /// The member.
         node: NodeId,
     },
 }
@@ -88,14 +90,14 @@ impl fmt::Display for SstError {
 
 impl core::error::Error for SstError {}
 
-/// The word of a region that says that its owner has seen all members' rows.
+/// Word of a region that says that its owner has seen all members' rows.
 const GATHERED: usize = 1;
 
-/// Who is to be in the table.
+/// Members that the table waits for.
 enum Founding {
-    /// The first so many nodes that are there.
+    /// The first `n` nodes that meet.
     Count(usize),
-    /// Exactly these.
+    /// Exactly these nodes.
     Members(Vec<NodeId>),
 }
 
@@ -130,16 +132,17 @@ pub struct Sst<R: Row> {
 }
 
 impl<R: Row> Sst<R> {
-    /// The words of the region that the caller has to open for a row.
+    /// Number of words of the region that the caller opens for a row.
     pub const REGION_WORDS: usize = region_words::<R>();
 
-    /// The region's name for this generation of the table: counted up with each rebuild.
+    /// Returns the name of the region for this generation of the table. Each rebuild increments
+    /// the generation.
     pub const fn region(generation: u32) -> RegionId {
         RegionId(0x5353_5400_0000_0000 | generation as u64)
     }
 
-    /// A table of the first `members` nodes that meet, this one included; they are ranked by node
-    /// id. `own` is this node's region of [`Sst::REGION_WORDS`] words, opened as
+    /// Creates a table of the first `members` nodes that meet, including this one; they are ranked
+    /// by node id. `own` is this node's region of [`Sst::REGION_WORDS`] words, opened as
     /// [`Sst::region`]`(0)`. `setup` runs once when the table starts, to register predicates.
     pub fn new(
         me: NodeId,
@@ -153,8 +156,8 @@ impl<R: Row> Sst<R> {
         Self::gather(me, own, 0, Founding::Count(members), strategy, initial, Box::new(setup))
     }
 
-    /// A table of exactly these nodes in its given generation: for a node that joins others who
-    /// rebuild theirs. `own` was opened as [`Sst::region`]`(generation)`.
+    /// Creates a table of exactly these nodes in the given generation: for a node that joins others
+    /// when they rebuild their table. `own` was opened as [`Sst::region`]`(generation)`.
     pub fn with_members(
         me: NodeId,
         own: OwnRegion,
@@ -177,7 +180,7 @@ impl<R: Row> Sst<R> {
         initial: R,
         setup: Setup<R>,
     ) -> Self {
-        // Peers that share memory read the region as it stands; the fingerprint vouches for the row.
+        // Peers that share memory read the region as it is; the fingerprint vouches for the row.
         initial.put(&mut |index, word| own.word(HEADER + index).put(word));
         own.word(0).publish(R::FINGERPRINT);
         Sst {
@@ -198,9 +201,9 @@ impl<R: Row> Sst<R> {
         }
     }
 
-    /// Tears the table down and gathers the next generation of it, with these members. `own` was
-    /// opened as [`Sst::region`]`(generation)`; the own row starts as `initial`. All members call
-    /// it with the same generation and members. The predicates are registered anew by `setup`.
+    /// Tears the table down and gathers its next generation, with these members. `own` was opened
+    /// as [`Sst::region`]`(generation)`; the own row starts as `initial`. All members call this
+    /// with the same generation and members. `setup` registers all predicates again.
     pub fn rebuild(
         &mut self,
         own: OwnRegion,
@@ -223,33 +226,33 @@ impl<R: Row> Sst<R> {
         self.announce(effects);
     }
 
-    /// Registers what is called when a member fails, after its row was frozen.
+    /// Registers a function that is called when a member fails, after the member's row was frozen.
     pub fn on_failure(&mut self, upcall: impl FnMut(&mut Scope<'_, R>, Rank) + Send + 'static) {
         self.on_failure = Some(Box::new(upcall));
     }
 
-    /// The table, once it has started.
+    /// Returns the table, once it has started.
     pub fn table(&self) -> Option<&Table<R>> {
         self.table.as_ref()
     }
 
-    /// Who is in the table, by rank; empty before it has started.
+    /// Members of the table, by rank; empty before the table has started.
     pub fn members(&self) -> &[NodeId] {
         &self.members
     }
 
-    /// How many predicates are registered.
+    /// Number of registered predicates.
     pub fn predicate_count(&self) -> usize {
         self.predicates.len()
     }
 
-    /// Why the table cannot start or go on, if it cannot.
+    /// Returns the reason why the table cannot start or go on, if there is one.
     pub fn error(&self) -> Option<&SstError> {
         self.error.as_ref()
     }
 
-    /// Runs an application's own step on the table, as a trigger would run; what it pushes leaves
-    /// with `effects`. `None` before the table has started.
+    /// Runs a step of the application on the table, like a trigger; its pushes leave with
+    /// `effects`. `None` before the table has started.
     pub fn with_table<T>(
         &mut self,
         effects: &mut Effects,
@@ -261,7 +264,7 @@ impl<R: Row> Sst<R> {
         Some(result)
     }
 
-    /// Shows the own row to every peer that can receive it and has not got it.
+    /// Shows the own row to every peer that can receive it and has not received it.
     fn announce(&mut self, effects: &mut Effects) {
         if self.strategy == Strategy::Reads {
             return;
@@ -278,7 +281,7 @@ impl<R: Row> Sst<R> {
         }
     }
 
-    /// Whether this peer's row can be read and written to: `Ok(false)` while it is on its way.
+    /// Whether this peer's row can be read and written to: `Ok(false)` until it has arrived.
     fn usable(&self, known: &Known) -> Result<bool, SstError> {
         let Some(replica) = known.replicas.get(&self.region) else { return Ok(false) };
         let (words, needed, node) = (replica.words(), Self::REGION_WORDS, known.node);
@@ -293,7 +296,7 @@ impl<R: Row> Sst<R> {
             && (self.strategy == Strategy::Reads || known.ready.contains(&self.region)))
     }
 
-    /// Starts the table if all its members are there.
+    /// Starts the table if all its members are present.
     fn try_start(&mut self, effects: &mut Effects) -> Result<bool, SstError> {
         let mut usable = Vec::new();
         for (&peer, known) in &self.known {
@@ -409,7 +412,7 @@ impl<R: Row> Machine for Sst<R> {
                 Ok(started) => usize::from(started),
                 Err(error) => {
                     self.error = Some(error);
-                    // Something has changed that somebody may wait for.
+                    // The error is progress for which a caller may be waiting.
                     1
                 }
             };

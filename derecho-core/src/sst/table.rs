@@ -1,16 +1,16 @@
-//! The table as one node sees it.
+//! A shared state table as one node sees it.
 //!
 //! Owns: the node's own row (a private draft, and the region that peers see), the replicas of all
-//! other rows, and what is still to be posted.
-//! Never does: decide who is in the table, or evaluate a predicate.
+//! other rows, and the posts still to be made. Never does: decide who is in the table, or evaluate
+//! a predicate.
 //!
 //! ```text
 //!   own region:  line 0 [fingerprint][gathered]   lines 1.. [ the row ]
 //!   set()  changes the private draft; nobody sees it
 //!   push() copies columns from the draft into the region and notes a post to every other row
 //! ```
-//! The draft makes all links alike: where memory is shared, a bare store would be seen at once,
-//! elsewhere only when posted. It costs one copy of a few words.
+//! The draft makes all links behave alike. In shared memory, a bare store would be visible at once;
+//! on other links, only a post makes it visible. The draft costs one copy of a few words.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -28,7 +28,7 @@ use crate::memory::{LINE_WORDS, OwnRegion, Replica, WORD};
 /// Words before the row: a line with the fingerprint.
 pub(super) const HEADER: usize = LINE_WORDS;
 
-/// Words of a region that holds a row of type `R`.
+/// Number of words of a region that holds a row of type `R`.
 pub(super) const fn region_words<R: Row>() -> usize {
     HEADER + R::WORDS.div_ceil(LINE_WORDS) * LINE_WORDS
 }
@@ -37,7 +37,7 @@ pub(super) const fn region_words<R: Row>() -> usize {
 pub(super) struct PeerRow {
     pub(super) target: Target,
     pub(super) replica: Replica,
-    /// The row as it was when its owner failed; from then on only this is read.
+    /// The row at the time when its owner failed. If present, only this copy is read.
     pub(super) frozen: Option<Box<[u64]>>,
 }
 
@@ -49,17 +49,17 @@ pub struct Table<R: Row> {
     draft: Box<[u64]>,
     peers: Vec<Option<PeerRow>>,
     pushes: Vec<WordRange>,
-    /// Rows are posted to peers (SST-writes) or fetched by them (SST-reads).
+    /// Whether rows are posted to peers (SST-writes) or fetched by them (SST-reads).
     posts: bool,
-    /// Cells looked at since it was last asked, and bytes copied: of pushes, and of what is read
-    /// in more than one word.
+    /// Cells read since the last charge, and bytes copied by pushes and by reads of more than
+    /// one word.
     looks: Counter<u64>,
     copied: Counter<u64>,
     _row: PhantomData<R>,
 }
 
 impl<R: Row> Table<R> {
-    /// A table whose row `me` is this node's; `peers` has the others by rank.
+    /// Creates a table in which `me` is this node's row; `peers` has the other rows by rank.
     pub(super) fn new(
         own: OwnRegion,
         region: RegionId,
@@ -75,27 +75,27 @@ impl<R: Row> Table<R> {
         Table { own, region, me, draft, peers, pushes, posts, looks, copied, _row: PhantomData }
     }
 
-    /// This node's rank: the number of its row.
+    /// Rank of this node, which is the number of its row.
     pub fn me(&self) -> Rank {
         self.me
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.peers.len()
     }
 
-    /// Whether there are no rows; there is always the own one.
+    /// Whether there are no rows; the own row always exists.
     pub fn is_empty(&self) -> bool {
         self.peers.is_empty()
     }
 
-    /// All ranks, in order.
+    /// Returns all ranks, in order.
     pub fn ranks(&self) -> impl Iterator<Item = Rank> + use<R> {
         (0..self.peers.len() as u16).map(Rank)
     }
 
-    /// Sets a cell of the own row. Nobody sees it before it is pushed.
+    /// Sets a cell of the own row. Other nodes see it once it is pushed.
     pub fn set<C: Cell>(&mut self, column: Column<R, C>, value: C) {
         column.put(value, &mut self.draft);
     }
@@ -111,10 +111,10 @@ impl<R: Row> Table<R> {
         self.push_words(column.first_word(), column.words());
     }
 
-    /// Pushes the own row to all others. A reader may see a part of it before the rest; where
-    /// one column vouches for others, push those first and it afterwards. A link may read the row
-    /// late: while this push is under way it may carry what later pushes change, guards before
-    /// what they guard. So a row that has guards is not pushed whole.
+    /// Pushes the own row to all others. A reader may see a part of it before the rest. If one
+    /// column vouches for others, push those first and it afterwards. A link may read the row late:
+    /// while this push is in flight, it may carry values of later pushes, guards before what they
+    /// guard. A row with guards is therefore not pushed whole.
     pub fn push_row(&mut self) {
         self.push_words(0, R::WORDS);
     }
@@ -127,32 +127,32 @@ impl<R: Row> Table<R> {
         self.pushes.push(WordRange::new(HEADER + first, count));
     }
 
-    /// Reads a cell of any row: the own one as it was last set, others as they were last seen.
+    /// Reads a cell of any row: the own row as last set, other rows as last seen.
     #[inline]
     pub fn get<C: Cell>(&self, rank: Rank, column: Column<R, C>) -> C {
         self.look(C::WORDS);
         column.take(|word| self.word(rank, word))
     }
 
-    /// Reads a whole row. Its cells may come from different pushes, also where one guards
-    /// another: read a guard first by [`Table::get`], or take a [`Table::snapshot`].
+    /// Reads a whole row. Its cells may come from different pushes, even if one guards another:
+    /// read a guard first by [`Table::get`], or take a [`Table::snapshot`].
     pub fn row(&self, rank: Rank) -> R {
         self.look(R::WORDS);
         R::take(&mut |word| self.word(rank, word))
     }
 
-    /// All rows, frozen ones too, to be reduced to one value.
+    /// Returns all rows, including frozen ones, for reduction.
     pub fn rows(&self) -> RowSet<'_, R, Table<R>> {
         RowSet::new(self, true)
     }
 
-    /// The rows whose owners have not failed, to be reduced to one value.
+    /// Returns the rows whose owners have not failed, for reduction.
     pub fn live(&self) -> RowSet<'_, R, Table<R>> {
         RowSet::new(self, false)
     }
 
-    /// A copy of all rows that no one changes any more. Each row is read from right to left, so
-    /// a column that guards others to its left guards them in the copy as well.
+    /// Returns a copy of all rows, which never changes. Each row is read from right to left, so a
+    /// column that guards others to its left guards them in the copy as well.
     pub fn snapshot(&self) -> Snapshot<R> {
         let mut words = vec![0; R::WORDS];
         let copy = |rank| {
@@ -169,18 +169,19 @@ impl<R: Row> Table<R> {
         }
     }
 
-    /// Whether the owner of this row has failed: it changes no more.
+    /// Whether the owner of this row has failed, so that the row no longer changes.
     pub fn is_frozen(&self, rank: Rank) -> bool {
         self.peers[rank.index()].as_ref().is_some_and(|peer| peer.frozen.is_some())
     }
 
-    /// Freezes the row of a node that has failed. What its owner may still write is not seen, and
-    /// nothing is pushed to it any more. Freezing twice, or freezing the own row, does nothing.
+    /// Freezes the row of a failed node. Later writes of its owner are not seen, and nothing more
+    /// is pushed to it. Freezing a row twice, or freezing the own row, does nothing.
     pub fn freeze(&mut self, rank: Rank) {
         if let Some(Some(peer)) = self.peers.get_mut(rank.index())
             && peer.frozen.is_none()
         {
-            // From right to left, as guards are read; its owner may still be writing.
+            // Words are copied from right to left, as guards are read; the owner may still
+            // be writing.
             let mut row = vec![0; R::WORDS].into_boxed_slice();
             for index in (0..R::WORDS).rev() {
                 row[index] = peer.replica.load(HEADER + index);
@@ -189,7 +190,7 @@ impl<R: Row> Table<R> {
         }
     }
 
-    /// The rank of the row that lies behind a link's peer.
+    /// Returns the rank of the row of a link's peer.
     pub(super) fn rank_of(&self, peer: crate::ids::Peer) -> Option<Rank> {
         let index = self
             .peers
@@ -211,12 +212,12 @@ impl<R: Row> Table<R> {
         }
     }
 
-    /// What was looked at from outside is nobody's work.
+    /// Discards the cost of reads from outside a predicate or trigger.
     pub(super) fn forget_looks(&self) {
         self.charge(&mut Work::default());
     }
 
-    /// Adds what was looked at and copied since the last call.
+    /// Adds the reads and copies since the last call to `work`.
     pub(super) fn charge(&self, work: &mut Work) {
         work.cells += self.looks.take();
         work.copied_bytes += self.copied.take();
@@ -253,7 +254,7 @@ impl<R: Row> Cells<R> for Table<R> {
     }
 }
 
-/// A copy of a table at one moment. Pure data: it changes no more and needs no link.
+/// Copy of a table at one moment. It is pure data, never changes and needs no link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot<R> {
     me: Rank,
@@ -262,22 +263,22 @@ pub struct Snapshot<R> {
 }
 
 impl<R: Row> Snapshot<R> {
-    /// The rank of the node that took it.
+    /// Rank of the node that took the snapshot.
     pub fn me(&self) -> Rank {
         self.me
     }
 
-    /// Its rows, by rank.
+    /// Rows of the snapshot, by rank.
     pub fn all(&self) -> &[R] {
         &self.rows
     }
 
-    /// One row.
+    /// Returns one row.
     pub fn row(&self, rank: Rank) -> &R {
         &self.rows[rank.index()]
     }
 
-    /// Its rows, to be reduced to one value.
+    /// Returns the rows of the snapshot, for reduction.
     pub fn rows(&self) -> RowSet<'_, R, Snapshot<R>> {
         RowSet::new(self, true)
     }

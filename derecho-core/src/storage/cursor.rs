@@ -1,6 +1,6 @@
-//! A way along a store, from a record to the next one.
+//! Cursor along a store, from record to record.
 //!
-//! Owns: the place, and with it all that comes after it: what a cursor has before it stays. Never does:
+//! Owns: its place, and with it all later records: a record ahead of a cursor stays. Never does:
 //! wait, or change anything.
 
 use alloc::sync::Arc;
@@ -10,7 +10,7 @@ use core::ops::Deref;
 use super::segment::{HEAD, Memory, Segment};
 use crate::atomic::{AtomicU64, Ordering};
 
-/// As long as it is there, records that die stay where they are.
+/// While a pin exists, removed records stay in place.
 #[derive(Clone)]
 pub(super) struct Pin(#[allow(dead_code, reason = "counted, not used")] Arc<()>);
 
@@ -20,14 +20,14 @@ impl Pin {
     }
 }
 
-/// See the [module](self).
+/// Cursor along a store; see the [module](self).
 pub struct Cursor {
     segment: Arc<Segment>,
     at: usize,
-    /// Records below this version are passed over if they died before it: they were no part of what was
-    /// kept then.
+    /// Records below this version are skipped if they were removed before it, because they were not
+    /// kept at that version.
     cut: u64,
-    /// The version that comes next at least.
+    /// Least version of the next record.
     next: u64,
     pin: Pin,
 }
@@ -37,18 +37,19 @@ impl Cursor {
         Cursor { segment, at: 0, cut: 0, next: 0, pin }
     }
 
-    /// Another one at the same place.
+    /// Returns another cursor at the same place.
     pub fn fork(&self) -> Cursor {
         let (segment, pin) = (Arc::clone(&self.segment), self.pin.clone());
         Cursor { segment, at: self.at, cut: self.cut, next: self.next, pin }
     }
 
-    /// What was kept at this version, which is nothing below the floor, and all that came after it.
+    /// Restricts the cursor to the records kept at this version, none of which is below the floor,
+    /// and all later records.
     pub(super) fn cut_at(&mut self, version: u64, floor: u64) {
         (self.cut, self.next) = (version, floor);
     }
 
-    /// Bytes of the record that comes next where it is; none if it is at the end of its segment.
+    /// Length of the next record in its segment; 0 at the end of the segment.
     pub(super) fn length_of_next(&self) -> usize {
         match self.at < self.segment.shown() {
             true => self.segment.head(self.at).length as usize,
@@ -56,35 +57,36 @@ impl Cursor {
         }
     }
 
-    /// From this place in its segment and this version on.
+    /// Begins at this place in its segment and at this version.
     pub(super) fn begin_at(&mut self, at: usize, version: u64) {
         (self.at, self.next) = (at, version);
     }
 
-    /// Where it is, if it is in this segment.
+    /// Returns its place, if it is in this segment.
     pub(super) fn place_in(&self, segment: &Arc<Segment>) -> Option<usize> {
         Arc::ptr_eq(&self.segment, segment).then_some(self.at)
     }
 
-    /// From this version on only.
+    /// Skips records before this version.
     pub fn skip_to(&mut self, version: u64) {
         self.next = self.next.max(version);
     }
 
-    /// One past the version of the last record that was passed, or passed over.
+    /// One past the version of the last record that was returned or skipped.
     pub fn version(&self) -> u64 {
         self.next
     }
 }
 
-/// The next record; `None` if there is none yet: later there may be one.
+/// Returns the next record; `None` if there is none yet. There may be one later.
 impl Iterator for Cursor {
     type Item = Kept;
 
     fn next(&mut self) -> Option<Kept> {
         loop {
             let segment = &self.segment;
-            // First: what was put in before there was a next one is found in this one.
+            // The next segment is loaded first: records added before it existed are found in
+            // this one.
             let next = segment.next();
             if self.at == segment.shown() {
                 (self.segment, self.at) = (next?, 0);
@@ -93,7 +95,8 @@ impl Iterator for Cursor {
             let (at, head) = (self.at, segment.head(self.at));
             self.at += head.footprint();
             let passed = head.version < self.next;
-            // It died when the record of that version was delivered, which is below the cut.
+            // The record was removed when the record of version `died` was delivered, which is
+            // below the cut.
             let dead = || segment.died(at).is_some_and(|died| died < self.cut);
             if passed || head.version < self.cut && dead() {
                 continue;
@@ -113,7 +116,7 @@ impl Iterator for Cursor {
     }
 }
 
-/// A record that a store keeps; it stays as long as this does, whatever becomes of the store.
+/// Record of a store. It stays valid while this handle exists, whatever happens to the store.
 #[derive(Clone)]
 pub struct Kept {
     memory: Arc<Memory>,
@@ -125,22 +128,22 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Its place in the order.
+    /// Position in the order.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Its number among its stream's messages.
+    /// Number among its stream's messages.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Which stream it came by, by the store's number for it.
+    /// The store's number for the record's stream.
     pub fn stream(&self) -> u32 {
         self.stream
     }
 
-    /// Its bytes, aligned to 16.
+    /// Bytes of the record, aligned to 16.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.memory.record(self.start, self.length as usize)
@@ -161,7 +164,7 @@ impl fmt::Debug for Kept {
     }
 }
 
-/// How much is kept.
+/// Meter of a store's memory.
 #[derive(Clone)]
 pub struct Meter(pub(super) Arc<AtomicU64>);
 

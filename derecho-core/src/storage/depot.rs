@@ -1,13 +1,14 @@
-//! All that a member keeps, in all its subgroups.
+//! All stores of a member, in all its subgroups.
 //!
-//! Owns: its keepers, whom they ask, and whom they serve. Never does: read what is kept.
+//! Owns: its keepers, their requests to other members, and the requests of other members. Never
+//! does: interpret records.
 //!
 //! ```text
-//!   newcomer                                    holder
-//!     begins in the epoch                         begins in it too: pins what has died for it
-//!     --- Want(until, from) --->                  when it has come as far, and it is its turn
-//!     <-- Give(stream) ---                        subscribes; blocks come as there is room
-//!     ... the last block ...                      unsubscribes: the next one's turn
+//!   late joiner                                 holder
+//!     begins in the epoch                         begins in it too: pins removed records
+//!     --- Want(until, from) --->                  waits until it has come as far and is free
+//!     <-- Give(stream) ---                        subscribes; blocks come as there is space
+//!     ... the last block ...                      unsubscribes: the next request is served
 //!     Holds, to all                               unpins
 //! ```
 
@@ -37,13 +38,13 @@ use crate::multicast::claim::SenderMemory;
 use crate::multicast::inbox::Inbox;
 use crate::node::{NodeEvent, Origin, SubgroupId, SubscriptionId};
 
-/// Blocks that are taken in in one turn.
+/// Maximum number of blocks taken in in one turn.
 const BLOCKS_A_TURN: usize = 4;
-/// While something is on its way it is looked after so often at least.
+/// Maximum interval between turns, in nanoseconds, during a transfer.
 const LOOK: u64 = 1_000_000;
-/// Of streams that are over so many are told with an offer, unless it is said (I-157).
+/// Default of the maximum number of ended streams announced with an offer (I-157).
 pub const MOST_OVER: usize = 1024;
-/// How often it is looked again for logs that are awaited.
+/// Interval, in nanoseconds, between searches for awaited logs.
 const CLAIM_AGAIN: u64 = 100_000_000;
 
 impl core::fmt::Debug for Depot {
@@ -56,19 +57,19 @@ impl core::fmt::Debug for Depot {
     }
 }
 
-/// A state of a group that knows who keeps what.
+/// State of a group that knows the holders of stores.
 pub trait Holding: State {
-    /// Who has what is kept of a subgroup; none if nothing is.
+    /// Returns the holders of a subgroup's store; `None` if it has no store.
     fn holders(&self, key: u64) -> Option<&Holders>;
 
-    /// Who keeps logs of a subgroup; none if nobody is to.
+    /// Returns the logs of a subgroup; `None` if it is not logged.
     fn logs(&self, key: u64) -> Option<&LogBook>;
 
-    /// The message by which a member says this.
+    /// Encodes a member's announcement.
     fn motion(&self, key: u64, motion: Motion) -> Vec<u8>;
 }
 
-/// What is on its way to this member.
+/// Transfer to this member.
 struct Arrival {
     subscription: SubscriptionId,
     key: u64,
@@ -76,24 +77,24 @@ struct Arrival {
     inbox: Option<Arc<Inbox>>,
 }
 
-/// See the [module](self).
+/// All stores of a member; see the [module](self).
 pub struct Depot {
     keepers: BTreeMap<u64, Keeper>,
     porter: Porter,
     arrivals: Vec<Arrival>,
-    /// Keepers that are on their way to something.
+    /// Keepers that are not yet settled.
     unsettled: BTreeSet<u64>,
     requests: u64,
     look_at: Option<Time>,
-    /// Of subgroups that are kept in logs, what of them is durable.
+    /// Durability of the subgroups that are logged.
     frontiers: BTreeMap<u64, Frontier>,
-    /// When it is looked again for logs that are awaited.
+    /// Time of the next search for awaited logs.
     claim_at: Option<Time>,
-    /// Somebody could not be told something, and is to be told it again.
+    /// Whether a message to a member could not be sent and must be repeated.
     untold: bool,
-    /// Subgroups of which more is durable everywhere than when it was asked last.
+    /// Subgroups of which more is durable everywhere than at the last query.
     moved: Vec<u64>,
-    /// Of streams that are over so many are told with an offer.
+    /// Maximum number of ended streams announced with an offer.
     most_over: usize,
 }
 
@@ -116,17 +117,17 @@ impl Default for Depot {
 }
 
 impl Depot {
-    /// Whether this member has a stream by which it can give others what it keeps.
+    /// Whether this member has a stream for transfers to other members.
     pub fn has_stream(&self) -> bool {
         self.porter.stream().is_some()
     }
 
-    /// Of streams that are over so many are told with an offer from now on (I-157).
+    /// Sets the maximum number of ended streams announced with an offer (I-157).
     pub fn tell_over(&mut self, most: usize) {
         self.most_over = most;
     }
 
-    /// Brings that stream: memory of [`porter_geometry`].
+    /// Sets the stream for transfers: memory of [`porter_geometry`].
     pub fn bring<S: Holding>(
         &mut self,
         group: &mut Group<S>,
@@ -138,12 +139,12 @@ impl Depot {
         self.porter.bring(region, memory);
     }
 
-    /// From now on what is delivered in a subgroup is kept, as soon as this member begins in it.
+    /// Keeps the records delivered in a subgroup, as soon as this member begins in it.
     pub fn keep(&mut self, key: u64, retention: Retention, meaning: Meaning) {
         self.keepers.entry(key).or_insert_with(|| Keeper::new(retention, meaning));
     }
 
-    /// What is kept of a subgroup is kept in this log as well. Once is enough.
+    /// Keeps a subgroup's records in this log as well. Further calls have no effect.
     pub fn log(&mut self, key: u64, journal: Box<dyn Journal>) {
         if let Some(keeper) = self.keepers.get_mut(&key) {
             keeper.attach(journal);
@@ -151,12 +152,13 @@ impl Depot {
         }
     }
 
-    /// No log is kept any more.
+    /// Stops keeping logs.
     pub fn end_logs(&mut self) {
         self.keepers.values_mut().for_each(Keeper::detach);
     }
 
-    /// Whether all that was delivered to this member in a subgroup so far, of its own, is durable everywhere.
+    /// Whether all own messages delivered to this member in a subgroup so far are
+    /// durable everywhere.
     pub fn is_durable(&mut self, key: u64) -> bool {
         self.catch_up(key);
         let durable = self.durable(key);
@@ -170,49 +172,50 @@ impl Depot {
     }
 
     /// Whether this member's log of a subgroup holds every message of the subgroup up to
-    /// [`own_durable`](Depot::own_durable). A log that is still being completed, or has failed, does not.
+    /// [`own_durable`](Depot::own_durable). False for a log that is still being completed, or
+    /// has failed.
     pub fn has_complete_log(&self, key: u64) -> bool {
         self.keepers.get(&key).and_then(Keeper::scribe).is_some_and(Scribe::is_complete)
     }
 
-    /// The last version that is durable in all logs of a subgroup, as far as is known here.
+    /// Last version that is durable in all logs of a subgroup, as far as is known here.
     pub fn durable(&self, key: u64) -> u64 {
         self.frontiers.get(&key).map_or(0, Frontier::everywhere)
     }
 
-    /// The other members whose logs of a subgroup wait for room, which holds up all.
+    /// Other members whose logs of a subgroup wait for space, which blocks all writers.
     pub fn full(&self, key: u64) -> impl Iterator<Item = NodeId> + '_ {
         self.frontiers.get(&key).into_iter().flat_map(Frontier::full)
     }
 
-    /// The last version that this member says is durable in its own log of a subgroup.
+    /// Last version that this member reports as durable in its own log of a subgroup.
     pub fn own_durable(&self, key: u64) -> u64 {
         self.keepers.get(&key).and_then(Keeper::scribe).map_or(0, Scribe::durable)
     }
 
-    /// Subgroups of which more is durable everywhere than at the last call.
+    /// Returns the subgroups of which more is durable everywhere than at the last call.
     pub fn moved(&mut self) -> impl Iterator<Item = u64> + '_ {
         self.moved.drain(..)
     }
 
-    /// What is kept of a subgroup.
+    /// Returns the keeper of a subgroup.
     pub fn keeper(&self, key: u64) -> Option<&Keeper> {
         self.keepers.get(&key)
     }
 
-    /// The same, to be told something.
+    /// Returns the keeper of a subgroup, for changes.
     pub fn keeper_mut(&mut self, key: u64) -> Option<&mut Keeper> {
         self.keepers.get_mut(&key)
     }
 
-    /// Takes in what was delivered in a subgroup so far.
+    /// Takes in the records delivered in a subgroup so far.
     pub fn catch_up(&mut self, key: u64) {
         if let Some(keeper) = self.keepers.get_mut(&key) {
             keeper.take();
         }
     }
 
-    /// An epoch of a subgroup has begun: to be told before anything of it is taken in.
+    /// Begins an epoch of a subgroup. Must be called before any record of the epoch is taken in.
     pub fn begun<S: Holding>(
         &mut self,
         group: &mut Group<S>,
@@ -234,19 +237,19 @@ impl Depot {
         self.look_at(group, key);
     }
 
-    /// This member is no member of a subgroup any more.
+    /// Ends this member's part in a subgroup.
     pub fn left(&mut self, key: u64) {
         self.keepers.remove(&key);
         self.unsettled.remove(&key);
         self.frontiers.remove(&key);
     }
 
-    /// The group's state has changed.
+    /// Reacts to a change of the group's state.
     pub fn changed<S: Holding>(&mut self, group: &mut Group<S>) {
         for key in self.unsettled.iter().copied().collect::<Vec<u64>>() {
             self.look_at(group, key);
         }
-        // Those alone have logs that have a frontier.
+        // A subgroup with a log has a frontier.
         for key in self.frontiers.keys() {
             let keeper = self.keepers.get_mut(key);
             keeper.into_iter().for_each(|it| it.note_keepers(group.state().logs(*key)));
@@ -275,7 +278,7 @@ impl Depot {
         }
     }
 
-    /// Asks holders for what keepers want.
+    /// Sends the keepers' requests to holders.
     fn ask<S: Holding>(&mut self, group: &mut Group<S>, effects: &mut Effects) -> usize {
         let (me, mut done) = (group.node().id(), 0);
         for &key in &self.unsettled {
@@ -287,7 +290,7 @@ impl Depot {
             if others.is_empty() {
                 continue;
             }
-            // Not always the same one, and not all the same.
+            // Requests vary, and go to different holders.
             self.requests += 1 + (me.0 as u64 & 0xff);
             let (node, request) = (others[self.requests as usize % others.len()], self.requests);
             let want = Parcel::Want { key, request, wish };
@@ -299,14 +302,14 @@ impl Depot {
         done
     }
 
-    /// A member says something directly. `false` if it makes no sense.
+    /// Takes in a direct message of a member. Returns `false` if it is invalid.
     pub fn direct<S: Holding>(&mut self, group: &mut Group<S>, from: NodeId, bytes: &[u8]) -> bool {
         match Parcel::from_bytes(bytes) {
             Some(Parcel::Want { key, request, wish }) => {
                 self.porter.want(Want { node: from, key, request, wish });
             }
             Some(Parcel::Durable { key, version }) => {
-                // It may know of the epoch before this member does.
+                // The other member may know of the epoch before this one does.
                 if self.keepers.contains_key(&key) {
                     self.frontiers.entry(key).or_default().told(from, version);
                 }
@@ -335,7 +338,7 @@ impl Depot {
                     Some(subscription) => {
                         self.arrivals.push(Arrival { subscription, key, request, inbox: None });
                     }
-                    // As many streams as can be are read; another time.
+                    // The maximum number of streams is being read; the request is repeated later.
                     None => keeper.ask(None),
                 }
             }
@@ -352,13 +355,13 @@ impl Depot {
         true
     }
 
-    /// The keeper that has asked this of this one.
+    /// Returns the keeper that made this request to this member.
     fn asked_of(&mut self, key: u64, of: (NodeId, u64)) -> Option<&mut Keeper> {
         let keeper = self.keepers.get_mut(&key)?;
         keeper.asked().is_some_and(|it| (it.node, it.request) == of).then_some(keeper)
     }
 
-    /// Something has become of a stream. `true` if it is one of these.
+    /// Takes in an event of a stream. Returns `true` if it is one of the streams used here.
     pub fn take_in(&mut self, event: &NodeEvent) -> bool {
         match event {
             NodeEvent::Readers { stream, count } if self.porter.stream() == Some(*stream) => {
@@ -372,7 +375,7 @@ impl Depot {
             NodeEvent::Ended(subscription) => {
                 let index = self.arrivals.iter().position(|it| it.subscription == *subscription);
                 let Some(index) = index else { return false };
-                // What was received of it is worth something: the rest is asked of another.
+                // The blocks received so far are used; the rest is requested from another holder.
                 while self.take_blocks(index, usize::MAX) == Some(true) {}
                 let Arrival { key, request, .. } = self.arrivals.swap_remove(index);
                 self.give_up(key, request);
@@ -382,7 +385,7 @@ impl Depot {
         }
     }
 
-    /// What a keeper has asked for does not come.
+    /// Gives up a keeper's request.
     fn give_up(&mut self, key: u64, request: u64) {
         if let Some(keeper) = self.keepers.get_mut(&key)
             && keeper.asked().is_some_and(|asked| asked.request == request)
@@ -391,16 +394,16 @@ impl Depot {
         }
     }
 
-    /// Takes blocks in. `Some(true)`: there may be more; `None`: nothing more is wanted.
+    /// Takes blocks in. `Some(true)`: there may be more; `None`: no more are wanted.
     fn take_blocks(&mut self, index: usize, most: usize) -> Option<bool> {
         let Arrival { key, request, inbox, .. } = &self.arrivals[index];
         let Some(inbox) = inbox else { return Some(false) };
         let keeper = self.keepers.get_mut(key)?;
-        // It may have asked another one meanwhile.
+        // The keeper may have asked another holder meanwhile.
         keeper.asked().filter(|asked| asked.request == *request)?;
         for _ in 0..most {
             let Some(record) = inbox.take() else { return Some(false) };
-            // I-330: what is checked and what is stored are the same bytes.
+            // I-330: the checked bytes and the stored ones are the same.
             let block = record.bytes().to_vec();
             let taken = match BlockHead::read(&block) {
                 Some((head, run)) if head.request == *request => keeper.take_block(head, run),
@@ -413,8 +416,8 @@ impl Depot {
         Some(true)
     }
 
-    /// Takes in what was delivered, and moves on what is on its way. Returns how much, and which subgroups'
-    /// keepers have become whole.
+    /// Takes in delivered records, and advances transfers. Returns how much was done, and the
+    /// subgroups whose stores became complete.
     pub fn turn<S: Holding>(
         &mut self,
         group: &mut Group<S>,
@@ -428,7 +431,7 @@ impl Depot {
             done += taken;
             whole.extend(is_whole.then_some(key));
         }
-        // I-108: what was copied so far was whole if this member was one after it.
+        // I-108: all copies so far are valid if this member was still a member after them.
         let keeps_logs = self.keepers.values().any(|keeper| keeper.scribe().is_some());
         if keeps_logs && !group.is_overtaken() {
             for (&key, keeper) in &mut self.keepers {
@@ -456,8 +459,8 @@ impl Depot {
         (done, whole)
     }
 
-    /// Tells how far this member's logs are durable, and finds out what is durable everywhere. Returns for how many
-    /// subgroups that has moved.
+    /// Reports how far this member's logs are durable, and computes what is durable everywhere.
+    /// Returns the number of subgroups for which that has advanced.
     fn spread<S: Holding>(&mut self, group: &mut Group<S>, effects: &mut Effects) -> usize {
         let (me, mut done) = (group.node().id(), 0);
         self.untold = false;
@@ -497,7 +500,7 @@ impl Depot {
         done
     }
 
-    /// Looks again for logs that are awaited: their folders may be nobody's by now.
+    /// Searches again for awaited logs: their folders may be free by now.
     fn claim_again<S: Holding>(&mut self, group: &Group<S>, now: Time) {
         if self.claim_at.is_some_and(|at| now < at) {
             return;
@@ -527,7 +530,7 @@ impl Depot {
                     let Arrival { subscription, key, request, .. } =
                         self.arrivals.swap_remove(index);
                     group.node_mut().unsubscribe(subscription);
-                    // If it did not become whole by that, another one is asked.
+                    // If the store is still incomplete, another holder is asked.
                     self.give_up(key, request);
                     done += 1;
                 }
@@ -536,7 +539,7 @@ impl Depot {
         done
     }
 
-    /// The first one that can be served has its turn.
+    /// Serves the first request that can be served.
     fn begin_to_serve<S: Holding>(
         &mut self,
         group: &mut Group<S>,
@@ -589,13 +592,13 @@ impl Depot {
         waits || !self.arrivals.is_empty() || !self.unsettled.is_empty() || logs()
     }
 
-    /// When it wants a turn at the latest.
+    /// Latest time of the next turn.
     pub fn wants_turn_at(&self) -> Option<Time> {
         self.look_at.filter(|_| self.is_busy())
     }
 }
 
-/// Whether what somebody wants ends before what was begun from a log goes on.
+/// Whether a request ends before the place at which a store began from a log.
 fn is_before((until, ends): &Place, (epoch, numbers): &Place) -> bool {
     let ends = |stream: &StreamId| ends.iter().find(|(known, _)| known == stream);
     let mut numbers = numbers.iter();

@@ -1,6 +1,7 @@
-//! How errands are done: with the log, its disk, and the folders in reach.
+//! Execution of errands, with the log, its disk, and the folders in reach.
 //!
-//! Owns: the steps, the same on real disks and on simulated ones. Never does: wait, or take anybody's lock.
+//! Owns: the steps, the same on real disks and on simulated ones. Never does: wait, or take a lock
+//! of another process.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -31,49 +32,52 @@ use crate::log::{Mark, WallTime};
 /// Bytes that are appended before they are written and synced.
 const PIECE: usize = 4 << 20;
 
-/// Bits of a message's number in its stream; those above name the stream among its writer's.
+/// Bits of a message's number in its stream; the higher bits identify the stream among
+/// its writer's.
 const NUMBER: u32 = 40;
 
-/// What a message is called in a log: its stream and its number there, in one word. Streams of one writer are
-/// told apart as long as it has no more than 2^24 of them in its life.
+/// Encodes a message's stream and number as one word for a log. Streams of one writer are
+/// distinguished if the writer has no more than 2^24 of them in its life.
 pub(crate) fn sequence_of(stream: StreamId, number: u64) -> u64 {
     stream.region.0 << NUMBER | number
 }
 
-/// The message that a record in a log is of.
+/// Returns the message that a log record belongs to.
 pub fn message_of(record: &Record<'_>) -> (StreamId, u64) {
     let sequence = record.entry.writer_sequence;
     let region = RegionId(sequence >> NUMBER);
     (StreamId { node: record.entry.writer, region }, sequence & ((1 << NUMBER) - 1))
 }
 
-/// What a log leads to, as it is read.
+/// Content of a log, as it was read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Recalled {
-    /// The state in its checkpoint, if it has one.
+    /// State in the log's checkpoint, if it has one.
     pub state: Option<OwnedRecord>,
-    /// What comes after that, as far as it was asked for.
+    /// Messages after that, as far as they were requested.
     pub messages: Vec<OwnedRecord>,
-    /// Where the log ends.
+    /// End of the log.
     pub tail: Tail,
 }
 
 /// Another folder in reach.
 pub struct Neighbour<D> {
-    /// Whose it is.
+    /// Identity of the folder.
     pub log: LogId,
-    /// To be read.
+    /// Files of the folder, for reading.
     pub disk: D,
-    /// Somebody may write in it.
+    /// Whether another process may be writing in the folder.
     pub busy: bool,
-    /// Its log, as far as it was read before.
+    /// The folder's log, as far as it was read before.
     pub known: Option<StreamLog>,
-    /// How its log is harmed, if that was found before and its files have not changed since, or is found now.
+    /// Damage of the folder's log, if it was found before and the files have not changed since, or
+    /// is found now.
     pub harm: Option<Harm>,
 }
 
 impl<D: Disk> Neighbour<D> {
-    /// The log of a stream. Files that are closed are taken for sound, unless all is to be checked. Harm is remembered.
+    /// Reads the log of a stream. Sealed files are assumed sound unless `check` says otherwise.
+    /// Damage is remembered.
     pub(super) fn sound(&mut self, stream: StreamKey, check: Check) -> Result<StreamLog, LogError> {
         if let Some(harm) = &self.harm {
             return Err(harm.error.clone());
@@ -90,8 +94,8 @@ impl<D: Disk> Neighbour<D> {
     }
 }
 
-/// Does an errand. All that was appended before is durable, or the log has failed. If the disk was full, the log may be
-/// opened again, and the same be asked once more.
+/// Performs an errand. Either all records appended before are durable, or the log has failed. If
+/// the disk was full, the log may be opened again, and the errand may be repeated.
 pub fn run<D: Disk, N: Disk>(
     errand: &Errand,
     log: &mut StreamLog,
@@ -121,7 +125,7 @@ pub fn run<D: Disk, N: Disk>(
     done.unwrap_or_else(Answer::Failed)
 }
 
-/// Takes over what is in folders that nobody keeps, and says what there is.
+/// Copies the content of folders that no process uses, and reports what exists.
 fn claim<D: Disk, N: Disk>(
     log: &mut StreamLog,
     disk: &mut D,
@@ -141,7 +145,7 @@ fn claim<D: Disk, N: Disk>(
                     logs.insert(neighbour.log, other);
                 }
                 Err(_) if neighbour.harm.is_some() => drop(harmed.insert(neighbour.log)),
-                // It may be the one that matters.
+                // The unreadable log may be the one that matters.
                 Err(_) => awaits.push(neighbour.log),
             },
             (Ok(true), true) | (Err(_), _) => awaits.push(neighbour.log),
@@ -152,7 +156,8 @@ fn claim<D: Disk, N: Disk>(
         all.map(|log| (log.owner().log, FoundStream::of(log))).collect::<BTreeMap<_, _>>()
     };
     let restart = loop {
-        // Whoever has most has it from those who kept it: one that is named may have been emptied to be completed (I-91).
+        // The log with the most content got it from the logs that were named; a named log may have
+        // been emptied to be completed (I-91).
         let all = found(&logs, log).into_iter().map(|(log, found)| (log, found.without_keepers()));
         let all: BTreeMap<LogId, FoundStream> = all.collect();
         let restart =
@@ -167,13 +172,14 @@ fn claim<D: Disk, N: Disk>(
         }
         match winner.harm {
             Some(_) => drop(harmed.insert(winner.log)),
-            // It may be the one that matters.
+            // The unreadable log may be the one that matters.
             None => awaits.push(winner.log),
         }
         accounts.retain(|log| *log != winner.log);
         logs.remove(&winner.log);
     };
-    // Who is named by the newest mark, and is neither here nor kept by others, is elsewhere.
+    // A log named by the newest mark is elsewhere if it is neither here nor in use by
+    // other processes.
     let all = found(&logs, log);
     let begun = all.values().filter_map(|found| found.begun.as_ref());
     let named = begun.max_by_key(|(epoch, _)| *epoch).map(|(_, keepers)| keepers.clone());
@@ -192,7 +198,7 @@ fn claim<D: Disk, N: Disk>(
                 take_over((log, disk), &restart, (other, &mut winner.disk), Version(u64::MAX))?;
             }
         }
-        // None of those that are here is whole.
+        // None of the logs found here is complete.
         Some(Verdict::Wait(_)) => {
             awaits.extend(accounts.extract_if(.., |log| logs.contains_key(log)));
         }
@@ -219,7 +225,8 @@ fn copies(restart: &Restart, log: LogId) -> bool {
     }
 }
 
-/// The logs without which somebody has said to go on with a stream, as far as that still counts (I-153). `harm`: that of the own log.
+/// Returns the logs without which the operator allows a stream to go on, as far as the permissions
+/// still count (I-153). `harm` is the damage of the own log.
 pub fn excused<D: Disk, N: Disk>(
     words: &[Word],
     (owner, stream, disk): (Owner, StreamKey, &mut D),
@@ -250,7 +257,7 @@ pub fn excused<D: Disk, N: Disk>(
     words.iter().filter(counts).map(|word| word.without).collect()
 }
 
-/// Which view is the last one, here and in the folders in reach, and which streams there are logs of here.
+/// Returns the last view, here and in the folders in reach, and the streams that have logs here.
 fn roll<D: Disk, N: Disk>(
     log: &mut StreamLog,
     disk: &mut D,
@@ -267,9 +274,10 @@ fn roll<D: Disk, N: Disk>(
                 _ => last = Some(view),
             },
             Ok(None) => {}
-            // Whoever writes there says itself what it knows.
+            // The process that writes there reports itself what it knows.
             Err(_) if neighbour.busy => {}
-            // It may be the one that matters: its own log is looked at whenever a stream is to begin.
+            // The unreadable log may be the one that matters, so it is checked again whenever a
+            // stream begins.
             Err(_) => unread.push(neighbour.log),
         }
     }
@@ -279,14 +287,15 @@ fn roll<D: Disk, N: Disk>(
     Ok(Answer::Rolled(Box::new(roll), streams))
 }
 
-/// The log of a stream in a folder in reach, written or not. Files that are closed are taken for sound.
+/// Reads the log of a stream in a folder in reach, whether or not it is being written. Sealed files
+/// are assumed sound.
 fn read<N: Disk>(from: &mut Neighbour<N>, stream: StreamKey) -> Result<StreamLog, LogError> {
     let owner = folder::owner(&mut from.disk)?;
     let owner = owner.filter(|owner| owner.log == from.log).ok_or(LogError::Failed)?;
     StreamLog::read(&mut from.disk, (owner, stream), Check::Last).map(|(log, _)| log)
 }
 
-/// The same; of what was read before only what has come since.
+/// As [`read`], but of a log read before, only the new records are read.
 fn read_on<N: Disk>(from: &mut Neighbour<N>, stream: StreamKey) -> Result<StreamLog, LogError> {
     if let Some(mut known) = from.known.take()
         && known.read_on(&mut from.disk)?
@@ -296,7 +305,7 @@ fn read_on<N: Disk>(from: &mut Neighbour<N>, stream: StreamKey) -> Result<Stream
     read(from, stream)
 }
 
-/// Has a log what the winner has, up to a version.
+/// Copies from the winner what a log lacks, up to a version.
 fn take_over<D: Disk, N: Disk>(
     (log, disk): (&mut StreamLog, &mut D),
     restart: &Restart,
@@ -333,12 +342,12 @@ fn take_over<D: Disk, N: Disk>(
     let is_there = log.tail().version == other.tail().version;
     for mark in other.marks().filter(|mark| !noted.contains(mark)) {
         let epoch = epoch_of(mark);
-        // What begins only with what is still to come is noted by whoever puts that.
+        // An epoch that begins only with later messages is marked when these are put.
         if is_there && until > log.tail().version || epoch <= log.tail().epoch {
             log.mark(mark, WallTime::default(), disk)?;
         }
     }
-    // Older ones may have come after it, and others of the same epoch.
+    // Older marks may have come after the last one, and other marks of the same epoch.
     let both = restart::last_begun([&found, &FoundStream::of(log)]);
     let last = |(epoch, keepers): (EpochId, BTreeSet<LogId>)| {
         Mark::Begun(epoch, keepers.into_iter().collect())
@@ -354,12 +363,12 @@ fn epoch_of(mark: &Mark) -> EpochId {
     *epoch
 }
 
-/// The last epoch that a log has noted.
+/// Returns the mark of the last epoch that a log has noted.
 fn begun_of(log: &StreamLog) -> Option<Mark> {
     log.epoch().map(|(epoch, keepers)| Mark::Begun(epoch, keepers.to_vec()))
 }
 
-/// Takes over from the logs of members that hold the store what this one lacks up to a version.
+/// Copies from the logs of holders of the store what this log lacks up to a version.
 fn complete<D: Disk, N: Disk>(
     log: &mut StreamLog,
     disk: &mut D,
@@ -368,14 +377,15 @@ fn complete<D: Disk, N: Disk>(
 ) -> Result<Answer, LogError> {
     let (stream, own) = (log.stream(), log.owner().log);
     let mut answer = Answer::OutOfReach;
-    // As many messages may be others: of the beginning that goes on, or where it began, they are not.
+    // Two logs with the same version may have different messages, unless both belong to the present
+    // beginning or end where it began.
     let tail = log.tail();
     let mut agrees = tail == base || tail.epoch.view == era;
     for neighbour in neighbours.iter_mut().filter(|it| of.contains(&it.log)) {
         if agrees && log.tail().version == until {
             break;
         }
-        // It is written at this moment: what is not right may be so in a while.
+        // The log is being written at this moment: a present defect may soon be gone.
         answer = Answer::NotYet;
         let Ok(other) = read_on(neighbour, stream) else { continue };
         let [ours, theirs] = [&*log, &other].map(|log| FoundStream::of(log).without_keepers());
@@ -396,11 +406,11 @@ fn complete<D: Disk, N: Disk>(
         if let Err(error) = &taken_over
             && (error.is_full() || log.state() == LogState::Failed)
         {
-            // The own disk's.
+            // The error comes from the own disk.
             return Err(error.clone());
         }
         neighbour.known = Some(other);
-        // What was taken over so far stays, whatever is wrong with the rest.
+        // The part that was copied stays, even if the rest cannot be read.
         let is_prefix = matches!(restart.completions.get(&own), Some(Completion::After(_)));
         agrees = taken_over.is_ok() || is_prefix;
     }
@@ -411,7 +421,7 @@ fn complete<D: Disk, N: Disk>(
     })
 }
 
-/// Puts a state in place of all that a log has (I-93).
+/// Replaces the whole log by a state (I-93).
 fn replace<D: Disk>(
     log: &mut StreamLog,
     disk: &mut D,
@@ -427,7 +437,7 @@ fn replace<D: Disk>(
     log.replace(disk, state.tail(), state.messages())
 }
 
-/// A store of what a log leads to, without what comes from these messages on.
+/// Builds a store from a log, without the messages from these numbers on.
 fn load<D: Disk>(
     log: &StreamLog,
     disk: &mut D,
@@ -445,7 +455,7 @@ fn load<D: Disk>(
     };
     let last = fill(&mut store, (log, disk), wanted)?;
     store.resume(last.0);
-    // A log does not say when those were over that did not live to see its store begin anew (I-155).
+    // A log does not say when a stream ended that ended before the store began again (I-155).
     let is_over = |stream: StreamId| until.iter().all(|(known, _)| *known != stream);
     for (stream, version) in ends.into_iter().filter(|(stream, _)| is_over(*stream)) {
         store.end(stream, version);
@@ -453,14 +463,14 @@ fn load<D: Disk>(
     Ok(store)
 }
 
-/// Puts into a store what a log leads to, up to the first message that is not wanted. Answers the last version before
-/// that.
+/// Fills a store from a log, up to the first message that is not wanted. Returns the last version
+/// before that message.
 fn fill<D: Disk>(
     store: &mut Store,
     (log, disk): (&StreamLog, &mut D),
     mut wanted: impl FnMut(&Record<'_>) -> bool,
 ) -> Result<Version, LogError> {
-    // Where all is there nothing else is needed, and a checkpoint may go beyond what is wanted.
+    // A complete log needs no checkpoint, and the checkpoint may cover more than is wanted.
     let is_whole = log.complete_from() <= Version(1);
     let take = |record: &Record<'_>, is_state: bool| {
         let goes_on = wanted(record);
@@ -468,7 +478,7 @@ fn fill<D: Disk>(
             let (stream, number) = message_of(record);
             store.resume(record.version.0 - 1);
             let index = store.stream(stream);
-            // It is older than any epoch in which somebody could ask for it.
+            // The stream is older than any epoch in which a member could ask for it.
             store.meet(stream, 0);
             match is_state {
                 true => store.restore(index, number, record.entry.payload),
@@ -484,7 +494,7 @@ fn is_beyond(until: &[(StreamId, u64)], (stream, number): (StreamId, u64)) -> bo
     until.iter().any(|(known, from)| *known == stream && number >= *from)
 }
 
-/// What a log leads to, without what comes from these messages on.
+/// Reads the content of a log, without the messages from these numbers on.
 fn recall<D: Disk>(
     log: &StreamLog,
     disk: &mut D,
@@ -504,11 +514,11 @@ fn recall<D: Disk>(
     Ok(recalled)
 }
 
-/// Goes through what leads to where a log stands, first its checkpoint (`true`), then what comes after that, until
-/// `take` has enough. Returns the last version that counts.
+/// Passes the content of a log to `take` until that returns false: first the checkpoint (`true`),
+/// then the messages after it. Returns the last version that counts.
 ///
 /// # Errors
-/// What is wrong with the log, and where.
+/// Any defect of the log, and its location.
 pub fn go_through<D: Disk>(
     log: &StreamLog,
     disk: &mut D,
@@ -527,7 +537,7 @@ fn go_from<D: Disk>(
         let mut goes_on = true;
         checkpoint.each(disk, |record| goes_on = goes_on && take(record, true))?;
         if !goes_on {
-            // What it was before is not known any more.
+            // The state before the checkpoint is no longer known.
             return Err(LogError::Gone { from: checkpoint.header.version.next() });
         }
         after = after.max(checkpoint.header.version);
@@ -541,22 +551,24 @@ fn go_from<D: Disk>(
     Ok(log.durable())
 }
 
-/// How much of a topic's log is kept, and what of what is dropped is still owed to those who come later.
+/// Retention of a topic's log: what is kept, and which of the dropped messages must stay available
+/// to late joiners.
 #[derive(Clone, Copy, Debug)]
 pub struct Keep {
-    /// Of the past, in the log.
+    /// Messages kept in the log.
     pub past: log::Retention,
-    /// Of the state, in its checkpoint.
+    /// State kept in the log's checkpoint.
     pub state: Retention,
-    /// What a record means.
+    /// Interpretation of records.
     pub meaning: Meaning,
 }
 
-/// Drops the oldest files of a log as far as they are to be kept no longer. What they lead to is in a checkpoint before
-/// (I-94). All must be durable. Answers whether anything was dropped.
+/// Drops the oldest files of a log as far as the retention allows. Their resulting state is
+/// put into a checkpoint first (I-94). All records must be durable. Returns whether anything
+/// was dropped.
 ///
 /// # Errors
-/// What is wrong with the log, and where; what the disk says.
+/// Any defect of the log, and its location; errors of the disk.
 pub fn trim<D: Disk>(
     log: &mut StreamLog,
     disk: &mut D,
@@ -571,7 +583,7 @@ pub fn trim<D: Disk>(
     Ok(true)
 }
 
-/// Puts a state in place of all up to a version, if the log ends there.
+/// Replaces all messages up to a version by a state, if the log ends there.
 fn checkpoint<D: Disk>(
     log: &mut StreamLog,
     disk: &mut D,
@@ -583,7 +595,7 @@ fn checkpoint<D: Disk>(
         return Ok(Answer::NotYet);
     }
     match log.put_checkpoint(disk, tail, core::iter::once(state)) {
-        // The log is as it was.
+        // The log is unchanged.
         Err(error) if error.is_full() => Ok(Answer::NotYet),
         other => other.map(|()| Answer::Replaced),
     }

@@ -1,7 +1,8 @@
-//! Up to which version the logs of a subgroup are durable everywhere (I-105), and whom they name (I-113).
+//! Versions up to which the logs of a subgroup are durable everywhere (I-105), and the logs that
+//! they name (I-113).
 //!
-//! Owns: what the storers have told, whose logs wait for room among it, and whom this member has told what. Never does: take
-//! back what it has said to be durable.
+//! Owns: what the members that keep logs have reported, including whose logs wait for space, and
+//! what this member has told others. Never does: take a report of durability back.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -10,27 +11,29 @@ use crate::fault::{Fault, planted};
 use crate::ids::{NodeId, RegionId};
 use crate::log::LogId;
 
-/// See the [module](self).
+/// Durability of a subgroup's logs; see the [module](self).
 #[derive(Default)]
 pub(crate) struct Frontier {
-    /// The members of the epoch but this one, with the regions of their lines.
+    /// The other members of the epoch, with the regions of their lines.
     members: BTreeMap<NodeId, RegionId>,
     told_by: BTreeMap<NodeId, u64>,
     told_to: BTreeMap<NodeId, u64>,
     everywhere: u64,
-    /// Whom the logs of others name, for good, and what of that of this member was told to whom.
+    /// Logs that the logs of others durably name; the logs that this member's log durably names,
+    /// and the members that were told so.
     named_by: BTreeMap<NodeId, Vec<LogId>>,
     names: Vec<LogId>,
     names_told: Vec<NodeId>,
-    /// The members whose logs wait for room.
+    /// Members whose logs wait for space.
     full: BTreeSet<NodeId>,
-    /// The members that know that the log of this one waits for room.
+    /// Members that know that this member's log waits for space.
     fullness_told: BTreeSet<NodeId>,
 }
 
 impl Frontier {
-    /// These are the other members from now on, with the regions of their lines. A member whose region is another one has left
-    /// meanwhile and come again: it knows nothing of what it was told before, and may have told something already.
+    /// Sets the other members, with the regions of their lines. A member with a changed region has
+    /// left and joined again: it knows nothing of what it was told before, and may have reported
+    /// something already.
     pub(crate) fn begun(&mut self, members: impl Iterator<Item = (NodeId, RegionId)>) {
         let before = core::mem::replace(&mut self.members, members.collect());
         let members = &self.members;
@@ -46,18 +49,19 @@ impl Frontier {
         self.fullness_told.retain(stays);
     }
 
-    /// The log of a member names these, for good.
+    /// Notes that the log of a member durably names these logs.
     pub(super) fn names(&mut self, of: NodeId, logs: Vec<LogId>) {
         self.named_by.insert(of, logs);
     }
 
-    /// Whether the logs of all these name this one (I-113).
+    /// Whether the logs of all these members name this one (I-113).
     pub(super) fn is_named(&self, log: LogId, by: impl Iterator<Item = NodeId>) -> bool {
         let mut all = by.map(|node| self.named_by.get(&node));
         all.all(|names| names.is_some_and(|names| names.contains(&log)))
     }
 
-    /// The log of this member names these, for good. Returns who is still to be told.
+    /// Notes that the log of this member durably names these logs. Returns the members that must
+    /// still be told.
     pub(super) fn names_untold(&mut self, own: &[LogId]) -> Vec<NodeId> {
         if self.names != own {
             (self.names, self.names_told) = (own.to_vec(), Vec::new());
@@ -69,12 +73,12 @@ impl Frontier {
         untold.copied().collect()
     }
 
-    /// This one was told.
+    /// Notes that this member was told.
     pub(super) fn names_told(&mut self, to: NodeId) {
         self.names_told.push(to);
     }
 
-    /// The log of a member waits for room, or does no more.
+    /// Notes whether the log of a member waits for space.
     pub(super) fn is_full(&mut self, of: NodeId, is_full: bool) {
         match is_full {
             true => self.full.insert(of),
@@ -82,18 +86,18 @@ impl Frontier {
         };
     }
 
-    /// The other members whose logs wait for room.
+    /// Other members whose logs wait for space.
     pub(super) fn full(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.full.iter().copied()
     }
 
-    /// The members that are still to be told whether the log of this one waits for room.
+    /// Returns the members that must still be told whether this member's log waits for space.
     pub(super) fn fullness_untold(&self, is_full: bool) -> Vec<NodeId> {
         let knows = |node: &&NodeId| self.fullness_told.contains(*node) == is_full;
         self.members.keys().filter(|node| !knows(node)).copied().collect()
     }
 
-    /// This member was told.
+    /// Notes that this member was told.
     pub(super) fn fullness_told(&mut self, to: NodeId, is_full: bool) {
         match is_full {
             true => self.fullness_told.insert(to),
@@ -101,24 +105,25 @@ impl Frontier {
         };
     }
 
-    /// A member tells up to which version its log is durable.
+    /// Notes the version up to which a member reports its log as durable.
     pub(crate) fn told(&mut self, by: NodeId, version: u64) {
         let known = self.told_by.entry(by).or_default();
         *known = version.max(*known);
     }
 
-    /// Those who are still to be told this.
+    /// Returns the members that must still be told this version.
     pub(crate) fn untold(&self, version: u64) -> Vec<NodeId> {
         let knows = |node: &&NodeId| self.told_to.get(*node).is_none_or(|known| *known < version);
         self.members.keys().filter(knows).copied().filter(|_| version > 0).collect()
     }
 
-    /// This one was told.
+    /// Notes that this member was told.
     pub(crate) fn tells(&mut self, to: NodeId, version: u64) {
         self.told_to.insert(to, version);
     }
 
-    /// What is durable everywhere, if these are the storers that hold the store. Returns whether it has moved.
+    /// Computes what is durable everywhere, if `storers` are the members with a log that hold the
+    /// store. Returns whether it has advanced.
     pub(crate) fn settle(
         &mut self,
         me: (NodeId, u64),
@@ -139,7 +144,7 @@ impl Frontier {
         moved
     }
 
-    /// The last version that is durable everywhere.
+    /// Last version that is durable everywhere.
     pub(crate) fn everywhere(&self) -> u64 {
         self.everywhere
     }

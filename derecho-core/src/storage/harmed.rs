@@ -1,6 +1,6 @@
-//! The errands of a member whose own log is harmed (I-98).
+//! Errands of a member whose own log is damaged (I-98).
 //!
-//! Owns: whether the log is claimed as harmed or put aside. Never does: open a log.
+//! Owns: whether the log is claimed as damaged or put aside. Never does: open a log.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -15,19 +15,19 @@ use crate::log::{
     Check, Disk, EpochId, LogError, LogId, Owner, StreamKey, StreamLog, Tail, Version, folder,
 };
 
-/// A harmed log.
+/// Damage of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Harm {
-    /// Why it cannot be opened.
+    /// Reason why the log cannot be opened.
     pub error: LogError,
-    /// The last epoch in its sound records.
+    /// Last epoch in the log's sound records.
     pub last: EpochId,
-    /// The log as its sound records show it, if they show enough.
+    /// Content of the log according to its sound records, if they show enough.
     pub salvaged: Option<FoundStream>,
 }
 
 impl Harm {
-    /// Looks through a log that could not be opened because of this.
+    /// Examines a log that could not be opened because of this error.
     pub fn of<D: Disk>(disk: &mut D, of: (Owner, StreamKey), error: LogError) -> Harm {
         let (last, salvaged) = salvage(disk, of).unwrap_or_default();
         Harm { error, last, salvaged }
@@ -39,19 +39,20 @@ impl Harm {
     }
 }
 
-/// Outcome of an errand whose log is harmed.
+/// Outcome of an errand whose log is damaged.
 pub enum Harmed {
-    /// The log stays as it is, and is claimed as harmed.
+    /// The log stays as it is, and is claimed as damaged.
     Claimed(Box<Claim>),
-    /// The log was put aside under this number: the errand is done with an empty one.
+    /// The log was put aside under this number: the errand proceeds with an empty log.
     PutAside(Number),
 }
 
-/// Decides what becomes of an errand whose log is harmed. A log is put aside only when a sound log in reach covers it, when others hold the
-/// store and complete it, or when the topic begins without any log that is left.
+/// Decides what happens to an errand whose log is damaged. A log is put aside only when a sound log
+/// in reach covers it, when other members hold the store and complete it, or when the topic begins
+/// without any of the remaining logs.
 ///
 /// # Errors
-/// Errors of the disk; why the log cannot be opened if the errand needs its content.
+/// Errors of the disk; the reason why the log cannot be opened, if the errand needs its content.
 pub fn judge<D: Disk, N: Disk>(
     errand: &Errand,
     (owner, stream, disk): (Owner, StreamKey, &mut D),
@@ -71,7 +72,7 @@ pub fn judge<D: Disk, N: Disk>(
     aside::put_harmed(disk, stream).map(Harmed::PutAside)
 }
 
-/// The claim of a harmed log, and whether a sound log in reach covers it.
+/// Returns the claim of a damaged log, and whether a sound log in reach covers it.
 fn claim<N: Disk>(
     (log, stream): (LogId, StreamKey),
     harm: &Harm,
@@ -96,7 +97,7 @@ fn claim<N: Disk>(
         harmed.extend(neighbour.harm.as_ref().map(|_| neighbour.log));
     }
     let found = harm.salvaged.clone().unwrap_or(FoundStream {
-        // Its version is greater than any.
+        // An unknown end counts as greater than any version.
         tail: Tail { epoch: harm.last, version: Version(u64::MAX) },
         complete_from: Version(u64::MAX),
         checkpoint: None,

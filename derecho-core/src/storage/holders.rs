@@ -1,12 +1,12 @@
-//! Who has what the members of a subgroup replicate beside its messages: an object, or a store.
+//! Members that have the data replicated beside a subgroup's messages: an object, or a store.
 //!
-//! Owns: the rule, applied in one order by all members of the group. Never does: ask anybody, or know what
-//! it is that they have.
+//! Owns: the rule, applied in one order by all members of the group. Never does: ask a member, or
+//! know what the data is.
 //!
 //! ```text
-//!   nobody ever had it     the first member begins it
-//!   somebody has it        who comes asks one who has
-//!   all who had are gone   those who are left say whether they lack it; if all do, one begins anew
+//!   no member ever had it    the first member begins it
+//!   a member has it          a late joiner asks a holder
+//!   all holders are gone     the others say whether they lack it; if all do, one begins it again
 //! ```
 
 use alloc::collections::BTreeSet;
@@ -15,14 +15,14 @@ use alloc::vec::Vec;
 use crate::bytes::in_order;
 use crate::ids::NodeId;
 
-/// A beginning is numbered within its era, which stands above these bits.
+/// Bits of a beginning's number within its era, which is stored above these bits.
 const ERA: u32 = 32;
 
-/// See the [module](self).
+/// Holders of the data; see the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Holders {
     names: Vec<NodeId>,
-    /// Nobody has it, and how often that was so.
+    /// Whether no member has the data, and how often that happened.
     vacant: bool,
     vacancy: u64,
     lacking: BTreeSet<NodeId>,
@@ -30,37 +30,37 @@ pub struct Holders {
 }
 
 impl Holders {
-    /// Nobody has it yet, in this era.
+    /// Creates the state without any holder, in this era.
     pub fn of_era(era: u128) -> Holders {
         Holders { beginning: era << ERA, ..Holders::default() }
     }
 
-    /// Who has it, in the order in which they got it.
+    /// Holders, in the order in which they got the data.
     pub fn names(&self) -> &[NodeId] {
         &self.names
     }
 
-    /// Which beginning it is of: later ones have greater numbers.
+    /// Number of the beginning of the data: later beginnings have greater numbers.
     pub fn beginning(&self) -> u128 {
         self.beginning
     }
 
-    /// Its number, if nobody is known to have it any more.
+    /// Number of the present vacancy, if no member is known to have the data any more.
     pub fn vacancy(&self) -> Option<u64> {
         self.vacant.then_some(self.vacancy)
     }
 
-    /// How often nobody had it any more.
+    /// Number of vacancies so far: times when no member had the data any more.
     pub fn vacancies(&self) -> u64 {
         self.vacancy
     }
 
-    /// Whether it has ever begun, in this era.
+    /// Whether the data has ever begun, in this era.
     pub fn has_begun(&self) -> bool {
         self.beginning & ((1 << ERA) - 1) > 0
     }
 
-    /// A member has it, of this beginning.
+    /// Notes that a member has the data of this beginning.
     pub fn holds(&mut self, node: NodeId, beginning: u128) {
         if beginning == self.beginning && !self.names.contains(&node) {
             self.names.push(node);
@@ -68,29 +68,29 @@ impl Holders {
         }
     }
 
-    /// A member lacks it, and speaks of this vacancy. Returns whether that is news.
+    /// Notes that a member lacks the data, in this vacancy. Returns whether that is news.
     pub fn lacks(&mut self, node: NodeId, vacancy: u64) -> bool {
         self.vacancy() == Some(vacancy) && self.lacking.insert(node)
     }
 
-    /// A member has it no more.
+    /// Notes that a member no longer has the data.
     pub fn forget(&mut self, node: NodeId) {
         self.names.retain(|holder| *holder != node);
         self.lacking.remove(&node);
     }
 
-    /// Those alone who stay have it.
+    /// Keeps only the holders for which `stays` is true.
     pub fn retain(&mut self, stays: impl Fn(&NodeId) -> bool) {
         self.names.retain(stays);
     }
 
-    /// Nobody is asked for it for the time being: it has no members.
+    /// Suspends the search for a holder, because there are no members.
     pub fn adjourn(&mut self) {
         self.vacant = false;
     }
 
-    /// What follows while these members could have it. If it is to begin anew, `founder` says with whom in
-    /// this vacancy.
+    /// Decides what follows if these members could have the data. If the data must begin again,
+    /// `founder` chooses the member that begins it in this vacancy.
     pub fn settle(&mut self, members: &[NodeId], founder: impl FnOnce(u64) -> Option<NodeId>) {
         if !self.names.is_empty() {
             self.vacant = false;

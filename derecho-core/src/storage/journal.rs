@@ -1,6 +1,6 @@
-//! The port to a log, as a member's turn sees it.
+//! Port to a log, as a member's turn sees it.
 //!
-//! Owns: what is asked of a log, and what it answers. Never does: wait; whatever takes its time is an
+//! Owns: the requests to a log, and its answers. Never does: wait; a slow operation is an
 //! [`Errand`], done elsewhere and answered later.
 
 use alloc::boxed::Box;
@@ -15,105 +15,109 @@ use crate::group::book::Roll;
 use crate::group::report::StreamId;
 use crate::log::{Entry, LogError, LogId, Mark, OwnedRecord, StreamKey, Tail, Version};
 
-/// Something that takes its time.
+/// Slow operation on a log.
 #[derive(Debug)]
 pub enum Errand {
-    /// Look what there is of this stream, here and in the folders in reach. If so, nobody has it: have in the log
-    /// what is in the folders that nobody keeps.
+    /// Examine the logs of this stream, here and in the folders in reach. `true` means that no
+    /// member has the store: then also copy into the log what is in folders that no process uses.
     Claim(bool),
-    /// Make a store of what the log leads to, up to the first message of these numbers and streams.
+    /// Build a store from the log, up to the first message of each stream that has at least the
+    /// given number.
     Load(Retention, Meaning, Vec<(StreamId, u64)>),
-    /// Read what the log leads to, up to the first message of these numbers and streams.
+    /// Read the log's state and messages, up to the first message of each stream that has at least
+    /// the given number.
     Recall(Vec<(StreamId, u64)>),
-    /// Take over what these logs have beyond this one, up to a version. The subgroup began in this era, where this log
-    /// ended.
+    /// Copy from these logs what this log lacks up to a version. The subgroup began in the given
+    /// era, at the given end of a log.
     Complete(Vec<LogId>, Version, (Tail, u64)),
-    /// Put this state in place of all that is there. The subgroup began as it says, where this log ended: what is no part
-    /// of what it has been since is put aside (I-93).
+    /// Replace the whole log by this state. The subgroup began as given, at the end of a log in an
+    /// era. Content of the log that is no part of the subgroup's history is put aside (I-93).
     Replace(State, (Tail, u64)),
-    /// The log ends with this version: put this state in place of all up to it.
+    /// The log must end with this version: replace all messages up to it by this state.
     Checkpoint(Version, Box<OwnedRecord>),
-    /// Of the log of views: say which is the last one, here and in the folders in reach, and which other streams there are
-    /// logs of here.
+    /// For the log of views: find the last view, here and in the folders in reach, and the other
+    /// streams that have logs here.
     Roll,
 }
 
-/// What came of it.
+/// Answer to an [`Errand`].
 pub enum Answer {
-    /// Of [`Errand::Claim`].
+    /// Answer to [`Errand::Claim`].
     Claimed(Box<Claim>),
-    /// Of [`Errand::Load`].
+    /// Answer to [`Errand::Load`].
     Loaded(Box<Store>),
-    /// Of [`Errand::Recall`].
+    /// Answer to [`Errand::Recall`].
     Recalled(Box<Recalled>),
-    /// Of [`Errand::Roll`].
+    /// Answer to [`Errand::Roll`].
     Rolled(Box<Roll>, Vec<StreamKey>),
-    /// Of [`Errand::Complete`]: the log ends with the version that was asked for.
+    /// Answer to [`Errand::Complete`]: the log ends with the requested version.
     Completed,
-    /// The others have not come so far, or cannot be read at this moment; a checkpoint cannot be made now.
+    /// The other logs do not reach so far, or cannot be read at this moment; or a checkpoint cannot
+    /// be made now.
     NotYet,
-    /// No log in reach has what is missing.
+    /// No log in reach has the missing messages.
     OutOfReach,
-    /// Of [`Errand::Replace`] and [`Errand::Checkpoint`].
+    /// Answer to [`Errand::Replace`] and [`Errand::Checkpoint`].
     Replaced,
-    /// It cannot be done.
+    /// The errand failed.
     Failed(LogError),
 }
 
-/// How a log is.
+/// Condition of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Condition {
-    /// It takes what it is given.
+    /// The log accepts records.
     Open,
-    /// Its disk is full, and it waits for room.
+    /// The log's disk is full, and the log waits for space.
     Full,
-    /// Harmed: the log cannot be opened, for this reason, and may have messages that no other log has (I-98).
+    /// The log is damaged: it cannot be opened, for this reason, and may have messages that no
+    /// other log has (I-98).
     Harmed(Option<LogError>),
-    /// Its disk was full, and it takes nothing more.
+    /// The log's disk was full, and the log accepts nothing more.
     Detached,
-    /// It has failed, and nothing more will be durable (I-82).
+    /// The log has failed, and nothing more becomes durable (I-82).
     Failed(Option<LogError>),
 }
 
 impl Condition {
-    /// Text of why a log is as it is, for whoever reads it.
+    /// Returns a readable reason for the condition of a log.
     pub fn reason(error: Option<LogError>, otherwise: &str) -> String {
         error.map_or_else(|| otherwise.to_string(), |error| error.to_string())
     }
 
-    /// Whether it takes nothing more, for good.
+    /// Whether the log permanently accepts nothing more.
     pub fn is_over(&self) -> bool {
         matches!(self, Condition::Detached | Condition::Failed(_))
     }
 }
 
-/// The log of one stream.
+/// Log of one stream.
 pub trait Journal: Send {
-    /// Which log it is.
+    /// Identity of the log.
     fn log(&self) -> LogId;
 
-    /// Begins an errand, after all that was put before and before all that is put later; the one before has been
-    /// answered. `false`: not now.
+    /// Begins an errand, ordered after all records put before and before all records put later. The
+    /// previous errand must have been answered. `false`: not possible now.
     fn ask(&mut self, errand: &mut Option<Errand>) -> bool;
 
-    /// The answer to it, once it is there.
+    /// Returns the answer to the errand, once it is available.
     fn answer(&mut self) -> Option<Answer>;
 
-    /// Takes a message, copied. `false`: there is no room now.
+    /// Copies a message into the log. `false`: no space now.
     fn put(&mut self, entry: Entry<'_>) -> bool;
 
-    /// Takes a mark. `false`: there is no room now.
+    /// Puts a mark into the log. `false`: no space now.
     fn mark(&mut self, mark: Mark) -> bool;
 
-    /// That was all for this turn.
+    /// Ends the records of this turn.
     fn hand_over(&mut self);
 
-    /// The last version that a crash cannot take any more.
+    /// Last version that no crash can remove.
     fn durable(&self) -> Version;
 
-    /// So many of the marks that it has taken a crash cannot take any more.
+    /// Number of marks put so far that no crash can remove.
     fn noted(&self) -> u64;
 
-    /// How it is.
+    /// Condition of the log.
     fn condition(&self) -> Condition;
 }

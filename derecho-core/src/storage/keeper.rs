@@ -1,15 +1,16 @@
-//! A member's part in keeping what is delivered in one subgroup.
+//! A member's part in keeping the records delivered in one subgroup.
 //!
-//! Owns: its store, how far it is on the way to having it, and what waits meanwhile. Never does: send
-//! anything; it says what it wants.
+//! Owns: its store, its progress towards a complete store, and the records that wait meanwhile.
+//! Never does: send anything; it returns what must be sent.
 //!
 //! ```text
-//!   Away ──begun──> Lacks ──asks a holder──> gets what was kept before it began ──> replays what it has
-//!                     │ named to begin anew                    received meanwhile     │
-//!                     '──────────────────────────────> replays ──────────────────────-┴──> Has
+//!   Away ──begun──> Lacks ──asks a holder──> gets older records ──> replays newer ones ──> Has
+//!                     │ named to begin it                                  ^
+//!                     '────────────────────────────────────────────────────'
 //! ```
-//! Where records go in their order or not at all, and no logs are kept, nothing waits: what is delivered is in the store at
-//! once, and what was kept before it comes in front of it (I-230).
+//! If records are removed strictly in order or never, and no logs are kept, nothing waits:
+//! delivered records go into the store at once, and the records kept before are put in front of
+//! them (I-230).
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -40,48 +41,50 @@ mod logging;
 mod milestones;
 mod replay;
 
-/// Whom a keeper asks.
+/// State of a request to a holder.
 pub(super) struct Asked {
     pub(super) node: NodeId,
     pub(super) request: u64,
-    /// The epoch to which this member had come by then.
+    /// Epoch that this member had reached by then.
     epoch: u64,
-    /// The one who was asked has begun only after that, and cannot tell: it can in a later one.
+    /// Whether the holder began only after that epoch and cannot answer; the request can be
+    /// repeated in a later epoch.
     is_refused: bool,
-    /// What is called so in the run, by this store's numbers.
+    /// This store's numbers for the streams, by their indices in the run; `None` before they
+    /// are announced.
     pub(super) streams: Option<Vec<u32>>,
-    /// So many messages were before this member began.
+    /// Number of messages before this member began.
     version: u64,
-    /// A record that has come in part.
+    /// Received part of a record.
     partial: Vec<u8>,
 }
 
-/// What a member has that has not got the store yet.
+/// State of a member that does not have the store yet.
 struct Lacking {
-    /// The epoch in which it began.
+    /// Epoch in which the member began.
     epoch: u64,
-    /// What is delivered here, from these numbers on.
+    /// Numbers of the first messages delivered here.
     from: Numbers,
-    /// It waits here, all of it; none if it is in the store already (I-230).
+    /// All records delivered meanwhile; `None` if they are in the store already (I-230).
     waiting: Option<Store>,
-    /// All that was kept before is there as far as a holder had it that had come to this version: so far this member has to come
-    /// as well.
+    /// Version from which on the store is complete: all records kept before were received from a
+    /// holder that had reached this version, so this member must reach it as well.
     ripe_at: Option<u64>,
-    /// Bytes that have come to it since some of it was put into the store last.
+    /// Bytes delivered since records were last put into the store.
     arrived: usize,
     asked: Option<Asked>,
-    /// The vacancy about which it has spoken.
+    /// Vacancy about which this member has announced that it lacks the store.
     spoke: Option<u64>,
-    /// The beginning that it gets the store of, once it was given any.
+    /// Beginning of the store that it receives, once it has received a part.
     beginning: Option<u128>,
-    /// The store is there but for what waits: how far that was put in.
+    /// Cursor along the waiting records, if the store is complete except for these.
     replay: Option<Cursor>,
-    /// From which version of what waits on what is of which epoch, and kept in which logs.
+    /// Changes of epoch among the waiting records: first version, epoch, and the logs that keep it.
     turnings: VecDeque<(u64, u64, Vec<LogId>)>,
 }
 
 impl Lacking {
-    /// Whether it needs nothing any more that it would have to ask for.
+    /// Whether it has received everything that it must ask for.
     fn is_given(&self) -> bool {
         self.replay.is_some() || self.ripe_at.is_some()
     }
@@ -93,32 +96,33 @@ enum Stage {
     Has,
 }
 
-/// What came of a block.
+/// Result of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Taken {
     More,
     Whole,
-    /// It makes no sense: another one is asked.
+    /// The block is invalid: another holder is asked.
     Nonsense,
 }
 
-/// A member's part in keeping what is delivered in one subgroup.
+/// A member's part in one subgroup's store; see the [module](self).
 pub struct Keeper {
     store: Store,
     retention: Retention,
     meaning: Meaning,
     stage: Stage,
-    /// The epoch.
+    /// Present epoch.
     epoch: u64,
     inbox: Option<Arc<Inbox>>,
-    /// The streams' numbers in the store that takes what is delivered, by the queue's numbers for their senders.
+    /// Stream of each sender, by the queue's number for the sender.
     senders: Vec<Option<StreamId>>,
-    /// Along the store as it was when this member began in the subgroup, or of I-230 when it was whole, for readers that began
-    /// with it.
+    /// Cursor for readers that began with this member, along the store as it was when the member
+    /// began in the subgroup, or, under I-230, when the store became complete.
     opening: Option<Cursor>,
-    /// Holders are to keep what has died for those who have begun and have not got it yet.
+    /// Cursors that preserve removed records for members that have begun and do not have the
+    /// store yet.
     pins: BTreeMap<NodeId, Cursor>,
-    /// The beginning of which it has said that it has it.
+    /// Beginning of which it has announced that it has it.
     told: Option<u128>,
     spoke: Option<u64>,
     gaps: u64,
@@ -127,16 +131,16 @@ pub struct Keeper {
     base: Tail,
     since: Option<Place>,
     milestones: Milestones,
-    /// Its log, if it keeps one.
+    /// Writer of its log, if it keeps one.
     scribe: Option<Scribe<StoreTrail>>,
-    /// The version after the last message of its own.
+    /// Version after its last own message.
     own: u64,
-    /// What the log wants said to all.
+    /// Announcement that the log requests.
     motion: Option<Motion>,
     speaks: bool,
-    /// Logs of others that hold the store.
+    /// Logs of other members that hold the store.
     holding: Vec<LogId>,
-    /// The logs of those who hold the store have named its own for good (I-113).
+    /// Whether the logs of all holders durably name its own log (I-113).
     known: bool,
 }
 
@@ -169,38 +173,40 @@ impl Keeper {
         }
     }
 
-    /// Whether all that was delivered to it is in its store.
+    /// Whether all records delivered to it are in its store.
     pub(super) fn has_taken_all(&self) -> bool {
         self.is_whole() && self.inbox.as_ref().is_none_or(|inbox| inbox.is_empty())
     }
 
-    /// The version after its own member's last message, as far as that was delivered.
+    /// Version after this member's last own message that was delivered.
     pub fn own_version(&self) -> u64 {
         self.own
     }
 
-    /// What it keeps, as far as it has it.
+    /// Returns the store, which may be incomplete.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Whether it has all that it is to have.
+    /// Whether the store is complete.
     pub fn is_whole(&self) -> bool {
         matches!(self.stage, Stage::Has)
     }
 
-    /// Messages that it should have got and did not. None, ever.
+    /// Number of messages that were not delivered although they should have been. Always 0 in a
+    /// correct system.
     pub fn gaps(&self) -> u64 {
         self.gaps
     }
 
-    /// For a reader that began when this member did, or while it was on its way: what was kept when it began,
-    /// and all that has come since. Once it is [whole](Keeper::is_whole), until [`Keeper::close_opening`].
+    /// Returns a cursor for a reader that began with this member or while the store was incomplete:
+    /// over the records kept when the member began, and all later ones. Available from when it is
+    /// [whole](Keeper::is_whole) until [`Keeper::close_opening`].
     pub fn opening(&self) -> Option<Cursor> {
         self.opening.as_ref().map(Cursor::fork)
     }
 
-    /// Nobody who began with this member is still to come.
+    /// Closes the opening: no reader that began with this member is still to come.
     pub fn close_opening(&mut self) {
         self.opening = None;
     }
@@ -208,14 +214,14 @@ impl Keeper {
     pub(super) fn is_settled(&self, holders: &Holders, me: NodeId) -> bool {
         let named = holders.names().contains(&me);
         match self.stage {
-            // It may wait for logs.
+            // It may be waiting for logs.
             Stage::Away => self.scribe.is_none(),
             Stage::Lacks(_) => false,
             Stage::Has => named && self.pins.is_empty() && !self.awaits_log(),
         }
     }
 
-    /// An epoch has begun in which this member reads, or does not.
+    /// Begins an epoch in which this member may or may not read.
     pub(super) fn begun(
         &mut self,
         node: &mut Node,
@@ -231,10 +237,11 @@ impl Keeper {
         let lives = |inbox: &Arc<Inbox>| node.has_subgroup_reader(subgroup, inbox);
         let goes_on = self.inbox.as_ref().is_some_and(lives);
         if !goes_on {
-            // What this member has had before ends somewhere else than where it begins now.
+            // The records that this member had before end at another place than where it
+            // begins now.
             self.go_away();
         }
-        // What comes from now on is of this epoch.
+        // Records delivered from now on belong to this epoch.
         self.take_all();
         self.me = me;
         let numbers = self.meet(node, subgroup);
@@ -272,7 +279,7 @@ impl Keeper {
         let newcomers = layout.seats.iter().filter(|seat| seat.reads && !named(&seat.node));
         self.milestones.begins((epoch, numbers.clone()), newcomers.clone().next().is_some());
         if matches!(self.stage, Stage::Has) && !by_order {
-            // I-101: before anything of the epoch is taken in.
+            // I-101: before any record of the epoch is taken in.
             for seat in newcomers.filter(|seat| seat.node != me) {
                 let store = &self.store;
                 self.pins.entry(seat.node).or_insert_with(|| store.cursor());
@@ -289,12 +296,12 @@ impl Keeper {
                 takes.expect(stream, number);
             }
         }
-        // I-155: all that the others have sent is there.
+        // I-155: all messages of the other streams have arrived.
         takes.end_others(|stream| numbers.iter().any(|(known, _)| *known == stream));
         self.note_keepers(logs);
     }
 
-    /// Learns who sends, and from where on.
+    /// Learns the streams, and the number of the next message of each.
     fn meet(&mut self, node: &Node, subgroup: SubgroupId) -> Numbers {
         let mut numbers = Numbers::new();
         for ((sender, origin, region), number) in node.next_numbers(subgroup) {
@@ -312,13 +319,13 @@ impl Keeper {
         numbers
     }
 
-    /// This member is no reader there any more.
+    /// Ends this member's part: it is no longer a reader.
     pub(super) fn go_away(&mut self) {
         let scribe = self.scribe.take().map(Scribe::begin_again);
         *self = Keeper { scribe, ..Keeper::new(self.retention, self.meaning) };
     }
 
-    /// What the group says of who has it. Returns what is to be said to all.
+    /// Takes in the group's knowledge of the holders. Returns the announcement to make, if any.
     pub(super) fn changed(
         &mut self,
         me: NodeId,
@@ -335,7 +342,8 @@ impl Keeper {
         match &mut self.stage {
             Stage::Away => None,
             Stage::Has if !named && !awaits_log && !self.known => {
-                // Who had it before would not wait for this one's log: the logs have to be looked at again.
+                // The former holders would not wait for this member's log, so the logs must be
+                // examined again.
                 let vacancy = holders.vacancy()?;
                 self.scribe.iter_mut().for_each(|scribe| scribe.claim_again(vacancy));
                 let news = self.spoke.replace(vacancy) != Some(vacancy);
@@ -367,7 +375,8 @@ impl Keeper {
                 }
                 let other = lacking.beginning.is_some_and(|known| known != holders.beginning());
                 if other && !lacking.is_given() {
-                    // It began anew, and who did so may not have all that was given: nothing of that is kept.
+                    // The store began again, and the member that began it may lack some of the
+                    // received records: they are all discarded.
                     match (&lacking.waiting, logs) {
                         (None, _) => {
                             self.store.forget_front();
@@ -393,7 +402,7 @@ impl Keeper {
         }
     }
 
-    /// What it wants of others. None if it wants nothing, or has asked.
+    /// Returns the request to make; `None` if nothing is needed, or the request was made.
     pub(super) fn wants(&self) -> Option<Wish> {
         let Stage::Lacks(lacking) = &self.stage else { return None };
         let is_asked = |asked: &Asked| !asked.is_refused || asked.epoch == self.epoch;
@@ -420,7 +429,7 @@ impl Keeper {
         }
     }
 
-    /// It has asked this member, or gives up what it has asked.
+    /// Notes that this member was asked, or cancels the request.
     pub(super) fn ask(&mut self, asked: Option<(NodeId, u64)>) {
         let epoch = self.epoch;
         if let Stage::Lacks(lacking) = &mut self.stage {
@@ -431,17 +440,19 @@ impl Keeper {
         }
     }
 
-    /// The one it has asked has begun only after the epoch of which it was told: it is asked again in a later one.
+    /// Notes that the holder began only after the epoch named in the request: it is asked again in
+    /// a later epoch.
     pub(super) fn is_behind(&mut self) {
         self.asked().into_iter().for_each(|asked| asked.is_refused = true);
     }
 
-    /// Whether a place was before all that this member knows of.
+    /// Whether a place was before all places that this member knows of.
     pub(super) fn is_before(&self, place: &Place) -> bool {
         self.milestones.first().is_some_and(|first| place.0 < first.0)
     }
 
-    /// What it has asked for began anew from a log only in this epoch, after these numbers: so does it, here.
+    /// Moves this member's beginning to the given place, because the store that it asked for began
+    /// again from a log only there.
     pub(super) fn begin_later(&mut self, since: Place) {
         if let Stage::Lacks(lacking) = &mut self.stage {
             (lacking.asked, lacking.epoch, lacking.from) = (None, since.0, since.1.clone());
@@ -449,22 +460,24 @@ impl Keeper {
         }
     }
 
-    /// If it began from a log: in which epoch, and from which numbers on.
+    /// Place at which the store began from a log, if it did.
     pub(super) fn since(&self) -> Option<&Place> {
         self.since.as_ref()
     }
 
-    /// Takes in what was delivered. Returns how much, and whether it has become whole by that.
+    /// Takes in delivered records. Returns their number, and whether the store became complete
+    /// by that.
     pub(super) fn turn(&mut self) -> (usize, bool) {
         let done = self.take();
         let (replayed, whole) = self.replay();
         (done + replayed, whole)
     }
 
-    /// Takes in what was delivered, unless its log is too far behind.
+    /// Takes in delivered records, unless its log is too far behind.
     pub(super) fn take(&mut self) -> usize {
         match self.scribe.as_ref().is_some_and(Scribe::holds_up) {
-            // What is not taken holds its writers up, as with any reader that does not take.
+            // Records that are not taken block their writers, as with any reader that does
+            // not take.
             true => 0,
             false => self.take_all(),
         }
@@ -472,7 +485,7 @@ impl Keeper {
 
     fn take_all(&mut self) -> usize {
         let mut done = 0;
-        // Most come in runs of one sender.
+        // Most records come in runs of one sender.
         let mut known: Option<(StreamId, u32)> = None;
         while let Some(record) = self.inbox.as_ref().and_then(|inbox| inbox.take()) {
             done += 1;
@@ -504,8 +517,9 @@ impl Keeper {
         done
     }
 
-    /// Along what another member wants: what was kept where it began, and how many messages that were in all (I-158). None as long as this
-    /// member has not come so far itself.
+    /// Returns how to read what another member requests, the records kept where that member began,
+    /// and the number of messages up to there (I-158). `None` while this member has not reached
+    /// that place itself.
     pub(super) fn serve(&mut self, want: &Want, is_logged: bool) -> Option<(Way, u64)> {
         let Want { node, wish, .. } = want;
         if !self.is_whole() {
@@ -515,7 +529,7 @@ impl Keeper {
         if planted(Planted::HistoryCutLate) {
             beyond = 0;
         }
-        // What was replaced before the newcomer began is none of its business.
+        // Records replaced before the late joiner began are not transferred.
         let cut = self.store.version().saturating_sub(beyond);
         if !is_logged && self.retention.is_by_order() {
             return Some((Way::Along(Walk::default()), cut));
@@ -551,7 +565,7 @@ impl core::fmt::Debug for Keeper {
 
 #[cfg(all(test, not(loom)))]
 impl Keeper {
-    /// One that waits for what was kept before.
+    /// Creates the keeper of a late joiner that waits for the records kept before.
     pub(super) fn newcomer(retention: Retention, meaning: Meaning) -> Keeper {
         let mut keeper = Keeper::new(retention, meaning);
         let (waiting, ripe_at) = (Some(Store::new(Retention::default(), meaning)), None);

@@ -1,4 +1,4 @@
-//! Who keeps logs of a subgroup, and which of them it begins from (I-106).
+//! Members that keep logs of a subgroup, and the log that the subgroup begins from (I-106).
 //!
 //! Owns: the rule, applied in one order by all members of the group. Never does: read a log.
 
@@ -15,112 +15,116 @@ use crate::ids::NodeId;
 use crate::log::restart::{self, FoundStream, Restart, Verdict};
 use crate::log::{LogId, Tail, era_after};
 
-/// What a member that keeps a log says of what it has found.
+/// Report of a member that keeps a log about what it has found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
-    /// Its log.
+    /// The member's log.
     pub log: LogId,
-    /// Logs that it has looked at, and that nobody keeps at this moment: all that is in them is in its own.
+    /// Logs that the member has examined and that no process uses at this moment: its own log
+    /// contains all of their content.
     pub accounts: Vec<LogId>,
-    /// Logs of this stream that are there, and that others keep, or that cannot be read.
+    /// Existing logs of this stream that other processes use, or that cannot be read.
     pub awaits: Vec<LogId>,
-    /// What its log says.
+    /// Content of the member's log.
     pub found: FoundStream,
-    /// The epoch in which the member has begun.
+    /// Epoch in which the member began.
     pub began: u64,
-    /// Logs of this stream that are harmed. If its own is one of them, what was found says where that ended.
+    /// Logs of this stream that are damaged. If the member's own log is one of them, `found` says
+    /// where that log ended.
     pub harmed: Vec<LogId>,
 }
 
 in_order! { Claim { log, accounts, awaits, found, began, harmed } }
 
 impl Claim {
-    /// Whether its own log is harmed.
+    /// Whether the member's own log is damaged.
     fn is_harmed(&self) -> bool {
         self.harmed.contains(&self.log)
     }
 }
 
-/// See the [module](self).
+/// Logs of one subgroup; see the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LogBook {
-    /// What was claimed, and in which vacancy.
+    /// Claim of each member, and the vacancy in which it was made.
     claims: BTreeMap<NodeId, (u64, Claim)>,
-    /// Beginnings so far, of which the logs know.
+    /// Number of the beginning, as the logs count them.
     era: u64,
-    /// Where the log ended that it began from.
+    /// End of the log from which the subgroup began.
     base: Tail,
-    /// What the logs of views say.
+    /// Logs that the logs of views name.
     awaited: Awaited,
-    /// Who has said of its log what there is to say.
+    /// Members whose claim or disclaimer was heard.
     heard: BTreeSet<NodeId>,
-    /// The logs that were complete last: what was durable everywhere is in each of them.
+    /// The logs that were complete last: each of them has everything that was durable everywhere.
     last: BTreeSet<LogId>,
 }
 
 in_order! { LogBook { claims, era, base, awaited, heard, last } }
 
-/// How it stands with a beginning.
+/// State of a beginning.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// No member keeps a log.
     NoLogs,
-    /// Not before these are accounted for.
+    /// The beginning waits until these logs are accounted for.
     Waits(BTreeSet<LogId>),
-    /// This member's log wins.
+    /// The log of this member wins.
     Begins(NodeId),
 }
 
 impl LogBook {
-    /// A member has a log, and claims this in this vacancy.
+    /// Takes in a member's claim in this vacancy.
     pub fn claim(&mut self, node: NodeId, vacancy: u64, claim: Claim) {
         self.heard.insert(node);
         self.claims.insert(node, (vacancy, claim));
     }
 
-    /// What the logs of views say now of this subgroup.
+    /// Sets the logs that the logs of views name for this subgroup.
     pub fn await_logs(&mut self, awaited: Awaited) {
         self.awaited = awaited;
     }
 
-    /// The log of a member takes nothing more.
+    /// Notes that the log of a member accepts nothing more.
     pub fn disclaim(&mut self, node: NodeId) {
         self.heard.insert(node);
         self.claims.remove(&node);
     }
 
-    /// A member keeps no log, or no more.
+    /// Notes that a member keeps no log.
     pub fn forget(&mut self, node: NodeId) {
         self.claims.remove(&node);
     }
 
-    /// Those alone who stay keep logs.
+    /// Forgets the logs of all members for which `stays` is false.
     pub fn retain(&mut self, stays: impl Fn(&NodeId) -> bool) {
         self.claims.retain(|node, _| stays(node));
     }
 
-    /// The vacancy in which a member has claimed last.
+    /// Returns the vacancy in which a member claimed last.
     pub fn claimed(&self, node: NodeId) -> Option<u64> {
         self.claims.get(&node).map(|(vacancy, _)| *vacancy)
     }
 
-    /// Who keeps logs, and which.
+    /// Returns the members that keep logs, and their logs.
     pub fn storers(&self) -> impl Iterator<Item = (NodeId, LogId)> + '_ {
         self.claims.iter().map(|(node, (_, claim))| (*node, claim.log))
     }
 
-    /// Of those who keep logs those who have what is kept, too: their logs lack nothing.
+    /// Returns the members with a log that also hold the store: their logs are complete.
     pub fn complete<'a>(&'a self, holders: &'a Holders) -> impl Iterator<Item = (NodeId, LogId)> {
         self.storers().filter(|(node, _)| holders.names().contains(node))
     }
 
-    /// The logs that have what was durable, while nobody who is there has a complete one (I-156).
+    /// Returns the logs that have what was durable, if no present member has a complete
+    /// log (I-156).
     pub fn leans_on(&self, holders: &Holders) -> impl Iterator<Item = LogId> + '_ {
         let leans = self.complete(holders).next().is_none();
         self.last.iter().copied().filter(move |_| leans)
     }
 
-    /// What follows while these members could have it, as [`Holders::settle`] says; it begins from a log.
+    /// Decides what follows if these members could have the store, as [`Holders::settle`] says; the
+    /// store begins from a log.
     pub fn settle(&mut self, holders: &mut Holders, members: &[NodeId]) {
         holders.settle(members, |vacancy| self.begin(vacancy));
         let complete: BTreeSet<LogId> = self.complete(holders).map(|(_, log)| log).collect();
@@ -129,12 +133,12 @@ impl LogBook {
         }
     }
 
-    /// The era: logs of a later one are newer, whatever their versions.
+    /// Era of the subgroup: logs of a later era are newer, whatever their versions.
     pub fn era(&self) -> u64 {
         self.era
     }
 
-    /// Where the log ended from which it began.
+    /// End of the log from which the subgroup began.
     pub fn base(&self) -> Tail {
         self.base
     }
@@ -144,7 +148,7 @@ impl LogBook {
         claims.map(|(node, (_, claim))| (*node, claim))
     }
 
-    /// The names of the logs for which a beginning waits; those that are harmed are said to be.
+    /// Describes the logs for which a beginning waits, and says which of them are damaged.
     pub fn described(&self, standing: &Standing) -> Vec<String> {
         let Standing::Waits(logs) = standing else { return Vec::new() };
         let is_harmed =
@@ -156,7 +160,8 @@ impl LogBook {
         logs.iter().map(describe).collect()
     }
 
-    /// The harmed logs that this one does not cover, and for which nobody accounts (I-98).
+    /// Returns the damaged logs that are not covered by log `by` and not accounted for by any
+    /// member (I-98).
     fn uncovered(&self, vacancy: u64, by: Option<LogId>) -> BTreeSet<LogId> {
         let claims = || self.of_vacancy(vacancy).map(|(_, claim)| claim);
         let sound = claims().find(|claim| Some(claim.log) == by);
@@ -169,7 +174,7 @@ impl LogBook {
         harmed.map(|claim| claim.log).collect()
     }
 
-    /// How it stands with a beginning in this vacancy.
+    /// Returns the state of a beginning in this vacancy.
     pub fn standing(&self, vacancy: u64) -> Standing {
         let claims = || self.of_vacancy(vacancy).map(|(_, claim)| claim);
         if claims().next().is_none() {
@@ -183,7 +188,7 @@ impl LogBook {
         let wanted = wanted.chain(self.awaited.logs(claimants, |node| self.heard.contains(&node)));
         let there: BTreeSet<LogId> =
             claims().flat_map(|claim| claim.accounts.iter().copied().chain([claim.log])).collect();
-        // I-156: each of these will do.
+        // I-156: any one of these suffices.
         let lacks_last = self.last.is_disjoint(&there) && !planted(Fault::NobodyLeans);
         let wanted = wanted.chain(self.last.iter().copied().filter(|_| lacks_last));
         let mut missing: BTreeSet<LogId> = wanted.filter(|log| !there.contains(log)).collect();
@@ -200,13 +205,13 @@ impl LogBook {
             Some(Verdict::Ready(restart)) => {
                 let claims = self.of_vacancy(vacancy).filter(|(_, claim)| !claim.is_harmed());
                 let mut equal = claims.filter(|(_, claim)| claim.found.tail == restart.tail);
-                // Of several that have as much in their logs, who has been there longest has received most.
+                // If several logs are equal, the member that began earliest has received most.
                 let least = |claim: &Claim| (claim.began, claim.log != restart.winner, claim.log);
                 let winner = equal.by_ref().min_by_key(|(_, claim)| least(claim));
                 winner.map_or(Standing::NoLogs, |(node, _)| Standing::Begins(node))
             }
             Some(Verdict::Wait(logs)) => Standing::Waits(logs),
-            // All logs are harmed, and accounted for: the stream begins anew.
+            // All logs are damaged and accounted for: the stream begins without any content.
             None => {
                 let first = self.of_vacancy(vacancy).min_by_key(|(_, claim)| claim.log);
                 first.map_or(Standing::NoLogs, |(node, _)| Standing::Begins(node))
@@ -217,13 +222,14 @@ impl LogBook {
     fn restart(&self, vacancy: u64) -> Option<Verdict<Restart>> {
         let claims = self.of_vacancy(vacancy).map(|(_, claim)| claim);
         let claims = claims.filter(|claim| !claim.is_harmed());
-        // Whom the marks name is accounted for by now; what they have is in these logs.
+        // Logs named by marks are accounted for by now; their content is in these logs.
         let logs = claims.map(|claim| (claim.log, claim.found.clone().without_keepers()));
         let logs: BTreeMap<LogId, FoundStream> = logs.collect();
         restart::logs_of_stream(&logs.iter().map(|(log, found)| (*log, found)).collect())
     }
 
-    /// With whom it begins in this vacancy, if it can; it is another era then.
+    /// Begins the subgroup in this vacancy, if that is possible, in a new era. Returns the member
+    /// whose log wins.
     fn begin(&mut self, vacancy: u64) -> Option<NodeId> {
         let Standing::Begins(node) = self.standing(vacancy) else { return None };
         let eras = self.of_vacancy(vacancy).map(|(_, claim)| claim.found.tail.epoch.view);
@@ -253,7 +259,7 @@ mod tests {
         Claim { log: LogId(log), accounts, awaits, found, began: 0, harmed: Vec::new() }
     }
 
-    /// A harmed log is not needed where a sound one goes as far (I-98).
+    /// A damaged log is not needed if a sound log reaches as far (I-98).
     #[test]
     fn a_harmed_log_that_may_have_more_is_awaited() {
         let harmed = |epoch| Claim { harmed: [LogId(2)].into(), ..claim(2, epoch, &[1, 2]) };
@@ -266,7 +272,7 @@ mod tests {
         let waits = Standing::Waits([LogId(2)].into());
         assert_eq!(book.standing(0), waits);
         assert_eq!(book.described(&waits), [format!("{}, which is harmed", LogId(2))]);
-        // Somebody says to go on without it.
+        // The operator allows a restart without it.
         let accounts = [LogId(2)].into();
         book.claim(NodeId(1), 0, Claim { accounts, ..claim(1, 4, &[1, 2]) });
         assert_eq!(book.standing(0), Standing::Begins(NodeId(1)));
@@ -281,7 +287,7 @@ mod tests {
         let mut book = LogBook::default();
         book.claim(NodeId(1), 0, claim(1, 4, &[1, 2, 3]));
         assert_eq!(book.standing(0), Standing::Waits([2, 3].map(LogId).into()));
-        // A newer mark of another one names others.
+        // A newer mark of another log names other logs.
         book.claim(NodeId(4), 0, claim(4, 5, &[4, 5]));
         assert_eq!(book.standing(0), Standing::Waits([LogId(5)].into()));
         book.claim(NodeId(5), 0, claim(5, 5, &[4, 5]));

@@ -1,6 +1,6 @@
-//! What a member says to all about its part in what is kept of a subgroup.
+//! Announcements of a member to all members, about its part in a subgroup's store.
 //!
-//! Owns: the encoding. Never does: say it; a keeper does.
+//! Owns: the encoding. Never does: send one; a keeper does.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -8,16 +8,16 @@ use alloc::vec::Vec;
 use super::logbook::Claim;
 use crate::bytes::{Reader, Wire};
 
-/// Says to all how it stands.
+/// Announcement of a member about itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Motion {
-    /// It has it, of this beginning.
+    /// The member has the store of this beginning.
     Holds(u128),
-    /// It lacks it, and was asked in this vacancy.
+    /// The member lacks the store, as asked in this vacancy.
     Lacks(u64),
-    /// It has a log, and in this vacancy claims this.
+    /// The member has a log, and makes this claim in this vacancy.
     Claims(u64, Box<Claim>),
-    /// Its log takes nothing more; `true` if it has the store all the same.
+    /// The member's log accepts nothing more; `true` if the member has the store nevertheless.
     Disclaims(bool),
 }
 

@@ -1,14 +1,15 @@
-//! What members tell each other directly while one gets another's store, and how records go from one to the
-//! other.
+//! Direct messages between members during state transfer of a store, and the encoding of
+//! transferred records.
 //!
 //! Owns: the encodings. Never does: trust a length.
 //!
 //! Records go by a stream of their own, as one run of bytes that is cut into blocks:
 //! ```text
-//!   block    request: u64, kind: u64 (1 records, 2 the last), version: u64 that the one who gives has come to,
+//!   block    request: u64, kind: u64 (1 records, 2 the last), version: u64 of the sending store,
 //!            then bytes of the run
-//!   record   number: u64, version: u64, stream: u32 (by its place among those that were told), length: u32, then its bytes
-//!   name     since: u64, over: u64, all ones: u32, length: u32, then a stream: that is told now (I-157)
+//!   record   number: u64, version: u64, stream: u32 (index among those announced), length: u32,
+//!            then its bytes
+//!   name     since: u64, over: u64, all ones: u32, length: u32, then a new stream (I-157)
 //! ```
 
 use alloc::vec::Vec;
@@ -18,20 +19,21 @@ use crate::group::report::StreamId;
 use crate::ids::{NodeId, RegionId};
 use crate::log::LogId;
 
-/// How far a member has come: of each stream the number of the next message.
+/// Progress of a member: number of the next message of each stream.
 pub(super) type Numbers = Vec<(StreamId, u64)>;
 
-/// A place in the order: an epoch, and of each stream of it the number of the next message.
+/// Place in the order: an epoch, and the number of the next message of each of its streams.
 pub(super) type Place = (u64, Numbers);
 
-/// What a newcomer wants.
+/// Request of a late joiner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Wish {
-    /// What was kept at this place, where it has begun.
+    /// Place whose kept records are requested: the beginning of the late joiner.
     pub(super) until: Place,
-    /// Without what is before these numbers.
+    /// Numbers before which records are not needed.
     pub(super) from: Numbers,
-    /// The beginning of the epoch to which it has come, and how many messages were delivered to it before that (I-158).
+    /// Beginning of the late joiner's present epoch, and the number of messages delivered to it
+    /// before that (I-158).
     pub(super) now: Place,
     pub(super) before: u64,
 }
@@ -52,17 +54,19 @@ impl Wire for Wish {
     }
 }
 
-/// What is told of a stream: the first epoch in which it is known to have been there, and the version from which on it is over;
-/// the largest number if it is not.
+/// Announced stream: the first epoch in which it is known to have existed, and the version at which
+/// it ended, or the largest number if it has not.
 pub(super) type Told = (StreamId, (u64, u64));
 
 /// A direct message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Parcel {
-    /// Who says so wants what was kept of a subgroup.
+    /// The sender of this message requests the kept records of a subgroup.
     Want { key: u64, request: u64, wish: Wish },
-    /// It comes by this stream of the one who says so; records name their streams by their places among those that are told, these first. So many
-    /// messages were before what the one who asked begins with. The store began anew from a log in this epoch, with these numbers of what is delivered.
+    /// The records follow by this stream of the sender. Records name their streams by index among
+    /// the announced ones, of which these are the first. `version` is the number of messages before
+    /// the records that the requester receives live. `since`: the place at which the store began
+    /// again from a log.
     Give {
         key: u64,
         request: u64,
@@ -71,17 +75,18 @@ pub(super) enum Parcel {
         version: u64,
         since: Place,
     },
-    /// The one who says so has it only since it began anew, which was later than the one who asked began.
+    /// The sender has the store only since it began again, at a place after the
+    /// requester's beginning.
     Later { key: u64, request: u64, since: Place },
-    /// The one who says so has not got it.
+    /// The sender does not have the store.
     Lack { key: u64, request: u64 },
-    /// The one who says so began only after the epoch to which the one who asked had come (I-158).
+    /// The sender began only after the epoch that the requester had reached (I-158).
     Behind { key: u64, request: u64 },
-    /// The log of the one who says so is durable up to this version.
+    /// The sender's log is durable up to this version.
     Durable { key: u64, version: u64 },
-    /// The last mark that is durable in the log of the one who says so names these.
+    /// The last durable mark in the sender's log names these logs.
     Names { key: u64, logs: Vec<LogId> },
-    /// The log of the one who says so waits for room, or does no more.
+    /// The sender's log waits for space, or no longer does.
     Room { key: u64, is_full: bool },
 }
 
@@ -169,17 +174,17 @@ impl Wire for Parcel {
     }
 }
 
-/// Bytes before the run in a block.
+/// Bytes of a block before its part of the run.
 pub(super) const BLOCK_HEAD: usize = 24;
 /// Bytes before a record in the run.
 pub(super) const RECORD_HEAD: usize = 24;
 
-/// What a block says of itself.
+/// Header of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BlockHead {
     pub(super) request: u64,
     pub(super) last: bool,
-    /// So far has come who gives it.
+    /// Version that the sending store has reached.
     pub(super) version: u64,
 }
 
@@ -191,7 +196,7 @@ impl BlockHead {
         block[16..24].copy_from_slice(&self.version.to_le_bytes());
     }
 
-    /// The head, and the run.
+    /// Reads the header, and returns the bytes of the run.
     pub(super) fn read(block: &[u8]) -> Option<(BlockHead, &[u8])> {
         let (request, rest) = block.split_first_chunk::<8>()?;
         let (kind, rest) = rest.split_first_chunk::<8>()?;
@@ -206,12 +211,12 @@ impl BlockHead {
     }
 }
 
-/// Instead of a stream's place: what follows is a stream that was not told yet.
+/// In place of a stream's index: a stream announcement follows.
 const NAME: u32 = u32::MAX;
-/// Bytes of that with its head.
+/// Bytes of a stream announcement, including its header.
 pub(super) const NAME_BYTES: usize = RECORD_HEAD + 24;
 
-/// A stream that is told in the run.
+/// Encodes a stream announcement in the run.
 pub(super) fn name_bytes((stream, (since, over)): Told) -> [u8; NAME_BYTES] {
     let head = RecordHead { number: since, version: over, stream: NAME, length: 24 };
     let mut bytes = [0; NAME_BYTES];
@@ -222,7 +227,7 @@ pub(super) fn name_bytes((stream, (since, over)): Told) -> [u8; NAME_BYTES] {
     bytes
 }
 
-/// What comes before a record in the run.
+/// Header of a record in the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RecordHead {
     pub(super) number: u64,
@@ -249,7 +254,8 @@ impl RecordHead {
         Some(RecordHead { number, version, stream: last as u32, length: (last >> 32) as u32 })
     }
 
-    /// The stream that is told, if this is no record but that; `Some(None)` if it makes no sense.
+    /// Returns the announced stream, if this is an announcement and not a record; `Some(None)` if
+    /// it is invalid.
     pub(super) fn told(self, bytes: &[u8]) -> Option<Option<Told>> {
         (self.stream == NAME).then(|| {
             let (node, region) = bytes.split_first_chunk::<16>()?;

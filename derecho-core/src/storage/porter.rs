@@ -1,7 +1,7 @@
-//! Carries what one member keeps to another one, by a stream of its own.
+//! Transfer of one member's store to another member, by a stream of its own.
 //!
-//! Owns: that stream, and whose turn it is: one after the other. Never does: wait for anybody in a turn, or
-//! copy more in one than live traffic has patience for.
+//! Owns: that stream, and the queue of requests, which are served one after the other. Never does:
+//! wait in a turn, or copy more in one than live traffic tolerates.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -19,22 +19,22 @@ use crate::multicast::geometry::Geometry;
 
 /// Bytes of a block.
 const BLOCK: usize = 128 << 10;
-/// Blocks on their way.
+/// Maximum number of blocks in flight.
 const BLOCKS: usize = 8;
-/// Blocks in one turn.
+/// Maximum number of blocks sent in one turn.
 const MOST_A_TURN: usize = 2;
-/// So long somebody whose turn it is may take to come.
+/// Time, in nanoseconds, within which a requester must subscribe once it is served.
 const PATIENCE: u64 = 500_000_000;
 
-/// So many may wait for their turns.
+/// Maximum number of queued requests.
 const MOST_WANTS: usize = 1 << 16;
 
-/// The shape of the stream's memory.
+/// Returns the geometry of the stream's memory.
 pub fn porter_geometry() -> Geometry {
     Geometry::fitting(BLOCKS * BLOCK, 64, BLOCK).expect("a modest shape")
 }
 
-/// Somebody who wants what is kept of a subgroup.
+/// A member's request for the kept records of a subgroup.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Want {
     pub(super) node: NodeId,
@@ -43,24 +43,25 @@ pub(super) struct Want {
     pub(super) wish: Wish,
 }
 
-/// How what somebody wants is gone along.
+/// How the records for a request are read.
 pub(super) enum Way {
-    /// All of it stays until it was passed (I-101).
+    /// All of them stay until they are passed (I-101).
     Pinned(Cursor),
-    /// What is kept no more by then is passed over (I-230).
+    /// Records that are no longer kept by then are skipped (I-230).
     Along(Walk),
 }
 
-/// A stream of what is given.
+/// A stream whose records are transferred.
 struct Given {
     known: Told,
-    /// From which number on, and until which.
+    /// First number, and the number after the last.
     bounds: (u64, u64),
-    /// Its place among those that were told, if it was.
+    /// Index among the announced streams, if it was announced.
     place: Option<u32>,
 }
 
-/// A record on its way, as bytes: what tells its stream, if that was not told yet; its head; itself.
+/// A record being sent: the announcement of its stream if that is still needed, its header, and
+/// its bytes.
 struct Passing {
     name: Option<[u8; NAME_BYTES]>,
     head: [u8; RECORD_HEAD],
@@ -78,23 +79,23 @@ impl Passing {
     }
 }
 
-/// The one whose turn it is.
+/// Request being served.
 struct Serving {
     want: Want,
     way: Option<Way>,
-    /// By the store's numbers for the streams.
+    /// Streams, by the store's numbers.
     streams: Vec<Given>,
-    /// So many of them were told.
+    /// Number of announced streams.
     told: u32,
-    /// A record that is on its way in part, and how much of it is.
+    /// A partly sent record, and the number of its bytes already sent.
     partial: Option<(Passing, usize)>,
-    /// It was there.
+    /// Whether the requester has subscribed.
     came: bool,
     until: Time,
     finished: bool,
 }
 
-/// See the [module](self).
+/// Sender of stores; see the [module](self).
 pub(super) struct Porter {
     stream: Option<(RegionId, SenderMemory)>,
     readers: usize,
@@ -115,20 +116,20 @@ impl Porter {
         self.stream = Some((region, memory));
     }
 
-    /// So many read the stream.
+    /// Sets the number of readers of the stream.
     pub(super) fn readers(&mut self, count: usize) {
         self.readers = count;
     }
 
     pub(super) fn want(&mut self, want: Want) {
         self.withdraw(want.node, want.key);
-        // No correct members want more than that.
+        // Correct members never exceed this limit.
         if self.queue.len() < MOST_WANTS {
             self.queue.push_back(want);
         }
     }
 
-    /// Who wanted it wants something else.
+    /// Removes a member's earlier request for a subgroup.
     fn withdraw(&mut self, node: NodeId, key: u64) {
         self.queue.retain(|known| (known.node, known.key) != (node, key));
         let of_it = |serving: &Serving| (serving.want.node, serving.want.key) == (node, key);
@@ -137,7 +138,7 @@ impl Porter {
         }
     }
 
-    /// Those who are gone want nothing.
+    /// Removes the requests of members that are gone.
     pub(super) fn retain(&mut self, stays: impl Fn(NodeId) -> bool) {
         self.queue.retain(|want| stays(want.node));
         if self.serving.as_ref().is_some_and(|serving| !stays(serving.want.node)) {
@@ -145,7 +146,7 @@ impl Porter {
         }
     }
 
-    /// Whether somebody else can have a turn: nobody reads what was meant for another.
+    /// Whether another request can be served: no reader of the previous transfer is left.
     pub(super) fn is_free(&self) -> bool {
         self.serving.is_none() && self.readers == 0 && self.stream.is_some()
     }
@@ -154,7 +155,8 @@ impl Porter {
         self.serving.is_some() || !self.queue.is_empty()
     }
 
-    /// It is this one's turn to be given what is in this store. These streams were told, in this order.
+    /// Begins to serve a request from this store. The streams in `told` were announced, in
+    /// this order.
     pub(super) fn serve(
         &mut self,
         want: Want,
@@ -172,7 +174,7 @@ impl Porter {
             let until = match of(&want.wish.until.1, *stream) {
                 Some(number) if planted(Planted::HistoryTooShort) => number.saturating_sub(1),
                 Some(number) => number,
-                // Its sender had left before the newcomer began, or has come after that.
+                // The stream's sender left before the late joiner began, or came after that.
                 None if *met <= want.wish.until.0 => u64::MAX,
                 None => 0,
             };
@@ -184,25 +186,25 @@ impl Porter {
         self.serving = Some(Serving { want, way, streams, told, partial, came, until, finished });
     }
 
-    /// Takes out whoever did not come when it was its turn.
+    /// Takes out a request whose requester did not subscribe in time.
     pub(super) fn take_absent(&mut self, now: Time) -> Option<Want> {
         let is_absent = |it: &mut Serving| !it.came && self.readers == 0 && now >= it.until;
         self.serving.take_if(is_absent).map(|serving| serving.want)
     }
 
-    /// Of what it is that somebody is given.
+    /// Returns the subgroup of the request being served.
     pub(super) fn gives(&self) -> Option<u64> {
         self.serving.as_ref().map(|serving| serving.want.key)
     }
 
-    /// Sends what there is room for of this store. Returns how many blocks.
+    /// Sends as many blocks of this store as there is space for. Returns their number.
     pub(super) fn turn(&mut self, store: Option<&Store>) -> usize {
         let (Some(serving), Some((_, memory))) = (&mut self.serving, &self.stream) else {
             return 0;
         };
         match (self.readers > 0, serving.came) {
             (true, _) => serving.came = true,
-            // It has all, or has been lost on the way.
+            // The requester has received everything, or is gone.
             (false, true) => {
                 self.serving = None;
                 return 1;
@@ -214,14 +216,15 @@ impl Porter {
         let sent = match (&mut way, store) {
             (Way::Pinned(cursor), _) => serving.send(cursor, memory, version),
             (Way::Along(_), None) => {
-                // Nothing is kept of it here any more, as all will hear: it is asked of another one.
+                // The store is no longer kept here, as all members will learn; the requester asks
+                // another member.
                 self.serving = None;
                 return 1;
             }
             (Way::Along(walk), Some(store)) => {
                 let (mut cursor, gone) = store.walk(walk);
                 let sent = match gone as usize * cursor.length_of_next() {
-                    // It would be gone before it was given (I-231).
+                    // The records would be removed before they arrive (I-231).
                     lost if lost > MOST_A_TURN * BLOCK => 0,
                     _ => serving.send(&mut cursor, memory, version),
                 };
@@ -243,7 +246,7 @@ impl core::fmt::Debug for Porter {
 }
 
 impl Serving {
-    /// Sends blocks of what comes next, of a store that has come to this version. Returns how many.
+    /// Sends the next blocks of a store that has reached this version. Returns their number.
     fn send(&mut self, cursor: &mut Cursor, memory: &SenderMemory, version: u64) -> usize {
         let mut sent = 0;
         while sent < MOST_A_TURN && !self.finished {
@@ -257,7 +260,8 @@ impl Serving {
         sent
     }
 
-    /// Fills a block with what comes next. Returns how much it is, and whether it is the last.
+    /// Fills a block with the next records. Returns the number of bytes, and whether this block is
+    /// the last.
     fn fill(&mut self, cursor: &mut Cursor, mut block: &mut [u8]) -> (usize, bool) {
         let room = block.len();
         loop {
@@ -268,7 +272,7 @@ impl Serving {
                     None => return (room - block.len(), true),
                 },
             };
-            // As if its parts were one.
+            // The parts are treated as one sequence of bytes.
             let (mut put, mut past) = (0, at);
             for part in passing.parts() {
                 let skipped = past.min(part.len());
@@ -292,7 +296,7 @@ impl Serving {
     fn next(&mut self, cursor: &mut Cursor) -> Option<Passing> {
         loop {
             let kept = cursor.next()?;
-            // Of a stream that was not known yet when this began all was delivered later.
+            // All messages of a stream that was unknown when this began were delivered later.
             let given = self.streams.get_mut(kept.stream() as usize)?;
             let (from, until) = given.bounds;
             if kept.number() >= until {
@@ -332,7 +336,7 @@ mod tests {
     };
     const RETENTION: Retention =
         Retention { depth: Some(1), most: None, keys: None, lifespan: None, cleanup: None };
-    /// So many have written something that stays, and so many others have gone since.
+    /// Number of ended streams whose record stays, and of streams that ended after these.
     const STAYS: u64 = 5;
     const GONE: u64 = 5_000;
 
@@ -340,7 +344,8 @@ mod tests {
         StreamId { node: NodeId(u128::from(number) << 64 | 1), region: RegionId(7 + number) }
     }
 
-    /// What very many have left who came one after the other, and two who are there.
+    /// A store with what is left of very many senders that came and went one after the other, and
+    /// two that are present.
     fn store() -> Store {
         let mut store = Store::new(RETENTION, MEANING);
         for number in 0..STAYS + GONE + 2 {
@@ -363,8 +368,9 @@ mod tests {
         store.cursor().map(of).collect()
     }
 
-    /// I-157: an offer does not grow with those who have gone. Who is given what they have left hears of those of whom that is, and
-    /// has them over at the same place; of others nobody hears.
+    /// I-157: an offer does not grow with the number of senders that are gone. A late joiner that
+    /// receives records of such senders learns of their streams, with the versions at which they
+    /// ended; no other streams are announced.
     #[test]
     fn an_offer_is_bounded_whoever_has_come_and_gone() {
         let store = store();

@@ -1,12 +1,13 @@
-//! A member's log of one subgroup: it follows what is put into a store (I-104), or applied to an object (I-110).
+//! Writer of a member's log of one subgroup: the log follows what is put into a store (I-104), or
+//! applied to an object (I-110).
 //!
-//! Owns: how far the log is on the way to following, and what is put into it next. Never does: wait for the log;
-//! what it does not take now is put later.
+//! Owns: the progress of the log towards following, and what is put into it next. Never does: wait
+//! for the log; what it does not accept now is put later.
 //!
 //! ```text
-//!   Away ──claim──> Claimed ──named──> loads what it is to follow ──────────────────> Follows
-//!                      │                                                                 ^
-//!                      '──gets it from another──> completes ──else──> replaced by its state
+//!   Away ──claim──> Claimed ──named──> loads what the log will follow ──────────────────> Follows
+//!                      │                                                                     ^
+//!                      '──receives it──> completes ──if impossible──> is replaced by a state ┘
 //! ```
 
 use alloc::boxed::Box;
@@ -22,37 +23,39 @@ use super::store::Store;
 use crate::fault::{Fault, planted};
 use crate::log::{Entry, EpochId, LogId, Mark, OwnedRecord, Tail, Version};
 
-/// Bytes in the store that are not in the log yet: more, and what is delivered waits.
+/// Maximum number of bytes that are in the store but not yet in the log; beyond it, delivered
+/// records wait.
 pub const MOST_BEHIND: u64 = 64 << 20;
-/// Bytes that are put into the log in one turn; those that wait come in the next ones.
+/// Maximum number of bytes put into the log in one turn; the rest follows in later turns.
 const A_TURN: u64 = 4 << 20;
-/// So often a log is asked that may not have come as far as its member, a turn or more apart.
+/// Number of attempts to complete from a log that may lag behind its member; attempts are at least
+/// a turn apart.
 const PATIENCE: u32 = 1_000;
 
-/// What a log follows: messages in their order, each with the number of those before it.
+/// Messages that a log follows, in order, each with the number of messages before it.
 pub(crate) trait Trail {
-    /// What lies beside it that it needs to read on.
+    /// Further data needed for reading.
     type Beside<'a>: Copy;
 
-    /// The version of the message that comes next, if it is there.
+    /// Returns the version of the next message, if there is one.
     fn peek(&mut self) -> Option<u64>;
 
-    /// That message, which is there.
+    /// Returns the next message, which must exist.
     fn entry<'a, 'b: 'a>(&'a self, beside: Self::Beside<'b>, epoch: EpochId) -> Entry<'a>;
 
-    /// Goes past it.
+    /// Moves past the next message.
     fn pass(&mut self);
 
     /// One past the version of the last message that was passed.
     fn passed(&self) -> u64;
 
-    /// How many messages there are, with those that are still to come here.
+    /// Number of messages, including those that will still arrive here.
     fn end(&self, beside: Self::Beside<'_>) -> u64;
 
-    /// What is before this version is passed over.
+    /// Skips all messages before this version.
     fn skip_to(&mut self, version: u64);
 
-    /// What is to stand in place of all messages before this version, where it began.
+    /// Returns the state that replaces all messages before this version, where the trail began.
     fn state(&mut self, beside: Self::Beside<'_>, of: (EpochId, u64)) -> State;
 }
 
@@ -62,62 +65,62 @@ enum Stage {
     Claims(u64),
     Claimed(u64),
     Loads,
-    /// The log is to end where the store began.
+    /// The log must be completed up to the beginning of the store.
     Completes,
     Replaces,
     Follows,
     Over,
 }
 
-/// What has come of what the log was asked.
+/// Result of a request to the log.
 pub(crate) enum News {
     Claimed(u64, Box<Claim>),
     Loaded(Box<Store>),
     Recalled(Box<Recalled>),
-    /// It follows, or may be asked anew.
+    /// The log follows, or may be asked again.
     Moved,
-    /// It takes nothing more.
+    /// The log accepts nothing more.
     Over,
 }
 
-/// What begins with a version.
+/// Change of epoch at a version.
 struct Turning {
     version: u64,
     epoch: EpochId,
     keepers: Vec<LogId>,
 }
 
-/// See the [module](self).
+/// Writer of a log; see the [module](self).
 pub(crate) struct Scribe<T> {
     journal: Box<dyn Journal>,
     stage: Stage,
     errand: Option<Errand>,
     asked: bool,
-    /// Where what it follows began, for this log.
+    /// Version at which the trail began.
     begin: u64,
-    /// From where on it follows, and which logs have what is before that.
+    /// Version from which on the log follows, and the logs that have the messages before it.
     cut: u64,
     of: Vec<LogId>,
-    /// Where the subgroup began, and in which era.
+    /// End of the log from which the subgroup began, and the era.
     began: (Tail, u64),
-    /// So often they are asked again.
+    /// Number of further attempts.
     patience: u32,
-    /// It claims again in this vacancy, and follows.
+    /// Vacancy in which a log that follows claims again.
     again: Option<u64>,
     trail: Option<T>,
     turnings: VecDeque<Turning>,
     epoch: EpochId,
     keepers: Vec<LogId>,
-    /// Marks that the log has still to take.
+    /// Marks that the log must still accept.
     marks: VecDeque<Mark>,
-    /// So many it has taken, and which of them name whom that may not be durable yet.
+    /// Number of marks accepted, and those among them that name logs and may not be durable yet.
     noted: u64,
     naming: VecDeque<(u64, Vec<LogId>)>,
-    /// Whom its last durable mark names.
+    /// Logs that its last durable mark names.
     names: Vec<LogId>,
-    /// What is to stand in place of all messages before this version, once the log has come there.
+    /// State that replaces all messages before this version, once the log has reached the version.
     checkpoint: Option<(u64, OwnedRecord)>,
-    /// Bytes that it has taken, and that it is to take.
+    /// Bytes that the log has accepted, and bytes that it must accept.
     bytes: u64,
     wanted: u64,
 }
@@ -149,14 +152,14 @@ impl<T: Trail> Scribe<T> {
         }
     }
 
-    /// The same log, for a member that begins anew.
+    /// Returns a writer of the same log for a member that begins again.
     pub(crate) fn begin_again(mut self) -> Scribe<T> {
         let over = matches!(self.stage, Stage::Over);
         self.journal.hand_over();
         let (errand, asked, noted) = (self.errand.take(), self.asked, self.noted);
         let mut again = Scribe::new(self.journal);
         again.noted = noted;
-        // What was asked is answered all the same, and the answer is nobody's.
+        // The outstanding request is still answered, and the answer is ignored.
         (again.errand, again.asked) = (errand, asked);
         again.stage = if over { Stage::Over } else { Stage::Away };
         again
@@ -166,7 +169,7 @@ impl<T: Trail> Scribe<T> {
         self.journal.condition()
     }
 
-    /// The last version that is durable in a log that follows.
+    /// Last durable version of a log that follows.
     pub(crate) fn durable(&self) -> u64 {
         match self.stage {
             Stage::Follows => self.journal.durable().0,
@@ -174,7 +177,7 @@ impl<T: Trail> Scribe<T> {
         }
     }
 
-    /// Whether it has come to something.
+    /// Whether the log follows, or is over.
     pub(crate) fn is_settled(&self) -> bool {
         matches!(self.stage, Stage::Follows | Stage::Over)
     }
@@ -184,7 +187,7 @@ impl<T: Trail> Scribe<T> {
         matches!(self.stage, Stage::Follows)
     }
 
-    /// Whether an answer is awaited, or something durable, or something is still to be asked.
+    /// Whether it waits for an answer or for durability, or has a request to make.
     pub(crate) fn is_busy(&self) -> bool {
         match self.stage {
             Stage::Follows => {
@@ -204,39 +207,41 @@ impl<T: Trail> Scribe<T> {
         self.trail.as_ref().map_or(0, Trail::passed)
     }
 
-    /// What it follows, once it was told.
+    /// Returns the trail, once it was set.
     pub(crate) fn trail_mut(&mut self) -> Option<&mut T> {
         self.trail.as_mut()
     }
 
-    /// The log it writes in.
+    /// Log that it writes.
     pub(crate) fn log(&self) -> LogId {
         self.journal.log()
     }
 
-    /// Whether it can take a state in place of all messages before this version: it has not been given what comes after it.
+    /// Whether it can take a state that replaces all messages before this version: no message from
+    /// that version on was put.
     pub(crate) fn takes_checkpoint(&self, version: u64) -> bool {
         let is_free = self.checkpoint.is_none() && !self.asked && self.errand.is_none();
         is_free && matches!(self.stage, Stage::Follows) && version >= self.put()
     }
 
-    /// Once the log has come to this version, which it [can take](Scribe::takes_checkpoint), this state stands in place of all up
-    /// to it.
+    /// Sets a state that replaces all messages before this version as soon as the log has reached
+    /// the version. The caller must have checked that the writer
+    /// [can take](Scribe::takes_checkpoint) it.
     pub(crate) fn put_checkpoint(&mut self, version: u64, state: OwnedRecord) {
         self.checkpoint = Some((version, state));
     }
 
-    /// Whether the log is so far behind that what is delivered has to wait.
+    /// Whether the log is so far behind that delivered records must wait.
     pub(crate) fn holds_up(&self) -> bool {
         matches!(self.stage, Stage::Follows) && self.wanted - self.bytes > MOST_BEHIND
     }
 
-    /// So many bytes more are in the store.
+    /// Notes that the store has grown by this number of bytes.
     pub(crate) fn grows(&mut self, bytes: u64) {
         self.wanted += bytes;
     }
 
-    /// Whether it may claim in this vacancy, and has not.
+    /// Whether it may claim in this vacancy, and has not done so.
     pub(crate) fn may_claim(&self, vacancy: u64) -> bool {
         match self.stage {
             Stage::Away => !self.asked,
@@ -245,29 +250,29 @@ impl<T: Trail> Scribe<T> {
         }
     }
 
-    /// Looks what there is; if so, nobody has it.
+    /// Begins a claim: examines the logs. `vacant` says that no member has the store.
     pub(crate) fn claim(&mut self, vacancy: u64, vacant: bool) {
         if matches!(self.stage, Stage::Away | Stage::Claimed(_)) && !self.asked {
             (self.stage, self.errand) = (Stage::Claims(vacancy), Some(Errand::Claim(vacant)));
         }
     }
 
-    /// The same of a log that follows: nobody who had it before knows of this one (I-113).
+    /// Claims again with a log that follows, because no former holder knows of it (I-113).
     pub(crate) fn claim_again(&mut self, vacancy: u64) {
         if matches!(self.stage, Stage::Follows) && !self.asked && self.errand.is_none() {
             (self.again, self.errand) = (Some(vacancy), Some(Errand::Claim(false)));
         }
     }
 
-    /// Its log won: what it is to follow is made of it by this errand.
+    /// Builds what the log will follow by this errand, because this log won.
     pub(crate) fn load(&mut self, errand: impl FnOnce() -> Errand) {
         if matches!(self.stage, Stage::Away | Stage::Claimed(_)) && !self.asked {
             (self.stage, self.errand) = (Stage::Loads, Some(errand()));
         }
     }
 
-    /// What it follows is there: what comes along the trail from this version on is put into the log. The logs of those who hold
-    /// it have what is missing before it.
+    /// Begins to follow: the messages along the trail, from version `begin` on, are put into the
+    /// log. The logs `of` of the holders have the messages before it that may be missing.
     pub(crate) fn follow(
         &mut self,
         (trail, begin): (T, u64),
@@ -275,7 +280,7 @@ impl<T: Trail> Scribe<T> {
         of: Vec<LogId>,
     ) {
         self.began = (base, era);
-        // What was there before this beginning is in the log from which it began as it was then.
+        // Messages from before this beginning are in the log from which it began, as it was then.
         let cut = begin.max(base.version.0);
         match self.stage {
             Stage::Loads => (self.stage, self.epoch) = (Stage::Follows, base.epoch),
@@ -293,12 +298,12 @@ impl<T: Trail> Scribe<T> {
         }
     }
 
-    /// Whether it is to be told where what it follows begins.
+    /// Whether it must be told where the trail begins.
     pub(crate) fn awaits_trail(&self) -> bool {
         matches!(self.stage, Stage::Claimed(_))
     }
 
-    /// What is before the cut is in the log, or in its checkpoint.
+    /// Skips all messages before the cut, which are in the log or in its checkpoint.
     fn skip(&mut self) {
         self.forget_turnings();
         if let Some(trail) = self.trail.as_mut().filter(|_| !planted(Fault::AppendedTwice)) {
@@ -306,14 +311,14 @@ impl<T: Trail> Scribe<T> {
         }
     }
 
-    /// Of what begins before the cut or there the last alone is still to be noted.
+    /// Drops changes of epoch up to the cut, except the last one, which must still be marked.
     fn forget_turnings(&mut self) {
         while self.turnings.get(1).is_some_and(|next| next.version <= self.cut) {
             self.turnings.pop_front();
         }
     }
 
-    /// From this version on messages are of this epoch, and these logs keep them.
+    /// Notes that messages from this version on belong to this epoch, and which logs keep them.
     pub(crate) fn turning(&mut self, version: u64, epoch: EpochId, keepers: Vec<LogId>) {
         let known = self.turnings.back().map_or(self.epoch, |last| last.epoch);
         if (known, self.last_noted()) != (epoch, &keepers[..]) {
@@ -321,12 +326,12 @@ impl<T: Trail> Scribe<T> {
         }
     }
 
-    /// Which logs keep what comes, as it was told last.
+    /// Logs that keep later messages, according to the last change of epoch.
     pub(crate) fn last_noted(&self) -> &[LogId] {
         self.turnings.back().map_or(&self.keepers, |last| &last.keepers)
     }
 
-    /// Goes on. Returns how much was done, and what has come of it.
+    /// Advances. Returns how much was done, and the result of a request, if any.
     pub(crate) fn turn(&mut self, beside: T::Beside<'_>) -> (usize, Option<News>) {
         if self.journal.condition().is_over() && !matches!(self.stage, Stage::Over) {
             return (1, Some(self.give_up()));
@@ -386,12 +391,12 @@ impl<T: Trail> Scribe<T> {
             }
             (Answer::Failed(_), Stage::Away | Stage::Claimed(_) | Stage::Over) => Some(News::Moved),
             (Answer::Failed(_), _) => Some(self.give_up()),
-            // Of something that was asked in another life: it may ask anew.
+            // The request belongs to an earlier life; a new one may be made.
             _ => Some(News::Moved),
         }
     }
 
-    /// What it follows was where it began.
+    /// Returns the state at the beginning of the trail.
     fn state(&mut self, beside: T::Beside<'_>) -> Option<State> {
         self.cut = self.begin;
         self.forget_turnings();
@@ -400,10 +405,10 @@ impl<T: Trail> Scribe<T> {
         self.trail.as_mut().map(|trail| trail.state(beside, (epoch, cut)))
     }
 
-    /// Puts what has come into the log.
+    /// Puts new messages into the log.
     fn write(&mut self, beside: T::Beside<'_>) -> usize {
         if self.errand.is_some() && !self.asked {
-            // A checkpoint that the log has not taken yet is of where it stands now.
+            // A checkpoint that the log has not accepted yet belongs to its present end.
             return 0;
         }
         let (mut done, until) = (0, self.bytes + A_TURN);
@@ -439,7 +444,7 @@ impl<T: Trail> Scribe<T> {
         done
     }
 
-    /// What begins with this version, or began before it.
+    /// Queues the marks of all changes of epoch up to this version.
     fn turn_over(&mut self, version: u64) {
         while let Some(next) = self.turnings.pop_front_if(|next| next.version <= version) {
             if next.epoch != self.epoch && self.epoch != EpochId::default() {
@@ -464,12 +469,12 @@ impl<T: Trail> Scribe<T> {
         true
     }
 
-    /// Whether it takes nothing more.
+    /// Whether it accepts nothing more.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Over)
     }
 
-    /// Whom its last durable mark names, if it follows.
+    /// Logs that its last durable mark names, if it follows.
     pub(crate) fn names(&self) -> &[LogId] {
         &self.names
     }
@@ -483,7 +488,7 @@ impl<T: Trail> core::fmt::Debug for Scribe<T> {
     }
 }
 
-/// What a record takes, as it is counted here.
+/// Size of a record, as it is counted here.
 pub(crate) fn footprint(bytes: &[u8]) -> u64 {
     (bytes.len() + RECORD_HEAD) as u64
 }

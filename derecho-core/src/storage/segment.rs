@@ -1,17 +1,18 @@
-//! A piece of a store: records one behind the other, and the piece that comes after it.
+//! Segment of a store: consecutive records, and a link to the next segment.
 //!
-//! Owns: the memory, and who may look at which part of it. Never does: decide what is kept.
+//! Owns: the memory, and which thread may access which part of it. Never does: decide which records
+//! are kept.
 //!
 //! ```text
-//!   byte  0   version: u64     its place in the order
-//!         8   died: u64        the version of the record that took its place; none: all ones
-//!        16   number: u64      its number among its stream's messages
-//!        24   length: u32      of what follows
-//!        28   stream: u32      which stream, by the store's number for it
+//!   byte  0   version: u64     position in the order
+//!         8   died: u64        version of the record that removed this one; all ones if none did
+//!        16   number: u64      number among its stream's messages
+//!        24   length: u32      length of the record
+//!        28   stream: u32      the store's number for the stream
 //!        32   the record       padded to 16 bytes
 //! ```
-//! The turn writes behind what is shown; whoever reads looks at what is shown alone. `died` is all that
-//! changes there.
+//! The turn writes behind the visible part; readers access only the visible part, in which nothing
+//! but `died` ever changes.
 
 use alloc::sync::Arc;
 use core::ops::Deref;
@@ -22,10 +23,10 @@ use crate::memory::{LINE_WORDS, OwnRegion};
 
 /// Bytes before a record.
 pub(super) const HEAD: usize = 32;
-/// What [`Head::died`] says of a record that lives.
+/// Value of `died` for a record that is kept.
 const ALIVE: u64 = u64::MAX;
 
-/// What is known of a record in a segment.
+/// Header of a record in a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Head {
     pub(super) version: u64,
@@ -35,39 +36,40 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Bytes of the record with its head.
+    /// Bytes of the record including its header.
     pub(super) fn footprint(self) -> usize {
         footprint(self.length as usize)
     }
 }
 
-/// Bytes that a record of so many takes.
+/// Bytes that a record of this length takes.
 pub(super) fn footprint(length: usize) -> usize {
     HEAD + length.next_multiple_of(16)
 }
 
-/// The memory of a segment, which a record keeps although the segment is gone.
+/// Memory of a segment. A record keeps this memory even after the segment is gone.
 pub(super) struct Memory {
     region: OwnRegion,
-    /// Bytes that are shown.
+    /// Number of visible bytes.
     shown: AtomicU64,
-    /// Bytes of all memory of the store that is still there, whoever keeps it.
+    /// Bytes of all memory of the store that still exists, whatever keeps it.
     total: Arc<AtomicU64>,
 }
 
 impl Memory {
-    /// Bytes that fit.
+    /// Size in bytes.
     pub(super) fn size(&self) -> usize {
         self.region.words() * 8
     }
 
-    /// Bytes that are shown.
+    /// Number of visible bytes.
     #[inline]
     pub(super) fn shown(&self) -> usize {
         self.shown.load(Ordering::Acquire) as usize
     }
 
-    /// Puts a record in, to be shown at once. `None` if it does not fit. For the turn.
+    /// Appends a record and makes it visible at once. `None` if it does not fit. Only the turn may
+    /// call this.
     pub(super) fn put(&self, head: Head, record: &[u8]) -> Option<usize> {
         let at = self.shown.load(Ordering::Relaxed) as usize;
         let end = at + footprint(record.len());
@@ -80,15 +82,16 @@ impl Memory {
         word(2).put(head.number);
         word(3).put(u64::from(head.length) | u64::from(head.stream) << 32);
         let to = self.region.bytes(at + HEAD, record.len())?;
-        // SAFETY: the range is inside the memory and behind what is shown, so nobody reads it, and only
-        // the turn, which is here, writes. The record lies elsewhere: it is borrowed.
+        // SAFETY: the range is inside the memory and behind the visible part, so no thread reads
+        // it, and only the turn, which runs here, writes. The record lies elsewhere, because it
+        // is borrowed.
         unsafe { ptr::copy_nonoverlapping(record.as_ptr(), to.as_ptr(), record.len()) };
-        // Release: whoever sees that it is shown sees all of it.
+        // Release: a reader that sees the new length sees the whole record.
         self.shown.store(end as u64, Ordering::Release);
         Some(at)
     }
 
-    /// What is known of the record at this place.
+    /// Returns the header of the record at this place.
     #[inline]
     pub(super) fn head(&self, at: usize) -> Head {
         let word = |index: usize| self.region.word(at / 8 + index).peek();
@@ -97,20 +100,20 @@ impl Memory {
         Head { version: word(0), number: word(2), stream, length }
     }
 
-    /// When the record at this place died.
+    /// Returns the version at which the record at this place was removed.
     #[inline]
     pub(super) fn died(&self, at: usize) -> Option<u64> {
         let died = self.region.word(at / 8 + 1).load();
         (died != ALIVE).then_some(died)
     }
 
-    /// The record at this place died. For the turn.
+    /// Marks the record at this place as removed. Only the turn may call this.
     pub(super) fn bury(&self, at: usize, version: u64) {
         self.region.word(at / 8 + 1).publish(version);
     }
 
-    /// The records in it have versions that are so much greater, modulo 2^64. For the turn, as long as nobody else looks at
-    /// them.
+    /// Adds `by`, modulo 2^64, to the versions of all records. Only the turn may call this, while
+    /// no other thread accesses the records.
     pub(super) fn shift(&self, by: u64) {
         let (mut at, shown) = (0, self.shown());
         while at < shown {
@@ -120,12 +123,12 @@ impl Memory {
         }
     }
 
-    /// A record that is shown.
+    /// Returns a visible record.
     #[inline]
     pub(super) fn record(&self, at: usize, length: usize) -> &[u8] {
         let from = self.region.bytes(at + HEAD, length).expect("a record that is shown is inside");
-        // SAFETY: it is inside the memory, initialised (all of it was zeroed when it was made), and shown,
-        // so nobody writes it any more as long as the memory is there, which `self` keeps.
+        // SAFETY: the record is inside the memory, initialised (all memory is zeroed at creation),
+        // and visible, so no thread writes it while the memory exists, which `self` guarantees.
         unsafe { core::slice::from_raw_parts(from.as_ptr(), length) }
     }
 }
@@ -136,7 +139,7 @@ impl Drop for Memory {
     }
 }
 
-/// See the [module](self).
+/// One segment; see the [module](self).
 pub(super) struct Segment {
     memory: Arc<Memory>,
     next: AtomicPtr<Segment>,
@@ -151,7 +154,7 @@ impl Deref for Segment {
 }
 
 impl Segment {
-    /// An empty one of at least so many bytes.
+    /// Creates an empty segment of at least this size.
     pub(super) fn new(bytes: usize, total: &Arc<AtomicU64>) -> Arc<Segment> {
         let words = bytes.div_ceil(8).next_multiple_of(LINE_WORDS);
         total.fetch_add(words as u64 * 8, Ordering::Relaxed);
@@ -159,46 +162,47 @@ impl Segment {
         Segment::over(Memory { region, shown, total: Arc::clone(total) })
     }
 
-    /// An empty one over memory that was another's.
+    /// Creates an empty segment from the memory of another one.
     pub(super) fn over(memory: Memory) -> Arc<Segment> {
         memory.shown.store(0, Ordering::Relaxed);
         Arc::new(Segment { memory: Arc::new(memory), next: AtomicPtr::new(ptr::null_mut()) })
     }
 
-    /// Its memory, if nobody else has anything of it.
+    /// Returns its memory if nothing else refers to the segment or its memory.
     pub(super) fn into_memory(this: Arc<Segment>) -> Option<Memory> {
         let memory = Arc::clone(&this.memory);
         drop(Arc::into_inner(this)?);
         Arc::into_inner(memory)
     }
 
-    /// Its memory, without what comes after it.
+    /// Returns its memory, without the segments after it.
     #[inline]
     pub(super) fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
 
-    /// What comes after it.
+    /// Returns the next segment.
     pub(super) fn next(&self) -> Option<Arc<Segment>> {
         let next = self.next.load(Ordering::Acquire);
         if next.is_null() {
             return None;
         }
-        // SAFETY: it came from `Arc::into_raw` and is counted for this segment, which is here. It is
-        // changed only while nobody walks from segment to segment, see `set_next`.
+        // SAFETY: the pointer came from `Arc::into_raw` and is counted for this segment, which
+        // exists. It changes only while no thread moves from segment to segment, see `set_next`.
         Some(unsafe {
             Arc::increment_strong_count(next);
             Arc::from_raw(next)
         })
     }
 
-    /// Says what comes after it. For the turn; where something else came after it before, only while
-    /// nobody else walks along the store.
+    /// Sets the next segment. Only the turn may call this. If there was another next segment, no
+    /// other thread may be moving along the store.
     pub(super) fn set_next(&self, next: Option<Arc<Segment>>) {
         let next = next.map_or(ptr::null_mut(), |next| Arc::into_raw(next).cast_mut());
         let before = self.next.swap(next, Ordering::AcqRel);
         if !before.is_null() {
-            // SAFETY: it came from `Arc::into_raw`, and nobody else is about to count it up.
+            // SAFETY: the pointer came from `Arc::into_raw`, and no thread is about to increment
+            // its count.
             drop(unsafe { Arc::from_raw(before) });
         }
     }
@@ -206,10 +210,10 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // One after the other: a chain may be longer than the stack is deep.
+        // Segments are dropped one after the other: a chain may be longer than the stack is deep.
         let mut next = self.next.swap(ptr::null_mut(), Ordering::AcqRel);
         while !next.is_null() {
-            // SAFETY: it came from `Arc::into_raw`, once.
+            // SAFETY: the pointer came from `Arc::into_raw`, once.
             let segment = unsafe { Arc::from_raw(next) };
             next = match Arc::into_inner(segment) {
                 Some(last) => last.next.swap(ptr::null_mut(), Ordering::AcqRel),

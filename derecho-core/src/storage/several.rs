@@ -1,18 +1,20 @@
-//! Records of a store that stand for several: each is kept as long as it is for one of its keys (I-191).
+//! Records of a store that stand for several keys: each is kept while it is kept for one of its
+//! keys (I-191).
 //!
-//! Owns: for how many keys each is kept. Never does: know the keys; the records do.
+//! Owns: the number of keys that each record is kept for. Never does: know the keys; the
+//! records do.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::store::{Key, Place};
 
-/// See the [module](self).
+/// Key counts; see the [module](self).
 #[derive(Default)]
 pub(super) struct Several(BTreeMap<Place, u32>);
 
 impl Several {
-    /// A record with these keys comes, if it has several. Each of them once.
+    /// Adds a record with these keys, if it has several. Returns each key once.
     pub(super) fn begin(&mut self, place: Place, keys: Option<Vec<Key>>) -> Option<Vec<Key>> {
         let mut keys = keys.filter(|keys| !keys.is_empty())?;
         keys.sort_unstable();
@@ -21,26 +23,26 @@ impl Several {
         Some(keys)
     }
 
-    /// A record is kept no more for one of its keys: whether that was its last.
+    /// Stops keeping a record for one of its keys. Returns whether that was its last.
     pub(super) fn is_last(&mut self, place: Place) -> bool {
         let Some(left) = self.0.get_mut(&place) else { return true };
         *left -= 1;
         *left == 0 && self.0.remove(&place).is_some()
     }
 
-    /// A record goes, whatever it is kept for: whether it has several keys.
+    /// Removes a record, whatever it is kept for. Returns whether it has several keys.
     pub(super) fn end(&mut self, place: Place) -> bool {
         self.0.remove(&place).is_some()
     }
 
-    /// Whether there are none.
+    /// Whether there is no such record.
     #[cfg(test)]
     #[cfg(not(loom))]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A record has another place now: whether it has several keys.
+    /// Moves a record to another place. Returns whether it has several keys.
     pub(super) fn moves(&mut self, from: Place, to: Place) -> bool {
         let left = self.0.remove(&from);
         left.is_some_and(|left| self.0.insert(to, left).is_none())
@@ -57,7 +59,8 @@ mod tests {
     use crate::ids::{NodeId, RegionId};
     use crate::storage::store::{Meaning, Retention, Store};
 
-    /// A record's bytes are its keys; one alone is as usual. What it was the how-manyth stands behind a zero.
+    /// The bytes of a record are its keys; a single key is an ordinary record. The record's number
+    /// follows a zero.
     const MEANING: Meaning = Meaning {
         key: |record| record[0].into(),
         time: |_| 0,
@@ -114,7 +117,7 @@ mod tests {
         assert_eq!(kept(&store), [0, 2], "no more keys than two");
     }
 
-    /// Against the same, said as plainly as can be, while records move about.
+    /// Compares a store with a simple model, while records move.
     #[test]
     fn what_is_kept_is_what_some_key_keeps() {
         for seed in 1..40_u64 {
@@ -130,7 +133,7 @@ mod tests {
             let mut store = Store::new(retention, MEANING);
             let mut of_keys: BTreeMap<u8, Vec<u64>> = BTreeMap::new();
             for number in 0..3000 {
-                // Some keys are rare, so that what has them stays long.
+                // Some keys are rare, so that records with these keys stay for long.
                 let spread = if random(10) == 0 { 200 } else { 7 };
                 let count = if random(3) == 0 { 1 + random(9) } else { 1 };
                 let mut keys: Vec<u8> = (0..count).map(|_| 1 + random(spread) as u8).collect();

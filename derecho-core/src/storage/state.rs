@@ -1,6 +1,7 @@
-//! What a store was at a version: what a checkpoint says of it.
+//! State of a store at a version: the content of a checkpoint.
 //!
-//! Owns: the way along it. Never does: copy it; a log's thread reads it where it lies, while the store goes on.
+//! Owns: the cursor along the state. Never does: copy it; a log's thread reads the records in
+//! place, while the store goes on.
 
 use core::fmt;
 
@@ -13,7 +14,7 @@ use crate::group::report::StreamId;
 use crate::log::record::AsRecord;
 use crate::log::{Entry, EpochId, KeyHash, Kind, OwnedRecord, Record, Tail, Version, WallTime};
 
-/// See the [module](self).
+/// State at a version; see the [module](self).
 pub struct State {
     tail: Tail,
     content: Content,
@@ -25,7 +26,8 @@ enum Content {
 }
 
 impl State {
-    /// What a cursor along this store has before it up to a version, in an epoch.
+    /// Creates the state that a cursor along this store still has before it, up to a version in
+    /// an epoch.
     pub fn new(
         (cursor, store): (Cursor, &Store),
         (version, epoch): (u64, EpochId),
@@ -36,17 +38,17 @@ impl State {
         State { tail, content: Content::Store { cursor, streams, meaning } }
     }
 
-    /// These, which are few.
+    /// Creates a state of a few given records.
     pub fn of_records(tail: Tail, records: Vec<OwnedRecord>) -> State {
         State { tail, content: Content::Records(records) }
     }
 
-    /// Where it is what the messages lead to.
+    /// Tail of the messages that lead to this state.
     pub fn tail(&self) -> Tail {
         self.tail
     }
 
-    /// Its messages, in their order.
+    /// Returns the messages of the state, in order.
     pub fn messages(&self) -> impl Iterator<Item = Message<'_>> {
         let (kept, records) = match &self.content {
             Content::Store { cursor, streams, meaning } => {
@@ -66,11 +68,11 @@ impl fmt::Debug for State {
     }
 }
 
-/// One of them.
+/// One message of a state.
 pub enum Message<'a> {
-    /// In a store, whose streams are called so.
+    /// A record in a store, with the identities of the store's streams.
     Kept(Kept, (&'a [StreamId], (EpochId, Meaning))),
-    /// As it was given.
+    /// A record of its own.
     Owned(&'a OwnedRecord),
 }
 
@@ -86,7 +88,7 @@ impl AsRecord for Message<'_> {
     }
 }
 
-/// What a log is told of a record in a store.
+/// Returns the log entry for a record in a store.
 pub(super) fn entry<'a>(
     kept: &'a Kept,
     streams: &[StreamId],

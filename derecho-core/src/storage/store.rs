@@ -1,11 +1,11 @@
-//! What a member keeps of what was delivered to it, in memory.
+//! Records delivered to a member that it keeps in memory.
 //!
-//! Owns: records in the order in which they were delivered, and which of them are kept. Never does: look
-//! at a clock, or do what other stores at the same place in the same order would not do as well (I-100).
+//! Owns: records in delivery order, and which of them are kept. Never does: read a clock, or
+//! anything that other stores at the same position in the same order would not do as well (I-100).
 //!
 //! ```text
-//!   segments   ──> ──> ──> ──> (last)      records of one order, the dead among them until tidied up
-//!   index      key -> places of what is kept, oldest first     only where something may be replaced
+//!   segments   ──> ──> ──> ──> (last)      all records in order, for a while also removed ones
+//!   index      key -> places of kept records, oldest first    only if records may be replaced
 //! ```
 
 use alloc::boxed::Box;
@@ -29,25 +29,27 @@ use cleanup::Dues;
 use front::Front;
 pub(super) use front::Walk;
 
-/// The first segment of a store, and the largest that is made for records that fit.
+/// Sizes of a store's first segment, and of the largest segment that is made for records that fit.
 const SMALLEST: usize = 16 << 10;
 const LARGEST: usize = 1 << 20;
 
-/// What a key is: of records with the same key later ones take the place of earlier ones.
+/// Key of a record. Later records replace earlier ones with the same key.
 pub type Key = u128;
 
-/// What is kept. The same at all members of a subgroup.
+/// Limits of what is kept, the same at all members of a subgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Retention {
-    /// So many of each key; none: all of them.
+    /// Maximum number of records of each key; `None`: no limit.
     pub depth: Option<u32>,
-    /// So many in all: the oldest go first; none: as many as there are.
+    /// Maximum number of records in all, of which the oldest are removed first; `None`: no limit.
     pub most: Option<u64>,
-    /// Records of so many keys: a record of one more is not kept; none: of any number.
+    /// Maximum number of keys: a record of one more key is not kept; `None`: no limit.
     pub keys: Option<u64>,
-    /// For so long, by the records' own times: the oldest go when there is one that much newer; none: for ever.
+    /// Lifespan of a record, by the records' own times: a record is removed when there is one that
+    /// is newer by this much; `None`: no limit.
     pub lifespan: Option<u64>,
-    /// What is over is forgotten when there is a record that much newer (I-240); none: never.
+    /// Cleanup delay: a key that is not alive is forgotten when there is a record that is newer by
+    /// this much (I-240); `None`: never.
     pub cleanup: Option<u64>,
 }
 
@@ -58,13 +60,13 @@ impl Retention {
         *self != Retention::default()
     }
 
-    /// Whether records go in the order in which they came, whatever they are: those below the version of the
-    /// newest but so many.
+    /// Number of newest records that are kept, if records are removed strictly in order, whatever
+    /// their content.
     fn window(&self) -> Option<u64> {
         self.most.filter(|_| !self.is_by_key() && self.lifespan.is_none())
     }
 
-    /// Whether records go in the order in which they came, whatever they are, or not at all (I-230).
+    /// Whether records are removed strictly in order, whatever their content, or never (I-230).
     pub(super) fn is_by_order(&self) -> bool {
         !self.replaces() || self.window().is_some()
     }
@@ -75,7 +77,7 @@ impl Retention {
     }
 }
 
-/// Where a record is: the number of the segment, and the place in it.
+/// Location of a record: number of the segment, and offset in it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Place {
     segment: u64,
@@ -85,85 +87,87 @@ pub(super) struct Place {
 struct Piece {
     number: u64,
     segment: Arc<Segment>,
-    /// Bytes of records in it that live.
+    /// Bytes of its records that are kept.
     live: usize,
 }
 
 impl Piece {
-    /// Whether there is a record in it, and the first is of this version or of one before.
+    /// Whether it has a record, and the first one has at most this version.
     fn begins_by(&self, version: u64) -> bool {
         self.segment.shown() > 0 && self.segment.head(0).version <= version
     }
 }
 
-/// What a record says of a key.
+/// Statement of a record about a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Says {
-    /// It lives.
+    /// The key is alive.
     Lives,
-    /// It is over.
+    /// The key is no longer alive.
     Over,
-    /// Nothing: it stands beside records of [another key](Meaning::beside).
+    /// No statement: the record accompanies the records of [another key](Meaning::beside).
     Beside,
 }
 
-/// What a store has to know of records.
+/// Functions by which a store interprets records.
 #[derive(Clone, Copy, Debug)]
 pub struct Meaning {
-    /// A record's key.
+    /// Returns a record's key.
     pub key: fn(&[u8]) -> Key,
-    /// When it was written, by its writer's clock.
+    /// Returns the time at which the record was written, by its writer's clock.
     pub time: fn(&[u8]) -> u64,
-    /// Of a record that stands for several: their keys. It is kept as long as it is for one of them (I-191).
+    /// Returns the keys of a record that stands for several. Such a record is kept while it is kept
+    /// for one of them (I-191).
     pub several: fn(&[u8]) -> Option<Vec<Key>>,
-    /// What it says of each of its keys, one after the other. Asked only where what is over is forgotten.
+    /// Passes the record's statement about each of its keys, one after the other. Called only if
+    /// dead keys are forgotten.
     pub says: fn(&[u8], &mut dyn FnMut(Key, Says)),
-    /// The key that stands beside another one, and that one again of the key beside it.
+    /// Returns the key that accompanies another one. The relation is symmetric.
     pub beside: fn(Key) -> Key,
 }
 
-/// See the [module](self).
+/// Store of one member; see the [module](self).
 pub struct Store {
     retention: Retention,
     meaning: Meaning,
     pieces: VecDeque<Piece>,
-    /// Memory that is used again: the system gives out none that was not touched before as fast.
+    /// Memory for reuse: fresh memory from the system is slower.
     spare: Vec<Memory>,
     index: BTreeMap<Key, VecDeque<Place>>,
-    /// Of records with several keys: for how many of them they are kept.
+    /// For records with several keys: the number of keys that they are kept for.
     several: Several,
-    /// The keys that are over.
+    /// Keys that are not alive.
     dues: Dues,
-    /// Of all records, when the oldest have to go: where to look for the oldest that lives.
+    /// Where to look for the oldest kept record, if the oldest records are removed.
     oldest: Place,
     live: u64,
-    /// The newest time of all records.
+    /// Newest time of all records.
     newest: u64,
     version: u64,
     streams: Vec<StreamId>,
-    /// What each of them is called here.
+    /// The store's number for each stream.
     names: BTreeMap<StreamId, u32>,
-    /// Of each stream the number that comes next, once it is known.
+    /// Number of the next message of each stream, once it is known.
     numbers: Vec<Option<u64>>,
-    /// Of each stream the first epoch in which it is known to have been there.
+    /// First epoch in which each stream is known to have existed.
     met: Vec<u64>,
-    /// The streams that are over, and from which version on: in the order of these.
+    /// Streams that have ended, with the version at which they ended, in order of version.
     over: Vec<(u64, StreamId)>,
-    /// Those alone.
+    /// The ended streams alone.
     ended: BTreeSet<StreamId>,
     pinned: Arc<()>,
     total: Arc<AtomicU64>,
-    /// What is to come before all that is here.
+    /// Past that will be put before all present records.
     front: Option<Box<Front>>,
 }
 
 impl Store {
-    /// An empty one.
+    /// Creates an empty store.
     pub fn new(retention: Retention, meaning: Meaning) -> Store {
         Store::numbered(0, retention, meaning)
     }
 
-    /// An empty one, whose segments are numbered from here on.
+    /// Creates an empty store whose segments are numbered from `number` on.
     fn numbered(number: u64, retention: Retention, meaning: Meaning) -> Store {
         let total = Arc::new(AtomicU64::new(0));
         let piece = Piece { number, segment: Segment::new(SMALLEST, &total), live: 0 };
@@ -191,39 +195,42 @@ impl Store {
         }
     }
 
-    /// The version of the next record: so many were delivered before.
+    /// Version of the next record, which is the number of records delivered before.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Records that are kept.
+    /// Number of kept records.
     pub fn len(&self) -> u64 {
         self.live
     }
 
-    /// Whether none is.
+    /// Whether no record is kept.
     pub fn is_empty(&self) -> bool {
         self.live == 0
     }
 
-    /// How much memory it takes, with what cursors and records keep of it.
+    /// Returns a meter of the memory that the store takes, including memory kept by cursors
+    /// and records.
     pub fn meter(&self) -> Meter {
         Meter(Arc::clone(&self.total))
     }
 
-    /// What comes next has this version at least: what is between has been, and is kept no more.
+    /// Raises the version of the next record to at least `version`: records before it existed, but
+    /// are no longer kept.
     pub fn resume(&mut self, version: u64) {
         self.version = self.version.max(version);
     }
 
-    /// Takes in a record that was delivered. `record` may lie in its sender's memory, which may change at any time: it is read
-    /// once (I-330).
+    /// Takes in a record that was delivered. `record` may lie in its sender's memory, which may
+    /// change at any time, so it is read once (I-330).
     pub fn append(&mut self, stream: u32, number: u64, record: &[u8]) {
         self.take_in((stream, number), record, true);
     }
 
-    /// Takes in a record that is kept at the place to which this store is brought. Forgets nothing that is kept there: that
-    /// was delivered after the record, or has outlived it (I-240).
+    /// Takes in a record that is kept at the version to which this store is brought. Forgets
+    /// nothing that is kept there, because it was delivered after the record, or has outlived
+    /// it (I-240).
     pub(super) fn restore(&mut self, stream: u32, number: u64, record: &[u8]) {
         self.take_in((stream, number), record, false);
     }
@@ -242,7 +249,7 @@ impl Store {
             self.live = self.live.min(most);
             return;
         }
-        // I-330: all that follows depends on the copy, as all that is asked of it later does.
+        // I-330: everything below depends on the copy, as do all later reads of the record.
         let last = self.pieces.back().expect("there is one always");
         let memory = Arc::clone(last.segment.memory());
         let record = memory.record(place.at as usize, record.len());
@@ -266,7 +273,7 @@ impl Store {
         }
     }
 
-    /// Puts a record among those of its keys. `false` if it is not kept.
+    /// Adds a record to the index under each of its keys. Returns `false` if it is not kept.
     fn file(&mut self, place: Place, version: u64, record: &[u8]) -> bool {
         let Some(keys) = self.several.begin(place, (self.meaning.several)(record)) else {
             return self.file_under((self.meaning.key)(record), place, version);
@@ -275,11 +282,11 @@ impl Store {
         kept.count() > 0
     }
 
-    /// Puts a record among those of this key. `false` if it is not kept for that.
+    /// Adds a record to the index under this key. Returns `false` if it is not kept for the key.
     fn file_under(&mut self, key: Key, place: Place, version: u64) -> bool {
         let is_full = self.retention.keys.is_some_and(|most| self.index.len() as u64 >= most);
         if is_full && !self.index.contains_key(&key) {
-            // Whoever goes along the store at this moment gets it all the same.
+            // A cursor that passes this point later still returns the record.
             self.let_go(place, version);
             return false;
         }
@@ -295,7 +302,7 @@ impl Store {
         true
     }
 
-    /// A record is kept no more for one of its keys.
+    /// Stops keeping a record for one of its keys.
     fn let_go(&mut self, place: Place, version: u64) {
         if self.several.is_last(place) {
             self.bury(place, version);
@@ -319,7 +326,7 @@ impl Store {
         }
     }
 
-    /// A segment that comes after one of this size, and has room for a record of this length.
+    /// Returns a segment to follow one of this size, with space for a record of this length.
     fn segment_after(&mut self, size: usize, length: usize) -> Arc<Segment> {
         let bytes = (size * 2).min(LARGEST).max(footprint(length));
         let fits = self.spare.iter().position(|memory| memory.size() >= bytes);
@@ -333,7 +340,7 @@ impl Store {
         self.pieces.partition_point(|piece| piece.number < number)
     }
 
-    /// A record is kept no more.
+    /// Removes a record.
     fn bury(&mut self, place: Place, version: u64) {
         let index = self.piece(place.segment);
         let piece = &mut self.pieces[index];
@@ -343,7 +350,8 @@ impl Store {
         self.live -= 1;
     }
 
-    /// The oldest record that lives is kept no more, if that is to be by its time. Whether it was.
+    /// Removes the oldest kept record if `is_due` says so of its time. Returns whether it
+    /// was removed.
     fn bury_oldest(&mut self, version: u64, is_due: impl Fn(u64) -> bool) -> bool {
         let Some((place, key, _)) = self.oldest().filter(|(.., time)| is_due(*time)) else {
             return false;
@@ -356,7 +364,7 @@ impl Store {
         true
     }
 
-    /// The keys of a record that has several and goes.
+    /// Returns the keys of a record that is removed, if it has several.
     fn keys_of(&mut self, place: Place) -> Option<Vec<Key>> {
         if !self.several.end(place) {
             return None;
@@ -366,12 +374,12 @@ impl Store {
         (self.meaning.several)(segment.record(place.at as usize, head.length as usize))
     }
 
-    /// The oldest record that lives: where it is, its key, and its time.
+    /// Returns the location, key and time of the oldest kept record.
     fn oldest(&mut self) -> Option<(Place, Key, u64)> {
         let mut index = self.piece(self.oldest.segment);
         let mut at = match self.pieces[index].number == self.oldest.segment {
             true => self.oldest.at as usize,
-            // It was put together with others, or is gone.
+            // The segment was merged with others, or is gone.
             false => 0,
         };
         loop {
@@ -392,7 +400,8 @@ impl Store {
         }
     }
 
-    /// The oldest of all, which is the oldest of its key if it is kept for that, is kept no more.
+    /// Removes the oldest record from the index, where it is the oldest of its key if it is kept
+    /// for that key.
     fn forget(&mut self, key: Key, place: Place) {
         let Some(of_key) = self.index.get_mut(&key) else { return };
         if of_key.front() != Some(&place) {
@@ -405,7 +414,7 @@ impl Store {
         }
     }
 
-    /// Along what is kept now, and what comes after it.
+    /// Returns a cursor over all records kept now, and all later records.
     pub fn cursor(&self) -> Cursor {
         let first = Arc::clone(&self.pieces[0].segment);
         let mut cursor = Cursor::new(first, Pin::new(&self.pinned));
@@ -413,8 +422,8 @@ impl Store {
         cursor
     }
 
-    /// From now on a cursor that has passed nothing yet goes along what was kept at this version, and what came
-    /// after it.
+    /// Makes a cursor that has not moved yet pass over the records that were kept at this version,
+    /// and all later records.
     pub fn cut(&self, cursor: &mut Cursor, version: u64) {
         cursor.cut_at(version, self.floor_at(version));
     }
@@ -433,7 +442,7 @@ mod tests {
         u128::from(u64::from_le_bytes(*record.first_chunk().expect("a record has a key")))
     }
 
-    /// And the time is the content.
+    /// The time is the content.
     pub(super) const MEANING: Meaning = Meaning {
         key: key_of,
         time: |record| u64::from_le_bytes(*record[8..].first_chunk().expect("and a time")),
@@ -442,7 +451,7 @@ mod tests {
         beside: |key| key,
     };
 
-    /// Of records that are all of one key, and of no time.
+    /// Meaning of records that all have one key, and no time.
     pub(super) const OF_ONE_KEY: Meaning =
         Meaning { key: |_| 0, time: |_| 0, several: |_| None, says: |_, _| {}, beside: |key| key };
 
@@ -462,7 +471,8 @@ mod tests {
         core::iter::from_fn(next).collect()
     }
 
-    /// A stand-in for a sender's memory that changes: whoever looks for a key or a time there finds another one at each look.
+    /// A stand-in for a sender's memory that changes: each look for a key or a time there finds
+    /// another one.
     struct Changing {
         bytes: Vec<u8>,
     }
@@ -525,7 +535,7 @@ mod tests {
             let stream = store.stream(STREAM);
             assert_eq!(other.stream(STREAM), stream);
             for number in 0..6000 {
-                // Some are replaced soon, and some late: so segments are put together.
+                // Some records are replaced soon and others late, so that segments are merged.
                 let key = if number % 10 == 0 { number % 1000 } else { number % 7 };
                 let record = record(key, number, 1000);
                 other.append(stream, number, &record);
@@ -559,7 +569,7 @@ mod tests {
         assert!(!store.is_empty());
     }
 
-    /// What is kept, said as plainly as can be.
+    /// Model of a store, in the simplest form.
     struct Plain(Retention, Vec<(u64, u64, u64)>);
 
     impl Plain {
@@ -610,8 +620,8 @@ mod tests {
         (random.below(3) > 0).then(|| 1 + random.below(limit))
     }
 
-    /// Whatever is kept, moved and looked at: what a cursor finds is what was kept when it was made, and all
-    /// that came after.
+    /// For every retention, while records move and readers look at them: a cursor finds the records
+    /// that were kept when it was made, and all later ones.
     #[test]
     fn a_store_keeps_what_its_retention_says_and_cursors_find_it() {
         for seed in 1..80 {
@@ -681,7 +691,7 @@ mod tests {
         assert_eq!(meter.bytes(), 0);
     }
 
-    /// A long chain that goes at once is taken apart piece by piece, not one within the other.
+    /// A long chain that is dropped at once is taken apart segment by segment, without recursion.
     #[test]
     fn a_long_store_goes_without_a_deep_stack() {
         let mut store = Store::new(Retention::default(), MEANING);

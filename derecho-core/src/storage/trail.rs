@@ -1,6 +1,6 @@
 //! A store as a log follows it.
 //!
-//! Owns: how its records are called in a log. Never does: write one.
+//! Owns: how the store's records are represented in a log. Never does: write one.
 
 use super::cursor::{Cursor, Kept};
 use super::scribe::Trail;
@@ -8,14 +8,14 @@ use super::state::{State, entry};
 use super::store::{Meaning, Store};
 use crate::log::{Entry, EpochId};
 
-/// A way along a store, and the record that comes next, if it was found.
+/// Cursor along a store, and the next record, if it was found.
 pub(super) struct StoreTrail {
     cursor: Cursor,
     held: Option<Kept>,
 }
 
 impl StoreTrail {
-    /// From where this cursor is.
+    /// Follows the store from this cursor on.
     pub(super) fn new(cursor: Cursor) -> StoreTrail {
         StoreTrail { cursor, held: None }
     }

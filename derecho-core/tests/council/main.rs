@@ -1,5 +1,5 @@
-//! Councils of several nodes under random schedules and faults: one sequence of views, cuts that fit, and
-//! whoever lives and may go on goes on.
+//! Councils of several nodes under random schedules and faults: one sequence of views, consistent
+//! cuts, and every live node that may continue does so.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod strangers;
@@ -129,7 +129,7 @@ fn one_that_hears_nothing_does_not_empty_the_group() {
     }
 }
 
-/// All faults at any moment; checked after every step are the safety rules, at the end progress.
+/// All faults at any moment; the safety rules are checked after every step, progress at the end.
 #[test]
 fn random_faults_of_all_kinds() {
     let mut changes = 0;

@@ -1,4 +1,4 @@
-//! What a node that is no member says of the group, and that none of it is believed.
+//! Claims of a non-member about the group are not believed.
 
 use derecho_core::bytes::Wire;
 use derecho_core::group::council::Entrance;
@@ -11,7 +11,7 @@ use crate::world::{Progress, World};
 
 const STRANGER: NodeId = NodeId(900);
 
-/// What a node says of the rules.
+/// Encodes a message of the membership rules.
 fn word(message: &Message<Progress>) -> Vec<u8> {
     [&[0], &message.to_bytes()[..]].concat()
 }
@@ -20,7 +20,7 @@ fn member(node: NodeId, slot: u8) -> Member {
     Member { node, slot, votes: 1, weight: 1 }
 }
 
-/// Three members that have come to a view, in which the last of them was let in.
+/// Creates three members that have come to a view, in which the last of them was admitted.
 fn settled(seed: u64, entrance: Entrance) -> World {
     let mut world = World::new(seed, entrance);
     for _ in 0..3 {
@@ -45,7 +45,7 @@ fn invented_nodes_are_not_let_in() {
             world.settle();
             assert_eq!(world.members(), [0, 1, 2], "seed {seed}");
             assert_eq!(world.view(0), &before, "seed {seed}");
-            // A member cannot let in whom the leader has not met, either.
+            // A member cannot admit a node that the leader has not met, either.
             let join = Message::Join { node: NodeId(2000), weight: 1 };
             world.hear(0, World::node(1), &word(&join));
             world.settle();
@@ -75,7 +75,8 @@ fn decision_that_only_a_stranger_knows_is_not_final() {
     }
 }
 
-/// The word of a member counts, whoever it is about: the stranger of the tests above is refused for what it is.
+/// A member's message counts, whatever node it concerns: the stranger of the tests above is refused
+/// because it is a stranger.
 #[test]
 fn decision_that_a_member_tells_is_final() {
     let mut world = settled(1, Entrance::Local);

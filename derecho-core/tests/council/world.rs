@@ -1,4 +1,4 @@
-//! A small world of councils: channels in order, a clock, a host's word, faults.
+//! A small world of councils: channels in order, a clock, a host's decision word, faults.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use derecho_core::ids::{NodeId, Rank, Time};
 use derecho_core::link::{Arbiter, Evidence, Founding, Generation, LinkError};
 use derecho_core::membership::{Decision, Fate, RankSet, Report, Standing, View};
 
-/// What a member reports: how far it has come in one stream.
+/// Report of a member: its progress in one stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Progress(u64);
 
@@ -32,7 +32,7 @@ impl Wire for Progress {
     }
 }
 
-/// What all share: the decision word, and who has which slot since when.
+/// State that all nodes share: the decision word, and the owners of the slots with their views.
 #[derive(Default)]
 struct Shared {
     group: u64,
@@ -100,12 +100,12 @@ impl Arbiter for Seat {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
-    /// The node is gone; the others hear of it, each in its time.
+    /// The node is gone; each other node learns of it at its own time.
     Crash(usize),
-    /// It does nothing until it continues.
+    /// The node does nothing until it continues.
     Stop(usize),
     Continue(usize),
-    /// Nothing reaches it any more.
+    /// The node receives nothing any more.
     Deafen(usize),
 }
 
@@ -115,11 +115,11 @@ struct Node {
     stopped: bool,
     received: u64,
     wedged: bool,
-    /// What it has installed, and reported for it.
+    /// Decisions that it has installed, with its reports for them.
     installed: Vec<Decision<Progress>>,
 }
 
-/// One thing on its way from a node to another.
+/// Item on its way from one node to another.
 enum Parcel {
     Bytes(Vec<u8>),
     Up,
@@ -136,7 +136,7 @@ pub(crate) struct World {
     now: u64,
     decided: BTreeMap<(u64, u64), Decision<Progress>>,
     reported: BTreeMap<(u64, NodeId), u64>,
-    /// Members that said with their reports that they leave, by group and view.
+    /// Members that announced their leaving with their reports, by group and view.
     leavers: BTreeSet<(u64, u64, NodeId)>,
 }
 
@@ -199,12 +199,12 @@ impl World {
         }
     }
 
-    /// A node can be told something, and speaks, that the world knows nothing of.
+    /// Makes a node outside of the world reachable for a node of it.
     pub(crate) fn meet(&mut self, index: usize, stranger: NodeId) {
         self.nodes[index].council.linked(stranger);
     }
 
-    /// A node says something to another one.
+    /// Delivers bytes of one node to another.
     pub(crate) fn hear(&mut self, index: usize, from: NodeId, bytes: &[u8]) {
         assert!(self.nodes[index].council.hear(from, bytes, Time(self.now)));
     }
@@ -254,12 +254,12 @@ impl World {
         }
     }
 
-    /// Faults stop. What was lost stays lost.
+    /// Ends all stops. Lost messages stay lost.
     pub(crate) fn heal(&mut self) {
         (0..self.nodes.len()).for_each(|index| self.fault(Fault::Continue(index)));
     }
 
-    /// One thing happens somewhere.
+    /// Performs one random event.
     pub(crate) fn step(&mut self) {
         if self.random(3) == 0 {
             self.now += self.random(TICK);
@@ -305,8 +305,8 @@ impl World {
         }
     }
 
-    /// A stream waits for whoever does not turn, so that a node that is stopped is noticed; and who
-    /// hears nothing waits for all.
+    /// Returns the nodes for which a stream waits: nodes that do not turn, so that a stopped node
+    /// is noticed; a node that receives nothing waits for all.
     fn awaited(&self, index: usize) -> Vec<NodeId> {
         let view = self.view(index);
         let stuck = |node: &NodeId| {
@@ -344,7 +344,7 @@ impl World {
                 node.council.report(Progress(node.received));
             }
             Deed::Install(decision) => self.installed(index, decision),
-            // It has closed its end of everything.
+            // The leaving node has closed its end of all channels.
             Deed::Out(Fate::Left) => self.part(index),
             Deed::Out(_) => {}
         }
@@ -361,7 +361,7 @@ impl World {
             assert_eq!(last.next.number + 1, number, "views in their order");
         }
         for member in &decision.next.members {
-            // I-335: what such a member refers to is private by now.
+            // I-335: the memory that such a member refers to is private by now.
             let leaver = (generation, number - 1, member.node);
             assert!(!self.leavers.contains(&leaver), "who leaves is in no view that follows");
             if let Some(&reported) = self.reported.get(&(number - 1, member.node)) {
@@ -399,7 +399,7 @@ impl World {
         self.nodes[index].council.membership().view()
     }
 
-    /// Who is a member of the newest view, by the word of its members.
+    /// Returns the members of the newest view, according to its members.
     pub(crate) fn members(&self) -> Vec<usize> {
         let living = |index: &usize| self.nodes[*index].alive && !self.nodes[*index].stopped;
         let founded = |index: &usize| {
@@ -412,7 +412,8 @@ impl World {
         self.decided.len()
     }
 
-    /// Whoever is left and says that it is a member is so with the same others, who all live.
+    /// Checks that every remaining node that claims membership has the same view as the others,
+    /// whose members all live.
     pub(crate) fn check_progress(&self) {
         let members = self.members();
         for &index in &members {

@@ -1,4 +1,4 @@
-//! What is put into a cell comes out of it, at the own row and at others.
+//! A value put into a cell is read back unchanged, in the own row and in replicas.
 
 use derecho_core::ids::Rank;
 use derecho_core::link::Sharing;
@@ -68,7 +68,7 @@ fn any_row() -> impl Strategy<Value = Kinds> {
     })
 }
 
-/// Equal bit by bit: a float that is no number is one all the same.
+/// Equality by text, so that a float that is not a number equals itself.
 fn same(a: Kinds, b: Kinds) -> bool {
     format!("{a:?}") == format!("{b:?}")
 }

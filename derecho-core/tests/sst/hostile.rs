@@ -1,4 +1,4 @@
-//! Whatever a peer writes into its row is some value, and never a panic.
+//! Any content that a peer writes into its row yields some value, and never a panic.
 
 use derecho_core::ids::Rank;
 use derecho_core::link::Sharing;

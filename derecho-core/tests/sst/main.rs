@@ -1,5 +1,5 @@
-//! The shared state table through its public interface, over memory that the tests deliver by
-//! hand.
+//! The shared state table through its public interface, over memory that the tests
+//! deliver explicitly.
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

@@ -42,7 +42,7 @@ fn a_table_starts_when_all_are_there_ranked_by_node_id() {
 }
 
 /// The post that shows a row may read its words late. If a table started while that post is under
-/// way, it could carry a guard's new value ahead of what the guard vouches for.
+/// way, the post could carry a guard's new value ahead of the values that the guard covers.
 #[test]
 fn a_table_does_not_start_before_everyone_has_seen_its_row() {
     let mut rig = Rig::apart(2, Sharing::Copied, |_| ZERO, no_setup);
@@ -76,13 +76,13 @@ fn a_failed_nodes_row_is_frozen_and_the_application_is_told() {
     });
     rig.crash(2);
     assert_eq!(*told.lock().unwrap(), [(Rank(2), 2)]);
-    // What still trickles in is not seen.
+    // Late writes of the failed node are not seen.
     rig.seen(2, 0).word(8).publish(77);
     assert_eq!(rig.table(0).get(Rank(2), Count::count), 2);
     assert_eq!(rig.table(0).row(Rank(2)), Count { count: 2 });
     assert!(rig.table(0).is_frozen(Rank(2)));
     assert!(!rig.table(0).is_frozen(Rank(1)));
-    // What the upcall pushed reaches the others, and nothing is posted to the dead.
+    // The upcall's push reaches the others, and nothing is posted to the dead node.
     let before = rig.writes;
     rig.settle();
     assert_eq!(rig.table(1).get(Rank(0), Count::count), 100);
@@ -114,7 +114,7 @@ fn regenerate(
 ) {
     let own = OwnRegion::heap(Sst::<Count>::REGION_WORDS);
     rig.nodes[index].own.insert(Sst::<Count>::region(generation), own.clone());
-    // State is carried over by whoever wants it carried.
+    // The caller carries state over where wanted.
     let table = rig.table(index);
     let carried = table.row(table.me());
     let members: Vec<_> = members.iter().map(|&index| id(index)).collect();
@@ -143,7 +143,7 @@ fn rows_go_and_come_back_and_state_is_carried_over() {
     for sharing in [Sharing::Shared, Sharing::Copied] {
         let mut rig = Rig::started(3, sharing, |_| ZERO, |_| count_up_to(5));
         assert_eq!(rig.table(0).rows().sum(|r| r.get(Count::count)), 15);
-        // Node 1 goes.
+        // Node 1 leaves.
         for index in [0, 2] {
             regenerate(&mut rig, index, 1, &[0, 2], count_up_to(7));
         }
@@ -154,7 +154,7 @@ fn rows_go_and_come_back_and_state_is_carried_over() {
             assert_eq!(rig.table(index).rows().sum(|r| r.get(Count::count)), 14);
         }
         assert_eq!(rig.table(2).me(), Rank(1));
-        // And comes back, with what it had.
+        // Node 1 comes back, with its previous values.
         for index in 0..3 {
             regenerate(&mut rig, index, 2, &[0, 1, 2], Box::new(|_| {}));
         }
@@ -171,7 +171,7 @@ fn rows_go_and_come_back_and_state_is_carried_over() {
 #[test]
 fn a_newcomer_joins_those_who_rebuild() {
     let mut rig = Rig::started(2, Sharing::Copied, |_| ZERO, |_| count_up_to(3));
-    // A third node founds nothing; it was made for generation 1.
+    // A third node founds nothing; it was created for generation 1.
     let (generation, region) = (1, Sst::<Count>::region(1));
     let members = [id(0), id(1), id(2)];
     let mut late = Rig::apart(3, Sharing::Copied, |_| ZERO, no_setup);
@@ -196,7 +196,8 @@ fn a_newcomer_joins_those_who_rebuild() {
     }
 }
 
-/// Node 0 has a table of `Count`; node 1's region is `words` long and begins with this word.
+/// Creates a node 0 with a table of `Count`; node 1's region is `words` long and begins with the
+/// word `first`.
 fn meets(words: usize, first: u64) -> Rig<Count> {
     let mut rig = Rig::apart(2, Sharing::Copied, |_| ZERO, no_setup);
     let (peer, node, sharing) = (Peer(1), id(1), Sharing::Copied);
@@ -219,7 +220,7 @@ fn another_row_declaration_is_noticed() {
     let (ours, theirs) = (Count::FINGERPRINT, Other::FINGERPRINT);
     assert_eq!(*error, SstError::RowMismatch { node: id(1), ours, theirs });
     assert!(error.to_string().contains("build all members from the same row! declaration"));
-    // A longer row is noticed as well, by what it says of itself.
+    // A longer row is noticed as well, by its fingerprint.
     let rig = meets(Sst::<Longer>::REGION_WORDS, Longer::FINGERPRINT);
     assert!(matches!(rig.nodes[0].sst.error(), Some(SstError::RowMismatch { .. })));
 }
@@ -268,7 +269,7 @@ fn a_member_that_fails_before_the_rebuilt_table_starts_is_an_error() {
     rig.crash(1);
     let error = rig.nodes[0].sst.error().expect("node 1 will not come");
     assert_eq!(*error, SstError::LostWhileGathering { node: id(1) });
-    // Gathering without it goes on.
+    // Gathering without the lost node continues.
     let own = OwnRegion::heap(Sst::<Count>::REGION_WORDS);
     let sst = &mut rig.nodes[0].sst;
     sst.rebuild(own, 2, &[id(0)], ZERO, |_| {}, &mut Effects::new());

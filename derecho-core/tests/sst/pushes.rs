@@ -1,4 +1,4 @@
-//! What others see, and in which order.
+//! Visibility of pushes at other nodes, and its order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -129,8 +129,8 @@ fn pushes_of_a_trigger_leave_in_their_order_and_before_the_next_predicate() {
     assert_eq!(back(&rig), (4, 4));
 }
 
-/// The own row may be written while another process reads it: what stands to the right of a value
-/// guards it in a copied row as well.
+/// The own row may be written while another process reads it: a column to the right of a value
+/// guards that value in a copied row as well.
 #[test]
 fn a_snapshot_and_a_frozen_row_keep_guards_and_values_together() {
     let mut rig = Rig::started(2, Sharing::Shared, |_| ZERO, no_setup);

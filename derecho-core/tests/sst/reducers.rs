@@ -15,9 +15,9 @@ row! {
         load: i64,
         share: f64,
         ready: bool,
-        /// Everyone is ready, as far as this node sees.
+        /// Whether all nodes are ready, as far as this node sees.
         all_ready: bool,
-        /// Everyone sees that everyone is ready.
+        /// Whether all nodes see that all are ready.
         all_know: bool,
         least: i64,
     }
@@ -50,7 +50,7 @@ proptest! {
                 rows.count(|r| r.get(Load::ready)),
                 loads.iter().filter(|l| *l % 2 == 0).count()
             );
-            // A row function may be of several cells, and say whose row it was.
+            // A row function may use several cells, and return the rank of its row.
             let busiest = rows.max(|r| (r.get(Load::load), r.rank())).1;
             prop_assert_eq!(loads[busiest.index()], *loads.iter().max().unwrap());
             prop_assert_eq!(rows.iter().count(), loads.len());
@@ -72,7 +72,7 @@ fn failed_rows_are_reduced_by_rows_and_not_by_live() {
     assert_eq!(live, [Rank(1), Rank(2)]);
 }
 
-/// K(everyone is ready), then K(everyone knows it), as cells that are reduced again.
+/// K(all are ready), then K(all know it), as cells that are reduced again.
 fn knowledge(certain: Arc<Mutex<Vec<usize>>>) -> impl FnMut(usize) -> Setup<Load> {
     move |index| {
         let certain = certain.clone();

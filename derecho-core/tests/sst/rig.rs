@@ -1,7 +1,7 @@
 //! A few nodes in one process, with a network that does nothing by itself.
 //!
-//! Owns: the machines, their regions, and what was posted and is not delivered yet. Never does:
-//! deliver, turn or fail anything that the test did not ask for.
+//! Owns: the machines, their regions, and posted but undelivered writes. Never does: deliver, turn
+//! or fail anything unless the test asks for it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,10 +21,10 @@ pub(crate) struct Node<R: Row> {
 pub(crate) struct Rig<R: Row> {
     pub(crate) nodes: Vec<Node<R>>,
     sharing: Sharing,
-    /// What a reader sees of an owner's region, by (owner, reader): the memory itself, or a copy.
+    /// A reader's view of an owner's region, by (owner, reader): the memory itself, or a copy.
     seen: BTreeMap<(usize, usize, RegionId), OwnRegion>,
     posted: BTreeMap<(usize, usize), VecDeque<(RegionId, WordRange)>>,
-    /// Writes posted since the start, and the work of the last turn.
+    /// Number of writes posted since the start, and the work of the last turn.
     pub(crate) writes: usize,
     pub(crate) work: Work,
 }
@@ -40,7 +40,7 @@ pub(crate) fn id(index: usize) -> NodeId {
 }
 
 impl<R: Row> Rig<R> {
-    /// Nodes that have not met.
+    /// Creates nodes that have not met.
     pub(crate) fn apart(
         count: usize,
         sharing: Sharing,
@@ -60,7 +60,7 @@ impl<R: Row> Rig<R> {
         Rig { nodes, sharing, seen, posted, writes: 0, work: Work::default() }
     }
 
-    /// Nodes whose tables have started and are at rest.
+    /// Creates nodes whose tables have started and are at rest.
     pub(crate) fn started(
         count: usize,
         sharing: Sharing,
@@ -74,7 +74,7 @@ impl<R: Row> Rig<R> {
         rig
     }
 
-    /// Everyone meets everyone, and sees the regions that are open.
+    /// Makes all nodes meet, and see the open regions.
     pub(crate) fn meet(&mut self) {
         for owner in 0..self.nodes.len() {
             for reader in 0..self.nodes.len() {
@@ -87,7 +87,7 @@ impl<R: Row> Rig<R> {
         self.announce(Sst::<R>::region(0));
     }
 
-    /// Everyone's region of that name is shown to everyone else.
+    /// Shows each node's region of that name to all other nodes.
     pub(crate) fn announce(&mut self, region: RegionId) {
         for owner in 0..self.nodes.len() {
             for reader in 0..self.nodes.len() {
@@ -116,7 +116,7 @@ impl<R: Row> Rig<R> {
         self.take(node, effects);
     }
 
-    /// One turn of one node.
+    /// Runs one turn of one node.
     pub(crate) fn turn(&mut self, node: usize) -> usize {
         let mut effects = Effects::new();
         let done = self.nodes[node].sst.turn(Time::default(), &mut effects);
@@ -124,7 +124,7 @@ impl<R: Row> Rig<R> {
         done
     }
 
-    /// An application's step at one node.
+    /// Runs an application's step at one node.
     pub(crate) fn with<T>(&mut self, node: usize, f: impl FnOnce(&mut Scope<'_, R>) -> T) -> T {
         let mut effects = Effects::new();
         let result = self.nodes[node].sst.with_table(&mut effects, f).expect("the table started");
@@ -166,7 +166,7 @@ impl<R: Row> Rig<R> {
         }
     }
 
-    /// What a reader sees of an owner's region, to be scribbled on.
+    /// Returns a reader's view of an owner's region, for the test to overwrite.
     pub(crate) fn seen(&self, owner: usize, reader: usize) -> &OwnRegion {
         &self.seen[&(owner, reader, Sst::<R>::region(0))]
     }
@@ -184,7 +184,7 @@ impl<R: Row> Rig<R> {
         panic!("the nodes do not come to rest");
     }
 
-    /// A node stops; what it posted is lost, and the others hear of it.
+    /// Stops a node; its posts are lost, and the others learn of the stop.
     pub(crate) fn crash(&mut self, node: usize) {
         self.nodes[node].up = false;
         self.posted.retain(|way, _| way.0 != node && way.1 != node);

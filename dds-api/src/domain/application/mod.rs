@@ -1,9 +1,11 @@
 //! Applications from files: a participant and all its entities, as DDS-XML describes them.
 //!
 //! ```text
-//!   files ──> provider (profiles, descriptions), IDL ──> ApplicationFiles ──> entities ──> Application
+//!   files ──> provider (profiles, descriptions), IDL ──> ApplicationFiles
+//!         ──> entities ──> Application
 //! ```
-//! Owns: which entities are made of a description, and their names. Never does: read XML; that is `qos-profiles`' part.
+//! Owns: which entities a description yields, and their names. Never does: read XML; `qos-profiles`
+//! does that.
 
 mod types;
 
@@ -23,7 +25,7 @@ use crate::publication::{DataWriter, DataWriterBuilder, Publisher, PublisherBuil
 use crate::subscription::{DataReader, DataReaderBuilder, Subscriber, SubscriberBuilder};
 use crate::topic::{ContentFilteredTopic, Topic, TopicBuilder};
 
-/// Files that describe applications, read and found sound.
+/// Files that describe applications, read and found valid.
 ///
 /// ```
 /// use dds_api::domain::{Application, ApplicationFiles};
@@ -43,10 +45,10 @@ pub struct ApplicationFiles {
 }
 
 impl ApplicationFiles {
-    /// Reads files, which may refer to each other in any order; types stand before what they are used in.
+    /// Reads files, which may refer to each other in any order. A type must stand before its uses.
     ///
     /// # Errors
-    /// All that is wrong with profiles, types, domains and participants, each with its place.
+    /// All errors in profiles, types, domains and participants, each with its location.
     pub fn from_files<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Self, ProfileErrors> {
@@ -55,17 +57,17 @@ impl ApplicationFiles {
         Ok(Self { provider: Arc::new(provider), types })
     }
 
-    /// The profiles of the files, and what they say of participants.
+    /// Profiles of the files, and their descriptions of participants.
     pub fn provider(&self) -> &Arc<QosProvider> {
         &self.provider
     }
 
-    /// The names of all participants: `Library::Participant`.
+    /// Names of all participants: `Library::Participant`.
     pub fn participant_names(&self) -> Vec<String> {
         self.provider.participant_names()
     }
 
-    /// The names of the types that topics have.
+    /// Names of the types that topics have.
     pub fn type_names(&self) -> impl Iterator<Item = &str> {
         self.types.names()
     }
@@ -76,8 +78,8 @@ impl ApplicationFiles {
     }
 }
 
-/// A participant that was made from files, with all its entities by their names: see
-/// [`DomainParticipant::from_xml`].
+/// A participant that was created from files, with all its entities by name:
+/// see [`DomainParticipant::from_xml`].
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -101,13 +103,14 @@ pub struct Application {
 }
 
 impl DomainParticipant {
-    /// Joins a domain as files say: with the topics, publishers, subscribers, writers and readers of a participant that
-    /// they describe, and with policies by their profiles. Samples are [`DynamicData`]; to those who were compiled with
-    /// a type, a topic is the same. What files may say is in `docs/APPLICATION_FILES.md`.
+    /// Joins a domain as files describe it: with the topics, publishers, subscribers, writers and
+    /// readers of a participant in the files, and with policies from their profiles. Samples are
+    /// [`DynamicData`]. A program that was compiled with the type uses the same topic.
+    /// `docs/APPLICATION_FILES.md` describes the content of the files.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if anything is wrong with the files, or they describe no such participant; it says what and
-    /// where. Otherwise as the entities' builders have them.
+    /// [`DdsError::BadParameter`] if the files have an error or describe no such participant; the
+    /// message says what and where. Otherwise the errors of the entities' builders.
     ///
     /// ```no_run
     /// use dds_api::prelude::*;
@@ -129,11 +132,13 @@ impl DomainParticipant {
         Self::from_xml_with(files, name, ParticipantConfig::new())
     }
 
-    /// The same, with all else that may be said of a participant. The [files of profiles](ParticipantConfig::qos_files) that
-    /// the configuration names are read beside the others.
+    /// Joins a domain as [`from_xml`](Self::from_xml) does, with further configuration of the
+    /// participant. The [profile files](ParticipantConfig::qos_files) that the configuration names
+    /// are read beside the others.
     ///
     /// # Errors
-    /// As [`from_xml`](Self::from_xml); and [`DdsError::BadParameter`] if the configuration has a provider of profiles.
+    /// The errors of [`from_xml`](Self::from_xml), and [`DdsError::BadParameter`] if the
+    /// configuration has a provider of profiles.
     pub fn from_xml_with<P: AsRef<Path>>(
         files: impl IntoIterator<Item = P>,
         name: &str,
@@ -148,10 +153,11 @@ impl DomainParticipant {
 }
 
 impl Application {
-    /// Makes a participant and its entities of files that were read.
+    /// Creates a participant and its entities from files that were read.
     ///
     /// # Errors
-    /// [`DdsError::BadParameter`] if they describe no such participant. Otherwise as the entities' builders have them.
+    /// [`DdsError::BadParameter`] if the files describe no such participant. Otherwise the errors
+    /// of the entities' builders.
     pub fn new(
         files: &ApplicationFiles,
         name: &str,
@@ -250,7 +256,7 @@ impl Application {
         Ok(())
     }
 
-    /// The name that the files give it: `Library::Participant`.
+    /// Name of the participant in the files: `Library::Participant`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -263,7 +269,8 @@ impl Application {
     /// A topic of the participant or of its domain.
     ///
     /// # Errors
-    /// As all these look-ups: [`DdsError::BadParameter`] if there is none; it names those that are there.
+    /// As for all these look-ups, [`DdsError::BadParameter`] if there is none of this name; the
+    /// message lists the names that exist.
     pub fn topic(&self, name: &str) -> DdsResult<Topic<DynamicData>> {
         self.find("topic", &self.topics, name).cloned()
     }
@@ -283,17 +290,17 @@ impl Application {
         self.find("subscriber", &self.subscribers, name).cloned()
     }
 
-    /// A writer: `Publisher::Writer`, or its own name alone if it is in none.
+    /// A writer: `Publisher::Writer`, or its own name alone if it belongs to no publisher.
     pub fn writer(&self, name: &str) -> DdsResult<DataWriter<DynamicData>> {
         self.find("writer", &self.writers, name).cloned()
     }
 
-    /// A reader: `Subscriber::Reader`, or its own name alone if it is in none.
+    /// A reader: `Subscriber::Reader`, or its own name alone if it belongs to no subscriber.
     pub fn reader(&self, name: &str) -> DdsResult<DataReader<DynamicData>> {
         self.find("reader", &self.readers, name).cloned()
     }
 
-    /// The filter of a reader, by the reader's name: its parameters may change.
+    /// The filter of a reader, by the reader's name. The parameters of the filter may change.
     pub fn filter(&self, reader: &str) -> DdsResult<ContentFilteredTopic<DynamicData>> {
         self.find("reader with a filter", &self.filters, reader).cloned()
     }
@@ -315,7 +322,7 @@ impl Application {
     }
 }
 
-/// What is being made, by a profile if one is said.
+/// Gives a profile to a builder, if a profile is named.
 fn by<B>(profile: &Option<String>, builder: B, set: fn(B, &str) -> B) -> B {
     match profile {
         Some(profile) => set(builder, profile),
@@ -323,7 +330,7 @@ fn by<B>(profile: &Option<String>, builder: B, set: fn(B, &str) -> B) -> B {
     }
 }
 
-/// The name of a writer or reader in an application.
+/// Name of a writer or reader within an application.
 fn path(group: &GroupDescription, endpoint: &EndpointDescription) -> String {
     match &group.name {
         Some(group) => format!("{group}::{}", endpoint.name),

@@ -1,6 +1,7 @@
-//! The types of applications, and what is wrong with them and with filters on them.
+//! The types of applications, and the errors in them and in filters on them.
 //!
-//! Owns: that what the compiler says of a line is said of the element that it stands for. Never does: know IDL.
+//! Owns: the translation of a compiler message about a line into an error about the element behind
+//! that line. Never does: know IDL.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +12,12 @@ use qos_profiles::xml::{
     ApplicationTypes, FilterDescription, Place, ProfileError, TypeText, nearest_name,
 };
 
-/// So many errors are told.
+/// Maximum number of reported errors.
 const MOST_ERRORS: usize = 100;
-/// What the compiler puts in front of a name that was probably meant.
+/// Text that the compiler puts in front of a name that was probably meant.
 const GUESS: &str = "; did you mean `";
 
-/// The types that topics have, by their names.
+/// Types that topics have, by name.
 #[derive(Default)]
 pub(super) struct Types(BTreeMap<String, DynamicType>);
 
@@ -29,7 +30,7 @@ impl Types {
         self.0.get(name)
     }
 
-    /// Makes the types of which files speak, and says what is wrong with them.
+    /// Builds the types that the files mention, and returns the errors in them.
     pub(super) fn read(&mut self, said: &ApplicationTypes<'_>) -> Vec<ProfileError> {
         let specification = match idl::parse("types", said.text.idl()) {
             Ok(specification) => specification,
@@ -59,7 +60,7 @@ impl Types {
                 }
                 Err(wrong) => format!("type_ref: found `{name}`: {wrong}"),
             };
-            // The module may have been left out.
+            // The file may have left out the module.
             let inside = known.iter().find(|whole| whole.rsplit("::").next() == Some(name));
             let (place, path) = registered.place.clone();
             let expected =
@@ -84,7 +85,7 @@ fn is_for_topics(of: &DynamicType) -> bool {
     matches!(shape, Some(TypeShape::Structure { .. } | TypeShape::Union { .. }))
 }
 
-/// What is wrong with a filter on samples of a type.
+/// Returns the error in a filter on samples of a type, if there is one.
 fn check(filter: &FilterDescription, of: &DynamicType) -> Option<ProfileError> {
     let wrong =
         Filter::in_type(DynamicData::fields(of), &filter.expression, &filter.parameters).err()?;
@@ -95,7 +96,7 @@ fn check(filter: &FilterDescription, of: &DynamicType) -> Option<ProfileError> {
     Some(ProfileError { place, path, found, expected, suggestion: None })
 }
 
-/// What the compiler says of a line, of the element that it stands for.
+/// Turns a compiler message about a line into an error about the element behind that line.
 fn error(text: &TypeText, told: &Diagnostic) -> Option<ProfileError> {
     let (place, path) = text.origin(told.line)?;
     let (message, suggestion) = match told.message.split_once(GUESS) {

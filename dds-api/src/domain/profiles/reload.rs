@@ -1,7 +1,7 @@
-//! Profiles that are read again while entities run by them.
+//! Reload of QoS profiles while entities run with them.
 //!
-//! Owns: what of a change an entity takes over, and what is reported instead. Never does: apply a part of what contradicts the
-//! rest.
+//! Owns: which changes an entity adopts, and which are reported instead. Never does: apply a part
+//! of a change that contradicts the rest.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -15,7 +15,7 @@ use crate::infrastructure::{DdsError, DdsResult, InstanceHandle};
 use crate::mapping::policies::Policies;
 use crate::topic::TopicPolicies;
 
-/// What came of reading profiles again: see
+/// Result of a reload of the profiles: see
 /// [`DomainParticipant::reload_qos`](crate::domain::DomainParticipant::reload_qos).
 ///
 /// ```
@@ -32,13 +32,14 @@ use crate::topic::TopicPolicies;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct QosReload {
-    /// Entities that have other policies now, each with those.
+    /// Entities whose policies have changed, each with these policies.
     pub changed: Vec<ReloadedEntity>,
-    /// Entities that do not follow their profile in all it says now, each with the policies that stay as they were, and why.
+    /// Entities that do not fully follow their profile, each with the policies that stay as they
+    /// were, and the reason.
     pub unchanged: Vec<ReloadedEntity>,
 }
 
-/// An entity whose profile says something else than before.
+/// An entity whose profile has other values than before.
 ///
 /// ```
 /// # use dds_api::prelude::*;
@@ -52,17 +53,17 @@ pub struct QosReload {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ReloadedEntity {
-    /// What it is.
+    /// Kind of the entity.
     pub kind: EntityKind,
-    /// Its name in the domain; topics have none.
+    /// Name of the entity in the domain; topics have none.
     pub handle: Option<InstanceHandle>,
-    /// Its topic, if it has one.
+    /// Topic of the entity, if it has one.
     pub topic: Option<String>,
-    /// The profile that it was made by.
+    /// Profile from which the entity was created.
     pub profile: String,
-    /// The policies that are meant.
+    /// Policies that this report is about.
     pub policies: Vec<PolicyId>,
-    /// Why they did not change.
+    /// Reason why the policies did not change.
     pub reason: Option<String>,
 }
 
@@ -86,18 +87,19 @@ impl fmt::Display for ReloadedEntity {
     }
 }
 
-/// What an entity is to become.
+/// Pending change of an entity's policies.
 struct Change {
     qos: EntityQos,
-    /// What its profile gives it, in so far as it has that then.
+    /// Values of the entity's profile after the change; policies that may not change keep the
+    /// old value.
     given: EntityQos,
     changed: Vec<PolicyId>,
     fixed: Vec<PolicyId>,
 }
 
 impl Change {
-    /// What differs between what a profile gave to an entity and what it gives now. What the application has said otherwise
-    /// stays so.
+    /// Compares the values that a profile gave to an entity with the values that it gives now.
+    /// Policies that the application has set otherwise stay.
     fn new(
         present: EntityQos,
         given: &EntityQos,
@@ -124,7 +126,8 @@ impl Change {
         change
     }
 
-    /// Applies it, all or nothing, and says what came of it. `given` is what the entity's profile gave it.
+    /// Applies the change, all or nothing, and reports the result. `given` holds the values that
+    /// the profile gave to the entity.
     fn apply(
         self,
         entity: &ReloadedEntity,
@@ -158,12 +161,12 @@ impl Change {
 }
 
 impl Profiles {
-    /// Reads the files again, and applies what has changed to the entities that run; if anything is wrong with the files,
-    /// nothing changes.
+    /// Reads the files again, and applies the changes to the entities that run. If the files have
+    /// an error, nothing changes.
     pub(in crate::domain) fn reload(&self, participant: &Inner) -> DdsResult<QosReload> {
         let mut report = QosReload::default();
         self.provider.reload().map_err(|wrong| DdsError::BadParameter(wrong.to_string()))?;
-        // Whoever makes or drops an entity waits meanwhile. Topics come before what may follow them.
+        // Threads that create or drop an entity wait meanwhile. Topics come before their followers.
         let mut followers = self.followers();
         let followers = &mut *followers;
         for (shared, following) in &mut followers.shared {
@@ -246,7 +249,8 @@ impl Profiles {
         let Some(new) = known(new, &entity, report) else { return };
         let has_cache = following.given.said.is_some();
         let may_change = |policy: PolicyId| {
-            // A reader of which its profile said nothing may take without a cache, which these are for.
+            // Without settings in its profile a reader may take samples without a cache, and these
+            // policies need a cache.
             let is_cache = kind == EntityKind::DataReader
                 && matches!(
                     policy,
@@ -292,7 +296,7 @@ fn reload_participant(
         .apply(&entity, given, apply, report);
 }
 
-/// What is reported of an entity, with no policies yet.
+/// Report on an entity, with no policies yet.
 fn entity(
     kind: EntityKind,
     handle: Option<InstanceHandle>,
@@ -309,7 +313,7 @@ fn entity(
     }
 }
 
-/// What a profile gives now; if it is no more, that is reported.
+/// Returns the values that a profile gives now. If the profile no longer exists, reports that.
 fn known(new: DdsResult<Given>, entity: &ReloadedEntity, report: &mut QosReload) -> Option<Given> {
     new.map_err(|wrong| {
         let reason = Some(wrong.to_string());
@@ -318,7 +322,8 @@ fn known(new: DdsResult<Given>, entity: &ReloadedEntity, report: &mut QosReload)
     .ok()
 }
 
-/// A topic has the level that it was made with, also if `squall.delivery` is another one now.
+/// Reports a changed level of a topic: a topic keeps the level with which it was created, even if
+/// `squall.delivery` has another value now.
 fn check_level(old: &Given, new: &Given, entity: &ReloadedEntity, report: &mut QosReload) {
     let level = |given: &Given| given.said.as_ref().and_then(|said| said.level());
     let (was, is) = (level(old), level(new));

@@ -1,6 +1,7 @@
-//! What readers and writers of ordered topics are told of each other.
+//! Mutual knowledge of the readers and writers of ordered topics.
 //!
-//! Owns: who knows what when. Never does: keep a sample from a reader; the reader does, by what it was told.
+//! Owns: the times at which that knowledge is updated. Never does: filter samples; the reader does,
+//! by its knowledge.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -16,7 +17,8 @@ use crate::mapping::ignored::Ignored;
 use crate::mapping::level::TopicLevel;
 
 impl AtomicTopics {
-    /// Something has become of the endpoints of a topic: its readers know its writers, and its writers their readers.
+    /// Updates the knowledge of a topic's readers about writers, and of its writers about readers,
+    /// after a change of its endpoints.
     pub(in crate::mapping) fn acquaint(&self, domain: &Domain, key: u64) {
         for stay in self.stays.get(&key).into_iter().flatten() {
             for (id, reading) in &stay.readers {
@@ -30,7 +32,8 @@ impl AtomicTopics {
                 *place = Some(Arc::new(known));
                 drop(place);
                 if shares_order && (reading.inbox.is_some() || reading.catching.is_some()) {
-                    // Who sends may have got its first writer of this topic, or lost its last, and sends all the same.
+                    // A sender may have got its first writer of this topic, or lost its last one,
+                    // and continues to send in the shared order.
                     let writing = stay.writing(domain.state(), key, *id);
                     reading.shared.matched.store(writing, Ordering::Release);
                 }
@@ -42,17 +45,17 @@ impl AtomicTopics {
         }
     }
 
-    /// This is ignored from now on.
+    /// Sets the ignored entities.
     pub(in crate::mapping) fn ignore(&mut self, ignored: Arc<Ignored>) {
         self.ignored = ignored;
     }
 
-    /// The same of all topics.
+    /// As `acquaint`, for all topics.
     pub(in crate::mapping) fn acquaint_all(&self, domain: &Domain) {
         self.stays.keys().for_each(|key| self.acquaint(domain, *key));
     }
 
-    /// An endpoint offers or requests something else from now on.
+    /// Changes the policies of an endpoint.
     pub(in crate::mapping) fn change(
         &mut self,
         domain: &mut Domain,
@@ -71,8 +74,8 @@ impl AtomicTopics {
 }
 
 impl Stay {
-    /// Says to its writers how many participants get what they write now: of those that have begun, all but those whose
-    /// readers request what a writer does not offer.
+    /// Updates each writer's number of participants that receive its samples: those that have
+    /// begun, except those whose readers do not match the writer.
     pub(super) fn tell_writers(&self, domain: &Domain, key: u64, ignored: &Ignored) {
         if self.writers.is_empty() {
             return;
@@ -81,19 +84,22 @@ impl Stay {
         let me = domain.node().id();
         for (node, id, reader) in domain.state().readers_of(key) {
             let of_node = readers.entry(node).or_default();
-            // It takes a place in the order, and none among those that are counted.
+            // A participant with only ignored readers is part of the order, but is not counted as
+            // a match.
             if node == me || !ignored.hides(node, id, &reader.topic) {
                 of_node.push(reader);
             }
         }
         let holders = domain.state().holders(key);
         let counted = match holders.filter(|_| self.level == TopicLevel::VolatileStorage) {
-            // I-232: who is on its way may be given what is kept then, and not all that is written now.
+            // I-232: a newcomer may receive the samples that are kept at its arrival, and not all
+            // samples that are written now.
             Some(holders) => {
                 readers.retain(|node, _| holders.names().contains(node));
                 readers.len() as u32
             }
-            // Of a topic that is kept a member may have had but writers: it is none anew when its first reader comes.
+            // A member of a topic that is kept may have only writers at first. It does not become a
+            // member again with its first reader.
             None if self.level.is_kept() && self.all_begun => readers.len() as u32,
             None => self.counted,
         };

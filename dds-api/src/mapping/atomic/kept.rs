@@ -1,6 +1,7 @@
-//! What is kept of topics for those who come later: readers read along it, and then get queues.
+//! Samples kept for late joiners: readers replay them and then get queues.
 //!
-//! Owns: when a reader begins to read along, and when it gets its queue. Never does: keep anything; the depot does.
+//! Owns: when a reader begins a replay, and when it gets its queue. Never does: keep samples; the
+//! depot does.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -18,10 +19,10 @@ use crate::mapping::level::TopicLevel;
 use crate::mapping::shares::{ReaderSource, SourceId};
 
 impl AtomicTopics {
-    /// What all have heard of has changed.
+    /// Handles a change of the group's replicated state.
     pub(in crate::mapping) fn changed(&mut self, domain: &mut Domain) {
         self.depot.changed(domain);
-        // I-232: who holds it may have changed.
+        // I-232: the holders may have changed.
         let kept = |stay: &&Stay| stay.level == TopicLevel::VolatileStorage;
         for (key, stay) in &self.stays {
             let stay = stay.front().filter(kept);
@@ -29,19 +30,19 @@ impl AtomicTopics {
         }
     }
 
-    /// Another participant tells this one something.
+    /// Handles a direct message of another participant.
     pub(in crate::mapping) fn direct(&mut self, domain: &mut Domain, from: NodeId, bytes: &[u8]) {
         if !self.depot.direct(domain, from, bytes) {
             tracing::warn!(node = %from, "a participant tells what makes no sense");
         }
     }
 
-    /// Something has become of a stream; `true` if it is one of what is kept.
+    /// Handles an event of a stream. Returns `true` if the stream belongs to the depot.
     pub(in crate::mapping) fn take_in(&mut self, event: &NodeEvent) -> bool {
         self.depot.take_in(event)
     }
 
-    /// Keeps what was delivered, and brings readers on that read along it.
+    /// Keeps delivered samples, and advances the readers that replay them.
     pub(in crate::mapping) fn turn(
         &mut self,
         domain: &mut Domain,
@@ -59,7 +60,7 @@ impl AtomicTopics {
         done
     }
 
-    /// When it wants a turn at the latest.
+    /// Latest time of the next turn.
     pub(in crate::mapping) fn wants_turn_at(&self) -> Option<Time> {
         self.depot.wants_turn_at()
     }
@@ -70,7 +71,7 @@ impl AtomicTopics {
         if !stay.level.is_kept() {
             return stay.connect(domain, key);
         }
-        // All that was delivered so far is in the store before anybody begins to read along it.
+        // All samples delivered so far are in the store before any reader begins to replay it.
         self.depot.catch_up(key);
         let limit = stay.limit(&self.depot, key);
         let Some(keeper) = self.depot.keeper_mut(key) else { return };
@@ -80,7 +81,7 @@ impl AtomicTopics {
         }
         for reading in stay.readers.values_mut() {
             if let Some(catching) = &mut reading.catching {
-                // Who is gone may have been the last to say anything.
+                // Shows the end of departed streams, because no later event may do so.
                 catching.show((keeper.store(), limit), &reading.shared);
             }
             if reading.inbox.is_some() || reading.catching.is_some() {
@@ -94,7 +95,8 @@ impl AtomicTopics {
         keeper.close_opening();
     }
 
-    /// Readers that have come to the end of what is kept, or that keep too much waiting, get queues.
+    /// Shows new samples to replaying readers. Gives queues to readers that have reached the end of
+    /// the kept samples or are too far behind.
     pub(super) fn bring_on(&mut self, domain: &mut Domain, key: u64) -> usize {
         let mut done = 0;
         let stay = self.stays.get_mut(&key).and_then(VecDeque::front_mut);
@@ -141,7 +143,7 @@ impl AtomicTopics {
 }
 
 impl Stay {
-    /// The version up to which readers may see what is kept.
+    /// The version up to which readers may see kept samples.
     fn limit(&self, depot: &Depot, key: u64) -> u64 {
         match self.keeping.durable_first {
             true => depot.durable(key),

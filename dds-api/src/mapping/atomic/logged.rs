@@ -1,6 +1,7 @@
-//! Topics that are kept in logs: this participant's part.
+//! This participant's part in topics that are kept in logs.
 //!
-//! Owns: which topics are logged here, and how they stand. Never does: write a log; the depot's journals do.
+//! Owns: the choice of topics that are logged here, and their storage status. Never does: write a
+//! log; the depot's journals do.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -20,26 +21,27 @@ use crate::mapping::past::OwnLog;
 use crate::mapping::topic_logs::TopicLogs;
 
 impl AtomicTopics {
-    /// Topics that are logged are logged here.
+    /// Keeps logs of logged topics in these logs' folder.
     pub(in crate::mapping) fn keep_logs(&mut self, logs: TopicLogs) {
         self.archive = Some(logs);
     }
 
-    /// No log is kept any more. Others may have the folder when what this gives is dropped.
+    /// Stops keeping logs. Other participants may use the folder once the returned value
+    /// is dropped.
     pub(in crate::mapping) fn end_logs(&mut self) -> Option<TopicLogs> {
         let logs = self.archive.take()?;
         self.depot.end_logs();
         Some(logs)
     }
 
-    /// Whether a topic of which somebody has this endpoint is to be logged here, and is not.
+    /// Whether the topic of this endpoint must be logged here and has no log yet.
     pub(in crate::mapping) fn wants(&self, endpoint: &Endpoint) -> bool {
         let wanted = |logs: &TopicLogs| logs.wants(endpoint);
         let fresh = || !self.depot.has_log(endpoint.key());
         endpoint.level.is_logged() && self.archive.as_ref().is_some_and(wanted) && fresh()
     }
 
-    /// How a topic is kept, as far as is known here; none if it is not.
+    /// Storage status of a topic, as far as it is known here; `None` if the topic is not kept.
     pub(in crate::mapping) fn storage(&self, domain: &Domain, key: u64) -> Option<StorageStatus> {
         let keeper = self.depot.keeper(key)?;
         let state = domain.state();
@@ -66,7 +68,8 @@ impl AtomicTopics {
         Some(status)
     }
 
-    /// The logs of others that wait for room and hold the topic up, and whose they are. A log that is being completed holds nothing up.
+    /// Other participants' logs that wait for disk space and block the topic, with their owners. A
+    /// log that is being completed blocks nothing.
     fn full_logs(&self, domain: &Domain, key: u64) -> Vec<String> {
         let state = domain.state();
         let Some((logs, holders)) = state.logs(key).zip(state.holders(key)) else {
@@ -77,7 +80,7 @@ impl AtomicTopics {
         theirs.map(|(node, log)| format!("log {log} of participant {node}")).collect()
     }
 
-    /// How a log of this participant is; what is wrong names the folder.
+    /// Condition of a local log. Descriptions of faults name the folder.
     fn described(&self, condition: Condition) -> LogCondition {
         let folder = self.archive.as_ref().map(|logs| logs.folder().display().to_string());
         let within = |why: String| match &folder {
@@ -91,7 +94,7 @@ impl AtomicTopics {
         }
     }
 
-    /// Tells how far topics are durable everywhere, as a counter for each.
+    /// Traces the number of samples that are durable everywhere, as a counter for each topic.
     pub(super) fn count_durable(&mut self) {
         let mut moved = std::mem::take(&mut self.moved);
         moved.extend(self.depot.moved());
@@ -106,7 +109,7 @@ impl AtomicTopics {
         self.moved = moved;
     }
 
-    /// This participant's log of a topic, and how much of the topic's past the log holds.
+    /// This participant's log of a topic, and how much of the topic's history the log holds.
     pub(in crate::mapping) fn own_log(&self, key: u64) -> OwnLog {
         let keeper = self.depot.keeper(key);
         let Some((condition, logs)) =
@@ -127,7 +130,7 @@ impl AtomicTopics {
         }
     }
 
-    /// The topics that are kept here, by their names and types, and how.
+    /// Names, types and storage statuses of the topics that are kept here.
     pub(in crate::mapping) fn stored(
         &self,
         domain: &Domain,
@@ -141,7 +144,8 @@ impl AtomicTopics {
         all.collect()
     }
 
-    /// From now on this participant takes part in such a topic. `false`: there is no memory for it at this moment.
+    /// Takes part in a logged topic from now on. Returns `false` if there is no memory for it
+    /// at present.
     pub(in crate::mapping) fn log(
         &mut self,
         domain: &mut Domain,
@@ -159,7 +163,7 @@ impl AtomicTopics {
         stays
     }
 
-    /// Samples of this topic are kept from now on, if they are to be.
+    /// Keeps the samples of this topic from now on, if its level requires that.
     pub(super) fn keep(&mut self, domain: &mut Domain, endpoint: &Endpoint) {
         let key = endpoint.key();
         if endpoint.level.is_kept() {
@@ -168,7 +172,8 @@ impl AtomicTopics {
         let logs = self.archive.as_ref().filter(|_| endpoint.level.is_logged());
         let (Some(logs), false) = (logs, self.depot.has_log(key)) else { return };
         self.depot.log(key, logs.journal(endpoint));
-        // It is logged as long as this participant is there, whoever else goes.
+        // The topic is logged as long as this participant exists, even if all other
+        // participants leave.
         let Some(stays) = self.stays.get_mut(&key) else { return };
         let is_first = stays.len() == 1;
         let Some(stay) = stays.back_mut() else { return };
@@ -178,8 +183,8 @@ impl AtomicTopics {
     }
 }
 
-/// What a participant calls the endpoint that stands for its log of a topic. No other is called so: they are counted
-/// from one on.
+/// Id of the endpoint that stands for the log of a topic. No other endpoint has such an id, because
+/// ids are counted from one.
 fn keeper_of(key: u64) -> u64 {
     key | STAND_INS
 }

@@ -1,6 +1,7 @@
-//! What all know of who has what is kept, and of who keeps logs.
+//! Replicated knowledge about the holders of kept samples, and about the keepers of logs.
 //!
-//! Owns: what follows for both from who takes part, and from what its participants say. Never does: keep anything.
+//! Owns: how both follow from the endpoints of a topic and from the participants' announcements.
+//! Never does: keep samples.
 
 use derecho_core::bytes::Wire;
 use derecho_core::ids::NodeId;
@@ -14,7 +15,7 @@ use crate::mapping::endpoint::EndpointKind;
 use crate::mapping::level::TopicLevel;
 
 impl Discovery {
-    /// Participants that take part in a topic with more than what they have still to let go of.
+    /// Participants with an endpoint of a topic other than a guest.
     pub(super) fn keepers(&self, key: u64) -> Vec<NodeId> {
         let mut keepers: Vec<NodeId> = Vec::new();
         for (node, id) in self.topics.of(key) {
@@ -26,12 +27,12 @@ impl Discovery {
         keepers
     }
 
-    /// Who has what is kept of a topic follows from who takes part in it.
+    /// Updates the holders of a topic's kept samples after a change of its endpoints.
     pub(super) fn settle_holders(&mut self, key: u64) {
         let level = self.first_of(key).map(|endpoint| endpoint.level);
         let keepers = self.keepers(key);
         if !level.is_some_and(TopicLevel::is_kept) || keepers.is_empty() {
-            // Who comes later to a topic that is logged begins from the logs.
+            // A later endpoint of a logged topic begins from the logs.
             self.holders.remove(&key);
             self.logs.remove(&key);
             return;
@@ -50,19 +51,19 @@ impl Discovery {
         }
     }
 
-    /// Whether a topic that is logged waits for logs (I-106).
+    /// Whether a logged topic waits for logs (I-106).
     pub(super) fn waits(&self, key: u64) -> bool {
         self.logs.contains_key(&key) && !self.holders.get(&key).is_some_and(Holders::has_begun)
     }
 
-    /// What a topic that is logged waits for, if it does.
+    /// Condition for which a logged topic waits, if it does.
     pub(crate) fn awaited(&self, key: u64) -> Option<Standing> {
         let (logs, holders) = (self.logs.get(&key)?, self.holders.get(&key)?);
         holders.names().is_empty().then(|| logs.standing(holders.vacancies()))
     }
 
-    /// Somebody says how it stands with what is kept of a topic.
-    /// Topics whose members are others by that are returned.
+    /// Applies an announcement about the kept samples of a topic. Returns the keys of topics whose
+    /// members change.
     pub(super) fn moved(&mut self, from: NodeId, key: u64, motion: Motion) -> Vec<u64> {
         let takes_part = self.keepers(key).contains(&from);
         let Some(holders) = self.holders.get_mut(&key).filter(|_| takes_part) else {
@@ -84,7 +85,7 @@ impl Discovery {
             (Motion::Claims(..) | Motion::Disclaims(_), None) => {}
         }
         self.settle_holders(key);
-        // It has seats only now.
+        // The topic's layout has seats only from now on.
         let begins = !begun && self.holders.get(&key).is_some_and(Holders::has_begun);
         if begins && self.logs.contains_key(&key) { vec![key] } else { Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! What follows from what is announced, and from who is gone.
+//! Effects of announcements, and of departed participants.
 
 use derecho_core::storage::depot::{Holding, Motion};
 
@@ -44,7 +44,8 @@ fn a_layout_follows_from_the_endpoints_of_a_topic() {
     assert_eq!(state.keys(), []);
 }
 
-/// Who takes part keeps; who is the first begins, and when all who had it are gone, one begins anew.
+/// Members of a topic keep its samples. The first one begins. When all holders are gone, one member
+/// begins again.
 #[test]
 fn who_has_what_is_kept_follows_from_who_takes_part() {
     let mut state = Discovery::default();
@@ -71,7 +72,8 @@ fn who_has_what_is_kept_follows_from_who_takes_part() {
     assert_eq!(names(&state), None);
 }
 
-/// Who came first has its way; who means something else has a part when those are gone, whoever has heard of it when.
+/// The first endpoint prevails. Endpoints that contradict it join when it is gone, independent of
+/// when a member learnt of them.
 #[test]
 fn who_is_left_out_is_let_in_when_nobody_is_there_that_means_something_else() {
     let mut state = Discovery::default();
@@ -79,7 +81,7 @@ fn who_is_left_out_is_let_in_when_nobody_is_there_that_means_something_else() {
     let (c, d) = (NodeId(3), NodeId(4));
     let [key] = say(&mut state, c, 1, of(TopicLevel::VolatileStorage))[..] else { panic!() };
     let inside = |state: &Discovery| state.topics.of(key).collect::<Vec<_>>();
-    // Those that are called less, and mean something else.
+    // Endpoints with lower names that contradict the first one.
     assert_eq!(say(&mut state, B, 1, of(TopicLevel::Atomic)), []);
     assert_eq!(say(&mut state, A, 1, of(TopicLevel::LoggedStorage)), []);
     assert_eq!(say(&mut state, A, 2, of(TopicLevel::Atomic)), []);
@@ -101,7 +103,7 @@ fn who_is_left_out_is_let_in_when_nobody_is_there_that_means_something_else() {
         assert!(state.take_news().iter().any(|news| matches!(news, News::LetIn(_))));
         assert!(state.holders(key).is_none(), "nothing of this is kept");
         state.forget(B);
-        // Who is alone may mean something else from now on.
+        // The only remaining endpoint may change its level.
         assert_eq!(say(state, A, 2, of(TopicLevel::VolatileStorage)), [key]);
         assert_eq!(inside(state), [(A, 2)]);
         assert_eq!(say(state, A, 2, None), [key]);
@@ -112,7 +114,8 @@ fn who_is_left_out_is_let_in_when_nobody_is_there_that_means_something_else() {
     assert_eq!(late.snapshot(), state.snapshot());
 }
 
-/// It is told why; who has a part, or has no order at all, is not told that it is left out.
+/// The owner is told the reason. An endpoint that has its part, or belongs to no order, has no
+/// such reason.
 #[test]
 fn who_is_left_out_by_another_topic_hears_why() {
     let mut state = Discovery::default();
@@ -130,7 +133,7 @@ fn who_is_left_out_by_another_topic_hears_why() {
     assert_eq!([2, 3, 4, 5].map(why), [const { None }; 4]);
 }
 
-/// A whole that says that somebody is left out who is not there, or of another topic, is none the worse.
+/// A snapshot that names unknown endpoints or endpoints of other topics as excluded does no harm.
 #[test]
 fn who_is_said_to_be_left_out_and_is_not_there_is_nobody() {
     let mut state = Discovery::default();

@@ -1,6 +1,7 @@
-//! Builtin topics, and what this participant ignores.
+//! Builtin topics, and the entities that this participant ignores.
 //!
-//! Owns: which entities of others there are to tell of, and to whom. Never does: speak of this participant's own (I-184).
+//! Owns: the choice of reported entities and of the listeners. Never does: report this
+//! participant's own entities (I-184).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use crate::mapping::policies::Policies;
 use crate::mapping::shares::ReaderShared;
 
 impl ParticipantMachine {
-    /// This one hears of entities of its kind from now on, first of those that there are. Returns what it is called.
+    /// Adds a listener, which learns of all entities of its kind, first of the existing ones.
+    /// Returns its id.
     pub(crate) fn listen(
         &mut self,
         ear: Arc<dyn Hears>,
@@ -33,7 +35,7 @@ impl ParticipantMachine {
         id
     }
 
-    /// The entities of others of this kind that are not ignored.
+    /// Entities of other participants of this kind that are not ignored.
     pub(crate) fn entities(&self, kind: BuiltinKind) -> Vec<InstanceHandle> {
         let state = self.group.state();
         let all: Vec<InstanceHandle> = match kind {
@@ -54,7 +56,8 @@ impl ParticipantMachine {
         all.into_iter().filter(|handle| self.fact(kind, *handle).is_some()).collect()
     }
 
-    /// What is known of an entity of another participant; none if there is none of this kind that is not ignored.
+    /// Current fact about an entity of another participant; `None` if no such entity of this kind
+    /// exists or it is ignored.
     pub(crate) fn fact(&self, kind: BuiltinKind, handle: InstanceHandle) -> Option<Fact> {
         let InstanceHandle { node, entity } = handle;
         let (state, ignored) = (self.group.state(), &self.ignored);
@@ -88,7 +91,7 @@ impl ParticipantMachine {
         (handle, self.fact(kind, handle))
     }
 
-    /// Something has become of an entity: whoever listens for its kind hears of it.
+    /// Reports changed entities to the listeners for their kind.
     fn tell_of(&mut self, kind: BuiltinKind, handles: &[InstanceHandle]) {
         if !self.listeners.values().any(|listener| listener.kind() == Some(kind)) {
             return;
@@ -100,7 +103,7 @@ impl ParticipantMachine {
         }
     }
 
-    /// The same of what all have just heard of.
+    /// Reports a piece of discovery news to the listeners.
     pub(super) fn tell_news(&mut self, news: &News) {
         if self.listeners.is_empty() {
             return;
@@ -124,7 +127,7 @@ impl ParticipantMachine {
         }
     }
 
-    /// TOPIC_DATA goes with what is told of endpoints.
+    /// Reports the endpoints of a topic again, because their facts contain TOPIC_DATA.
     fn tell_of_endpoints(&mut self, node: NodeId, topic: u64) {
         let state = self.group.state();
         let Some(topic) = state.directory().topic(node, topic) else { return };
@@ -134,7 +137,7 @@ impl ParticipantMachine {
         self.tell_of(BuiltinKind::Subscription, &handles);
     }
 
-    /// Everybody who listens hears what has changed, whatever that is.
+    /// Reports every change to every listener.
     pub(super) fn tell_all(&mut self) {
         let ids: Vec<u64> = self.listeners.keys().copied().collect();
         for id in ids {
@@ -149,15 +152,16 @@ impl ParticipantMachine {
     }
 }
 
-/// What it ignores.
+/// Ignored entities.
 impl ParticipantMachine {
-    /// Whether an endpoint of this topic is another participant's, and ignored.
+    /// Whether an endpoint of this topic belongs to another participant and is ignored.
     pub(super) fn is_hidden(&self, handle: InstanceHandle, topic: &str) -> bool {
         let InstanceHandle { node, entity } = handle;
         node != self.group.node().id() && self.ignored.hides(node, entity, topic)
     }
 
-    /// Ignores an entity of this kind, for good; `false` if there is none of this name that is another participant's.
+    /// Ignores an entity of this kind for ever. Returns `false` if no such entity of another
+    /// participant exists.
     pub(crate) fn ignore(&mut self, kind: BuiltinKind, handle: InstanceHandle) -> bool {
         let Some(fact) = self.fact(kind, handle) else { return false };
         let InstanceHandle { node, entity } = handle;
@@ -168,7 +172,7 @@ impl ParticipantMachine {
             Fact::Endpoint(..) => ignored.add_endpoint(node, entity),
         }
         self.ignore_from_now_on(Arc::clone(&self.ignored));
-        // First: a reader that has parted from a writer takes in nothing of it any more.
+        // Comes first: a reader that has parted from a writer accepts none of its later samples.
         self.atomic.acquaint_all(&self.group);
         let nodes: Vec<NodeId> = self.group.state().nodes().collect();
         nodes.into_iter().for_each(|node| self.match_all_of(node));
@@ -176,7 +180,7 @@ impl ParticipantMachine {
         true
     }
 
-    /// This is ignored.
+    /// Sets the ignored entities.
     pub(super) fn ignore_from_now_on(&mut self, ignored: Arc<Ignored>) {
         self.atomic.ignore(Arc::clone(&ignored));
         self.ignored = ignored;

@@ -1,6 +1,7 @@
-//! What this participant says of itself and of its topics.
+//! Announcements of this participant and of its topics.
 //!
-//! Owns: what was said, so that it is said again in the next life. Never does: make a topic; applications do.
+//! Owns: the announcements made so far, so that they are repeated in the next life. Never does:
+//! make a topic; applications do.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,27 +16,28 @@ use crate::mapping::endpoint::{Endpoint, EndpointKind};
 use crate::mapping::policies::{LONGEST_ANNOUNCEMENT, Policies};
 use crate::mapping::type_identity::TypeIdentity;
 
-/// What a participant has said.
+/// Announcements made by a participant.
 #[derive(Clone, Default)]
 pub(super) struct Said {
-    /// Of itself, once it is enabled.
+    /// The participant's own announcement, once it is enabled.
     participant: Option<ParticipantFacts>,
-    /// Of its topics that are enabled.
+    /// Announcements of the enabled topics.
     topics: BTreeMap<u64, TopicFacts>,
 }
 
-/// What is known of the topics of a name that others have.
+/// Result of the search for a topic of other participants by name.
 pub(crate) enum FoundTopic {
-    /// There is none.
+    /// No topic of that name was found.
     None,
-    /// There is one whose type goes with the one that was asked for.
+    /// A topic was found whose type fits the requested one.
     Fits(Box<TopicFacts>),
-    /// There are some, and none fits; the text says why the first does not.
+    /// Topics were found, but none fits. The text says why the first one does not fit.
     Misfits(String),
 }
 
 impl ParticipantMachine {
-    /// This participant says this of itself from now on, if it is enabled; the error says why it cannot.
+    /// Announces this participant if it is enabled. The error says why the data cannot
+    /// be announced.
     pub(crate) fn introduce(
         &mut self,
         data: ParticipantFacts,
@@ -49,7 +51,7 @@ impl ParticipantMachine {
         Ok(())
     }
 
-    /// This participant has this topic from now on, or says something else of it; the error says why it cannot.
+    /// Announces a topic, or a change of it. The error says why the data cannot be announced.
     pub(crate) fn announce_topic(&mut self, id: u64, data: TopicFacts) -> Result<(), String> {
         check_length(data.encode().len(), "TOPIC_DATA")?;
         if self.said.topics.get(&id) != Some(&data) {
@@ -66,14 +68,14 @@ impl ParticipantMachine {
         self.group.submit(&Announcement::Topic(id, Some(data)).to_bytes());
     }
 
-    /// It has it no more.
+    /// Withdraws a topic.
     pub(crate) fn retract_topic(&mut self, id: u64) {
         if self.said.topics.remove(&id).is_some() {
             self.group.submit(&Announcement::Topic(id, None).to_bytes());
         }
     }
 
-    /// Says anew what was said in the last life.
+    /// Repeats the announcements of the last life.
     pub(super) fn say_again(&mut self, said: &Said) {
         self.said = said.clone();
         if let Some(data) = said.participant.clone() {
@@ -82,7 +84,7 @@ impl ParticipantMachine {
         said.topics.iter().for_each(|(id, data)| self.say_topic(*id, data.clone()));
     }
 
-    /// A topic of this name that another participant has, whose samples can be read as this type.
+    /// Finds a topic of this name of another participant whose samples can be read as this type.
     pub(crate) fn find_topic(&self, name: &str, data_type: &TypeIdentity) -> FoundTopic {
         let (state, me) = (self.group.state(), self.group.node().id());
         let mut found = FoundTopic::None;
@@ -102,14 +104,14 @@ impl ParticipantMachine {
 }
 
 impl ParticipantMachine {
-    /// What is known of an endpoint that one of ours is matched with; none if it is not.
+    /// Known data of an endpoint that is matched with a local one; `None` if it is not matched.
     pub(crate) fn partner(&self, own: u64, partner: InstanceHandle) -> Option<Known> {
         let InstanceHandle { node, entity } = partner;
         if !self.partners(own).contains(&partner) {
             return None;
         }
         let (state, is_own) = (self.group.state(), node == self.group.node().id());
-        // What this participant has need not have been announced yet.
+        // This participant's endpoints may not have been announced yet.
         let endpoint = if is_own { self.own(entity) } else { state.endpoint(node, entity) }?;
         let topic = match is_own {
             true => self.said.topics.values().find(|topic| topic.name == endpoint.topic),
@@ -121,7 +123,7 @@ impl ParticipantMachine {
 }
 
 impl TopicFacts {
-    /// A reader of it that reads its samples as this type.
+    /// A reader of the topic that reads its samples as this type.
     fn endpoint(&self, data_type: TypeIdentity) -> Endpoint {
         Endpoint {
             kind: EndpointKind::Reader,
@@ -139,7 +141,7 @@ impl TopicFacts {
     }
 }
 
-/// Whether so many bytes can be announced; the error says why not.
+/// Checks whether data of this length can be announced. The error says why not.
 fn check_length(length: usize, what: &str) -> Result<(), String> {
     match length > LONGEST_ANNOUNCEMENT {
         true => Err(format!(

@@ -1,12 +1,13 @@
-//! Matching: which of this participant's readers and writers go with which endpoints, its own included.
+//! Matching of this participant's readers and writers with all endpoints, including its own.
 //!
 //! ```text
-//!   own endpoint made        looked at with all that is announced
-//!   announced, or anew       looked at with all own endpoints of the topic
-//!   retracted                lost to all that it was matched with
+//!   own endpoint made          compared with all announced endpoints
+//!   endpoint announced         compared with all own endpoints of the topic; again after a change
+//!   endpoint retracted         lost to all endpoints that it was matched with
 //! ```
-//! Owns: subscriptions to the streams of topics without order, what readers of ordered topics know of writers, and the
-//! statuses of matching. Never does: connect an ordered topic; its subgroup does.
+//! Owns: subscriptions to the streams of unordered topics, the knowledge of readers of ordered
+//! topics about writers, and the statuses of matching. Never does: connect an ordered topic; its
+//! subgroup does.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -30,7 +31,7 @@ use crate::mapping::sight::Sight;
 use crate::mapping::type_identity::Types;
 
 impl ParticipantMachine {
-    /// Takes in what all have heard of endpoints.
+    /// Handles the discovery news about endpoints.
     pub(super) fn discover(&mut self) {
         self.atomic.changed(&mut self.group);
         let mut changed = BTreeSet::new();
@@ -58,7 +59,7 @@ impl ParticipantMachine {
         changed.into_iter().for_each(|key| self.atomic.acquaint(&self.group, key));
     }
 
-    /// All was taken over as a whole.
+    /// Matches all endpoints again, after a complete state transfer.
     fn match_anew(&mut self) {
         let state = self.group.state();
         let me = self.group.node().id();
@@ -82,7 +83,7 @@ impl ParticipantMachine {
         self.atomic.acquaint_all(&self.group);
     }
 
-    /// Matches what there is here with all endpoints of a participant.
+    /// Matches the local endpoints with all endpoints of a participant.
     pub(super) fn match_all_of(&mut self, node: NodeId) {
         let ids: Vec<u64> = self.group.state().of(node).map(|(id, _)| id).collect();
         for id in ids {
@@ -90,13 +91,13 @@ impl ParticipantMachine {
         }
     }
 
-    /// Matches an endpoint here, which is new or another one than before, with all that there is of its topic.
+    /// Matches a new or changed local endpoint with all endpoints of its topic.
     pub(super) fn match_own(&mut self, own: u64) {
         let Some(endpoint) = self.own(own).cloned() else { return };
         let me = self.group.node().id();
         self.recall(own);
         self.weigh_later(&endpoint);
-        // What this participant has need not have been announced yet.
+        // This participant's endpoints may not have been announced yet.
         for other in self.own_of(&endpoint.topic) {
             let Some(there) = self.own(other).cloned() else { continue };
             self.match_pair(own, (me, other), &there);
@@ -109,14 +110,14 @@ impl ParticipantMachine {
         }
     }
 
-    /// What is remembered of writers that are no more, and may still have samples in a topic's order.
+    /// Learns about departed writers, whose samples may remain in a topic's order.
     fn recall(&mut self, own: u64) {
         let Some(reader) = self.readers.get(&own).filter(|it| it.endpoint.level.is_ordered())
         else {
             return;
         };
         let state = self.group.state();
-        // What is kept may be of writers of which nothing else is known.
+        // Kept samples may come from writers of which nothing else is known.
         let layouts = state.types().layouts(&reader.endpoint.data_type.digest);
         layouts.into_iter().for_each(|layout| reader.shared.layouts.learn(layout));
         state
@@ -130,12 +131,13 @@ impl ParticipantMachine {
         reader.or_else(|| self.writers.get(&id).map(|writer| &writer.endpoint))
     }
 
-    /// Those of topics of this name.
+    /// This participant's endpoints of topics of this name.
     fn own_of(&self, topic: &str) -> Vec<u64> {
         self.by_topic.get(topic).into_iter().flatten().copied().collect()
     }
 
-    /// Matches what there is here with an endpoint; the key of its topic if that is ordered.
+    /// Matches the local endpoints with an endpoint. Returns the key of its topic if that
+    /// is ordered.
     fn match_with(&mut self, node: NodeId, id: u64) -> Option<u64> {
         let endpoint = self.group.state().endpoint(node, id)?;
         let own = self.own_of(&endpoint.topic);
@@ -147,7 +149,8 @@ impl ParticipantMachine {
         key
     }
 
-    /// Matches an endpoint here with another one, if one of them is a reader and the other one a writer.
+    /// Matches a local endpoint with another one, if one of them is a reader and the other one
+    /// a writer.
     fn match_pair(&mut self, own: u64, who: (NodeId, u64), other: &Endpoint) {
         self.weigh_later(other);
         if self.is_hidden(InstanceHandle { node: who.0, entity: who.1 }, &other.topic) {
@@ -179,7 +182,8 @@ impl ParticipantMachine {
         }
     }
 
-    /// An endpoint here has nothing to do any more with one that is ignored, and what has come from that goes unread.
+    /// Parts a local endpoint from an ignored one. Queued samples of an ignored writer
+    /// remain unread.
     fn part_from(&mut self, own: u64, who: (NodeId, u64)) {
         let subscription = self.subscription(own, who);
         if let Some(writer) = self.writers.get_mut(&own) {
@@ -192,7 +196,7 @@ impl ParticipantMachine {
                 reader.shared.drop_source(SourceId::Stream(subscription));
                 self.group.node_mut().unsubscribe(subscription);
             }
-            // Last: nothing of it comes from then on.
+            // Comes last: the reader accepts no samples of the writer from then on.
             if was_matched {
                 let writer = InstanceHandle { node: who.0, entity: who.1 };
                 reader.shared.part_from(writer);
@@ -210,7 +214,7 @@ impl ParticipantMachine {
         known.find(|(_, known)| **known == (origin, id)).map(|(&known, _)| known)
     }
 
-    /// By a topic's name an endpoint means something else than is meant here.
+    /// Reports an endpoint whose topic is inconsistent with the topic of the same name here.
     fn inconsistent(&mut self, topic: &str, who: (NodeId, u64), why: String) {
         if !self.inconsistent.insert(who) {
             return;
@@ -224,8 +228,8 @@ impl ParticipantMachine {
         }
     }
 
-    /// Who has an endpoint that is left out of an order for the sake of another topic's is told: no pair of a writer and a reader
-    /// would say so.
+    /// Reports a local endpoint that is excluded from an order because of another topic. No pair of
+    /// a writer and a reader would report that.
     fn tell_of_leaving_out(&mut self, node: NodeId, id: u64) {
         if node == self.group.node().id()
             && let Some(why) = self.group.state().left_out_by_another_topic(node, id)
@@ -235,12 +239,12 @@ impl ParticipantMachine {
         }
     }
 
-    /// What is seen of the topic of this name.
+    /// The topic of this name as seen by this participant.
     pub(crate) fn sight(&self, name: &str) -> Option<Sight> {
         self.group.state().sight(name, self.sees())
     }
 
-    /// What is seen of all topics.
+    /// All topics as seen by this participant.
     pub(crate) fn sights(&self) -> Vec<Sight> {
         self.group.state().sights(self.sees())
     }
@@ -249,20 +253,21 @@ impl ParticipantMachine {
         |node, entity, topic| !self.is_hidden(InstanceHandle { node, entity }, topic)
     }
 
-    /// Where the statuses of a topic of this name are put up here.
+    /// Board for the statuses of a topic of this name.
     pub(crate) fn topic_board(&mut self, topic: &str) -> Arc<Board> {
-        // Of a topic of which nobody has anything any more nobody asks.
+        // Nobody reads the statuses of a topic to which no handle is left.
         self.topics.retain(|name, board| Arc::strong_count(board) > 1 || name == topic);
         Arc::clone(self.topics.entry(topic.to_owned()).or_default())
     }
 
-    /// An endpoint is no more.
+    /// Handles the end of an endpoint.
     fn lose(&mut self, node: NodeId, id: u64, endpoint: &Endpoint) {
         self.inconsistent.remove(&(node, id));
         self.weigh_later(endpoint);
         for own in self.by_topic.get(&endpoint.topic).into_iter().flatten() {
             if let Some(reader) = self.readers.get_mut(own) {
-                // It may have been announced since the last look, have written, and be gone again.
+                // The endpoint may have been announced, have written and have ended since the
+                // last check.
                 reader.get_to_know(endpoint, self.group.state().types());
                 reader.partners.lose(&reader.shared.board, (node, id));
             } else if let Some(writer) = self.writers.get_mut(own) {
@@ -275,7 +280,8 @@ impl ParticipantMachine {
         }
     }
 
-    /// A stream that is read says by itself where it ends; one that was never there does not.
+    /// Handles the withdrawal of a writer of another participant. A stream that is being read shows
+    /// its end by itself; a stream that never appeared does not.
     fn withdrawn(&mut self, node: NodeId, id: u64) {
         let Some(&peer) = self.peers.get(&node) else { return };
         let writer = (Origin::Peer(peer), id);
@@ -286,11 +292,12 @@ impl ParticipantMachine {
         of_it.for_each(|subscription| node.withdrawn(subscription));
     }
 
-    /// Subscribes a reader to a writer's stream if they are matched; if they are no more, its subscription ends.
+    /// Subscribes a matched reader to a writer's stream, or ends the subscription if they are no
+    /// longer matched.
     fn subscribe(&mut self, reader: u64, (node, id): (NodeId, u64), stream: RegionId) {
         let origin = match node == self.group.node().id() {
             true => Origin::Own,
-            // One that is not there yet is matched when it is.
+            // A writer of a participant that is not connected yet is matched after the connection.
             false => match self.peers.get(&node) {
                 Some(&peer) => Origin::Peer(peer),
                 None => return,
@@ -302,7 +309,7 @@ impl ParticipantMachine {
         match (reader.partners.has(node, id), known) {
             (true, None) => {
                 let node = self.group.node_mut();
-                // RELIABILITY: nobody waits for who makes the best of what it gets.
+                // RELIABILITY: the writer does not wait for best-effort readers.
                 let subscription = match reader.endpoint.policies.is_best_effort() {
                     true => node.subscribe_untethered(origin, stream),
                     false => node.subscribe(origin, stream),
@@ -344,7 +351,7 @@ impl ParticipantMachine {
         reader.shared.matched.fetch_add(1, Ordering::Release);
     }
 
-    /// A reader that nobody waits for was too slow.
+    /// Counts samples lost by a reader for which the writer does not wait.
     pub(super) fn lost(&self, subscription: SubscriptionId, count: u64) {
         let reader = self.readers.values().find(|r| r.subscriptions.contains_key(&subscription));
         if let Some(reader) = reader {
@@ -361,9 +368,10 @@ impl ParticipantMachine {
 }
 
 impl LocalReader {
-    /// What this reader has to know of records of a writer before the first one comes. In a topic's order there are samples
-    /// of all versions of its type: those of a writer that this reader does not understand are not for it (I-173). Those of
-    /// one whose values lie otherwise in memory are read by what was told of that (I-174).
+    /// Prepares the reader for a writer's records before the first one arrives. A topic's order
+    /// contains samples of all versions of its type. Samples of writers whose type the reader does
+    /// not understand are left out (I-173). If a writer's values have another memory layout, the
+    /// announced layout is used to read them (I-174).
     fn get_to_know(&self, writer: &Endpoint, types: &Types) {
         let (ours, theirs) = (&self.endpoint.data_type, &writer.data_type);
         if writer.kind != EndpointKind::Writer || ours.mark() == theirs.mark() {
@@ -381,7 +389,7 @@ impl LocalReader {
         }
     }
 
-    /// A subscription has ended: what is queued is the last of it.
+    /// Ends a subscription. No more samples are added to the queue.
     fn end(&mut self, subscription: SubscriptionId) {
         self.subscriptions.remove(&subscription);
         let mut sources = self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,7 @@
-//! A participant's part in telling the past of topics: whom it asks, and what it passes on to whoever reads logs here.
+//! A participant's part in reading the history of topics: the choice of the participant to ask, and
+//! the forwarding of requests to the thread that reads logs here.
 //!
-//! Owns: the choice of who is asked. Never does: read a log.
+//! Owns: the choice of the participant that is asked. Never does: read a log.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,12 +15,12 @@ use super::ParticipantMachine;
 use crate::mapping::past::{Ask, OwnLog, Page, SharedPastDesk, Word};
 
 impl ParticipantMachine {
-    /// What is asked of the past of topics.
+    /// Requests for the history of topics.
     pub(crate) fn past(&self) -> SharedPastDesk {
         Arc::clone(&self.past)
     }
 
-    /// This participant's log of the topic of a reader.
+    /// This participant's log of a reader's topic.
     pub(crate) fn own_log(&self, reader: u64) -> OwnLog {
         let key = self.readers.get(&reader).map(|reader| reader.endpoint.key());
         key.map_or(OwnLog::Absent, |key| self.atomic.own_log(key))
@@ -47,13 +48,14 @@ impl ParticipantMachine {
         self.others_with_log(reader).is_some_and(|(_, others)| !others.is_empty())
     }
 
-    /// Whether it is known here who keeps logs.
+    /// Whether this participant knows who keeps logs.
     pub(crate) fn knows_logs(&self) -> bool {
         self.group.is_informed()
     }
 
-    /// Asks a participant whose log of this reader's topic lacks nothing: the last one again, if it can be, and none that was
-    /// tried. Returns whom, and how many others could be.
+    /// Asks a participant with a complete log of this reader's topic: the last one again if
+    /// possible, and none that was tried before. Returns the participant, and the number of
+    /// other candidates.
     pub(crate) fn ask_past(
         &mut self,
         reader: u64,
@@ -72,7 +74,7 @@ impl ParticipantMachine {
         Some((of, others.len() - 1))
     }
 
-    /// Answers what was asked.
+    /// Answers a request.
     pub(crate) fn answer_past(
         &mut self,
         (to, ask): (NodeId, Ask),

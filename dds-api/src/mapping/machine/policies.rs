@@ -1,7 +1,7 @@
-//! Policies of this participant's endpoints that change while they are at work.
+//! Changes of the policies of this participant's enabled endpoints.
 //!
-//! Owns: that all who have to know of a change do, and of a promise that was not kept. Never does: say whether a policy may
-//! change; the entities do.
+//! Owns: the notification of a policy change, and of a broken deadline or lease. Never does: decide
+//! whether a policy may change; the entities do.
 
 use std::sync::Arc;
 
@@ -21,25 +21,25 @@ use crate::mapping::record::{Offer, Terms};
 use crate::mapping::vigil::Due;
 
 impl ParticipantMachine {
-    /// A name for a publisher or subscriber.
+    /// A new id for a publisher or subscriber.
     pub(crate) fn fresh_group(&mut self) -> u64 {
         self.fresh_endpoint()
     }
 
-    /// The endpoints of a publisher or subscriber.
+    /// Endpoints of a publisher or subscriber.
     fn of_group(&self, group: u64) -> Vec<u64> {
         let readers = self.readers.iter().map(|(id, reader)| (id, &reader.endpoint));
         let all = readers.chain(self.writers.iter().map(|(id, writer)| (id, &writer.endpoint)));
         all.filter(|(_, endpoint)| endpoint.group == group).map(|(id, _)| *id).collect()
     }
 
-    /// What an endpoint offers or requests.
+    /// Policies that an endpoint offers or requests.
     pub(crate) fn policies(&self, id: u64) -> Option<Arc<Policies>> {
         let own = self.own(id).map(|endpoint| &endpoint.policies);
         own.or_else(|| Some(&self.listeners.get(&id)?.policies)).cloned()
     }
 
-    /// The endpoints that one is matched with.
+    /// Endpoints that are matched with a local one.
     pub(crate) fn partners(&self, id: u64) -> Vec<InstanceHandle> {
         let reader = self.readers.get(&id).map(|reader| &reader.partners);
         let partners = reader.or_else(|| self.writers.get(&id).map(|writer| &writer.partners));
@@ -47,7 +47,8 @@ impl ParticipantMachine {
         matched.map(|(node, entity)| InstanceHandle { node, entity }).collect()
     }
 
-    /// Changes the policies of all endpoints of a publisher or subscriber, or of none; the error says why.
+    /// Changes the policies of all endpoints of a publisher or subscriber, or of none. The error
+    /// says why.
     pub(crate) fn change_group(
         &mut self,
         group: u64,
@@ -58,7 +59,7 @@ impl ParticipantMachine {
         ids.into_iter().try_for_each(|id| self.change(id, &change))
     }
 
-    /// An endpoint, as it is after a change.
+    /// An endpoint in its state after a change.
     fn changed(&self, id: u64, change: impl Fn(&mut Policies)) -> Result<Endpoint, String> {
         let Some(known) = self.own(id) else { return Err("it is no more".to_owned()) };
         let mut endpoint = known.clone();
@@ -76,7 +77,7 @@ impl ParticipantMachine {
         Ok(endpoint)
     }
 
-    /// Changes the policies of an endpoint; the error says why it cannot be.
+    /// Changes the policies of an endpoint. The error says why they cannot change.
     pub(crate) fn change(&mut self, id: u64, change: impl Fn(&mut Policies)) -> Result<(), String> {
         if let Some(listener) = self.listeners.get_mut(&id) {
             change(Arc::make_mut(&mut listener.policies));
@@ -101,7 +102,7 @@ impl ParticipantMachine {
         Ok(())
     }
 
-    /// All are told what an endpoint is now.
+    /// Announces the new state of an endpoint.
     fn announce_anew(&mut self, id: u64, endpoint: Endpoint) {
         match endpoint.level.is_ordered() {
             true => self.atomic.change(&mut self.group, endpoint.key(), (id, endpoint)),
@@ -120,12 +121,13 @@ fn offered_deadline(policies: &Policies) -> Duration {
 }
 
 impl ParticipantMachine {
-    /// Something may be due that writers have promised, earlier than was known.
+    /// Schedules a check of deadlines and leases in the next turn, because one may be due earlier
+    /// than known.
     pub(crate) fn keep_vigil(&mut self) {
         self.vigil_at = Some(Time::default());
     }
 
-    /// What writers have promised, and not done.
+    /// Checks the writers' deadlines and leases.
     pub(super) fn look_at_vigils(&mut self, now: Time) -> usize {
         if self.vigil_at.take_if(|at| now >= *at).is_none() {
             return 0;
@@ -139,7 +141,7 @@ impl ParticipantMachine {
         looks.into_iter().map(|(id, due)| self.take_up(id, &due)).sum()
     }
 
-    /// Puts up and announces what is due of a writer. Returns how much was put up.
+    /// Posts and announces what is due for a writer. Returns the number of posted changes.
     fn take_up(&mut self, id: u64, due: &Due) -> usize {
         self.vigil_at = self.vigil_at.into_iter().chain(due.next).min();
         let Some(writer) = self.writers.get_mut(&id) else { return 0 };
@@ -153,7 +155,7 @@ impl ParticipantMachine {
     }
 }
 
-/// Puts up what was missed; whether there was anything.
+/// Posts missed deadlines and lost leases. Returns 1 if there was any change.
 fn tell(board: &Board, due: &Due) -> usize {
     if due.missed.count > 0 {
         board.note(StatusKind::OfferedDeadlineMissed, |all| {
@@ -168,7 +170,7 @@ fn tell(board: &Board, due: &Due) -> usize {
     usize::from(*due != Due { next: due.next, ..Due::default() })
 }
 
-/// Whether an endpoint can be announced; the error says why not.
+/// Checks whether an endpoint can be announced. The error says why not.
 pub(super) fn check_length(endpoint: &Endpoint) -> Result<(), String> {
     let length = endpoint.encode().len();
     match length > LONGEST_ANNOUNCEMENT {
@@ -180,7 +182,7 @@ pub(super) fn check_length(endpoint: &Endpoint) -> Result<(), String> {
     }
 }
 
-/// What goes with the samples of a writer.
+/// Terms of a writer's samples.
 pub(crate) fn terms_of(endpoint: &Endpoint) -> Terms {
     let Policies::Offered { writer, publisher } = &*endpoint.policies else {
         return Terms::default();
@@ -190,7 +192,7 @@ pub(crate) fn terms_of(endpoint: &Endpoint) -> Terms {
         .filter(|_| names_them && !endpoint.order.is_by_partition());
     let keyed = !writer.deadline.period.is_infinite();
     let (offer, tag) = (Offer::of(writer, publisher), endpoint.order.tag(&endpoint.topic));
-    // By that of a topic that is kept all go in any case.
+    // The lifespan of a topic whose samples are kept applies to all samples in any case.
     let is_topics = |lifespan: &u64| *lifespan > 0 && *lifespan == endpoint.keeping.lifespan;
     let lifespan = writer.lifespan.duration.nanos().filter(|lifespan| !is_topics(lifespan));
     Terms { strength: writer.ownership_strength.value, partition, keyed, offer, tag, lifespan }
@@ -227,7 +229,7 @@ mod tests {
         );
         let mut atomic = left(TopicLevel::Atomic);
         assert_eq!(terms_of(&atomic).partition.as_deref(), Some(&b"left"[..]));
-        // Of what is not written nothing is said.
+        // A reader's samples do not exist, so it has no terms.
         atomic.kind = EndpointKind::Reader;
         assert!(terms_of(&atomic).partition.is_none());
     }
@@ -241,7 +243,7 @@ mod tests {
         assert!(offered_deadline(&usual.policies).is_infinite());
     }
 
-    /// What is kept says by itself how long all of its topic lasts.
+    /// If a topic keeps samples, its own lifespan applies to all of them.
     #[test]
     fn samples_say_how_long_they_last_unless_their_topic_does() {
         let lasting = |lifespan, of_topic| {
@@ -254,7 +256,8 @@ mod tests {
         assert_eq!(lasting(seconds(1), 0), Some(1_000_000_000));
         assert_eq!(lasting(seconds(1), 2_000_000_000), Some(1_000_000_000));
         assert_eq!(lasting(seconds(2), 2_000_000_000), None);
-        // A topic of which samples last for ever, or are not kept, says nothing of those that last no moment.
+        // If a topic has no lifespan or keeps no samples, its zero does not hide a writer's
+        // lifespan of zero.
         assert_eq!(lasting(Duration::ZERO, 0), Some(0));
     }
 

@@ -1,8 +1,8 @@
-//! The machine of a participant's next life: what its entities had in the last one, anew.
+//! The machine of a participant's next life, with the entities of the last one.
 //!
-//! Owns: what passes from one life to the next: endpoints under their names, and nothing else. Never does: take
-//! over memory or queues; the others have gone on, and use again what lay there. What is kept comes from the
-//! others too, who have had more.
+//! Owns: the transfer of endpoints from one life to the next, under their ids. Never does: take
+//! over memory or queues, because the other members have gone on and reuse that memory. Kept
+//! samples also come from other members, which have received more.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -17,14 +17,14 @@ use crate::mapping::shares::Refusal;
 use crate::mapping::topic_logs::TopicLogs;
 
 impl ParticipantMachine {
-    /// The logs of this life, which is over. Their folder is free for the next one when they are dropped.
+    /// The logs of this life, which is over. Dropping them frees their folder for the next life.
     pub(crate) fn end_logs(&mut self) -> Option<TopicLogs> {
         self.group.end_logs();
         self.atomic.end_logs()
     }
 
-    /// The machine of the next life, over another link. Until this has gone well nothing here has changed, and
-    /// it can be tried again; then this one turns no more.
+    /// Makes the machine of the next life, over another link. On failure nothing has changed here,
+    /// and the call can be repeated. After success this machine takes no more turns.
     pub(crate) fn begin_again(
         &mut self,
         (group, host): (Group<Discovery>, Option<Arc<dyn Arbiter>>),
@@ -53,7 +53,7 @@ impl ParticipantMachine {
             let share = (Arc::clone(shared), *wants_history);
             next.place_reader(link, (id, endpoint.clone()), share, effects)?;
         }
-        // Whom its entities were matched with in the last life they are not matched with any more.
+        // The entities are no longer matched with the partners of the last life.
         self.writers.values().for_each(|writer| writer.partners.part(&writer.shared.board));
         self.readers.values().for_each(|reader| reader.partners.part(&reader.shared.board));
         for (shared, berth) in berths {
@@ -62,17 +62,17 @@ impl ParticipantMachine {
         }
         for LocalReader { endpoint, shared, .. } in self.readers.values() {
             shared.leave_behind(life);
-            // What has come meanwhile is not known here yet.
+            // Samples kept in the meantime are not known here yet.
             shared.knows_history.store(!endpoint.level.is_kept(), Ordering::Release);
             *shared.life.lock().unwrap_or_else(PoisonError::into_inner) = life;
             shared.matched.store(0, Ordering::Release);
             shared.changes.fetch_add(1, Ordering::Release);
         }
-        // Nothing can go wrong any more.
+        // Nothing can fail from here on.
         let listeners = std::mem::take(&mut self.listeners).into_iter();
         next.listeners = listeners.map(|(id, it)| (id, it.doubt())).collect();
         next.has_doubts = true;
-        // Publishes all of that.
+        // Publishes all of the above.
         self.standing.begin(life, node);
         Ok(next)
     }

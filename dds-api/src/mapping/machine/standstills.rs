@@ -1,7 +1,7 @@
-//! Orders that stand still: said while they do, to the log and to whoever asks.
+//! Reports of orders that stand still, to the log and to callers.
 //!
-//! Owns: since when each one stands still, and what was said of it. Never does: decide who is awaited, or leave anybody out;
-//! the group does.
+//! Owns: the beginning and the last report of each standstill. Never does: decide which member is
+//! awaited, or exclude a member; the group does.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,19 +13,20 @@ use derecho_core::membership::Answer;
 use super::ParticipantMachine;
 use crate::infrastructure::{InstanceHandle, Standstill};
 
-/// A member that keeps up makes every condition true much sooner.
+/// Delay in nanoseconds before the first report. A member that keeps up makes every condition true
+/// much sooner.
 const SAID_AFTER: u64 = 100_000_000;
-/// While a standstill lasts it is said again at this interval.
+/// Interval in nanoseconds between reports of a standstill.
 const SAID_AGAIN: u64 = 1_000_000_000;
 
-/// One order that stands still.
+/// An order that stands still.
 struct Still {
     since: Time,
-    /// When it was said last, if it was.
+    /// Time of the last report, if there was one.
     said: Option<Time>,
 }
 
-/// Everything that stands still, by subgroup; under no key what is the group's own.
+/// All standstills by subgroup; without a key the group's own.
 #[derive(Default)]
 pub(super) struct Standstills {
     known: BTreeMap<Option<u64>, Still>,
@@ -33,7 +34,8 @@ pub(super) struct Standstills {
 }
 
 impl ParticipantMachine {
-    /// Looks what stands still, and says so in the log: after a tenth of a second, and again while it lasts.
+    /// Checks for standstills and reports them to the log: after a tenth of a second, and
+    /// repeatedly while they last.
     pub(super) fn look_for_standstills(&mut self, now: Time) {
         self.standstills.now = now;
         let mut since: BTreeMap<Option<u64>, Time> = BTreeMap::new();
@@ -44,7 +46,7 @@ impl ParticipantMachine {
         if since.is_empty() && self.standstills.known.is_empty() {
             return;
         }
-        // In a view change all orders stand still, and the members of the view are awaited.
+        // During a view change all orders stand still, and the members of the view are awaited.
         let changes = self.group.agreement().is_wedged();
         let known = std::mem::take(&mut self.standstills.known);
         for (key, still) in known {
@@ -75,7 +77,8 @@ impl ParticipantMachine {
         }
     }
 
-    /// A participant that answers makes no progress: it is suspected, or does what this participant does not see.
+    /// Reports a participant that answers but makes no progress. Either it is suspected, or it acts
+    /// in a way that this participant cannot see.
     pub(super) fn tell_stuck(&self, wait: Wait, answer: Answer) {
         let topic = self.name_of(wait.key).unwrap_or_default();
         let participant = InstanceHandle { node: wait.node, entity: 0 };
@@ -84,14 +87,14 @@ impl ParticipantMachine {
         );
     }
 
-    /// What has stood still for a tenth of a second or longer.
+    /// Standstills of at least a tenth of a second.
     pub(crate) fn standstills(&self) -> Vec<Standstill> {
         let known = self.standstills.known.iter();
         let long = known.filter(|(_, still)| self.standstills.now.since(still.since) >= SAID_AFTER);
         long.filter_map(|(key, _)| self.standstill(*key)).collect()
     }
 
-    /// The topic that waits, if it is one; its control stream is the group's own.
+    /// Key of the topic that waits; `None` for the group's control stream.
     fn subject_of(&self, wait: Wait) -> Option<u64> {
         wait.key.filter(|key| self.name_of(Some(*key)).is_some())
     }

@@ -1,9 +1,11 @@
-//! TRANSPORT_PRIORITY: what of this participant's goes first (I-241).
+//! TRANSPORT_PRIORITY: the order in which this participant serves its traffic (I-241).
 //!
-//! A stream goes by its writer, one that is received by the writer at its other end, and an ordered topic by the greatest of
-//! those who write there, for its samples come in one order. A reader goes by the greatest of the writers that it is matched with.
+//! A stream has the priority of its writer, at both ends. An ordered topic has the highest priority
+//! of its writers, because its samples come in one order. A reader has the highest priority of its
+//! matched writers.
 //!
-//! Owns: which priority that is. Never does: put anything in order; the node does, and whoever calls listeners.
+//! Owns: the choice of each priority. Never does: reorder anything; the node and the listener
+//! thread do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +19,13 @@ use crate::mapping::policies::Policies;
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct Urgency {
-    /// Some endpoint has, or had, another priority than 0.
+    /// Whether some endpoint has, or had, a priority other than 0.
     is_used: bool,
-    /// Topics of which something may have another priority than before.
+    /// Topics of which a priority may have changed.
     topics: BTreeSet<String>,
 }
 
-/// TRANSPORT_PRIORITY of a writer; none of a reader.
+/// TRANSPORT_PRIORITY of a writer; `None` for a reader.
 fn priority_of(endpoint: &Endpoint) -> Option<i32> {
     match &*endpoint.policies {
         Policies::Offered { writer, .. } => Some(writer.transport_priority.value),
@@ -32,7 +34,8 @@ fn priority_of(endpoint: &Endpoint) -> Option<i32> {
 }
 
 impl ParticipantMachine {
-    /// An endpoint was matched with one here, or is lost to it, or is one here and another one than before.
+    /// Schedules an update of priorities, because an endpoint was matched here, was lost, or is a
+    /// new or changed local one.
     pub(super) fn weigh_later(&mut self, endpoint: &Endpoint) {
         let Urgency { is_used, topics } = &mut self.urgency;
         *is_used |= priority_of(endpoint).is_some_and(|priority| priority != 0);
@@ -41,7 +44,7 @@ impl ParticipantMachine {
         }
     }
 
-    /// Gives all of these topics the priorities that they have by now.
+    /// Updates the priorities of all scheduled topics.
     pub(super) fn weigh(&mut self) {
         while let Some(topic) = self.urgency.topics.pop_first() {
             let own: Vec<u64> = self.by_topic.get(&topic).into_iter().flatten().copied().collect();
@@ -70,7 +73,7 @@ impl ParticipantMachine {
         }
     }
 
-    /// Gives a reader and what it subscribes to their priorities; returns the greatest.
+    /// Updates the priorities of a reader and its subscriptions. Returns the highest one.
     fn weigh_reader(&mut self, id: u64) -> Option<i32> {
         let reader = self.readers.get(&id)?;
         let me = self.group.node().id();
@@ -94,7 +97,7 @@ impl ParticipantMachine {
         greatest
     }
 
-    /// Whether some topic is to be looked at.
+    /// Whether an update of priorities is scheduled.
     pub(super) fn is_to_weigh(&self) -> bool {
         !self.urgency.topics.is_empty()
     }
@@ -114,8 +117,8 @@ mod tests {
         number: u64,
     }
 
-    /// What the node has been told of the topics here, with the names of what goes by a stream, of what is subscribed to and of what
-    /// goes in an order; and of readers, for whoever calls their listeners.
+    /// Priorities known to the node for local topics, named by the kind of path (stream,
+    /// subscription, subgroup), and priorities of readers, known to the listener thread.
     type Told = Vec<(&'static str, i32)>;
 
     impl ParticipantMachine {
@@ -145,7 +148,7 @@ mod tests {
         participant.inner.engine.act(|machine, _, _| machine.told_of(topic))
     }
 
-    /// Waits until a participant's node has been told this.
+    /// Waits until a participant's node knows these priorities.
     #[track_caller]
     fn until_told(participant: &DomainParticipant, topic: &str, expected: &[(&'static str, i32)]) {
         let end = Instant::now() + Duration::from_secs(30);
@@ -167,7 +170,7 @@ mod tests {
         writer.set_qos(&qos).unwrap();
     }
 
-    /// A reader that all of these have met.
+    /// A reader that is matched with all of these writers.
     fn reader(topic: &Topic<Mark>, writers: &[&DataWriter<Mark>]) -> DataReader<Mark> {
         let reader = topic.participant().reader(topic).reliable().create().unwrap();
         let wait = |writer: &&DataWriter<Mark>| writer.wait_for_readers(1, Timeout::secs(30));
@@ -198,7 +201,7 @@ mod tests {
         let subscriptions = [("subscription", -5), ("subscription", 40), ("subscription", 90)];
         let told = [&[("reader", 90), ("stream", 40)], &subscriptions[..]].concat();
         until_told(&there, "Alarm", &told);
-        // One changes, and one goes.
+        // One writer changes, and one ends.
         change(&first, 7);
         until_told(&here, "Alarm", &[("stream", -5), ("stream", 7)]);
         drop(own);
@@ -210,7 +213,8 @@ mod tests {
         until_told(&there, "Alarm", &[("reader", 0), ("subscription", 0), ("subscription", 0)]);
     }
 
-    /// Samples in one order cannot pass each other: their topic goes by the greatest that any has who writes there.
+    /// Samples in one order cannot overtake each other, so their topic has the highest priority of
+    /// its writers.
     #[test]
     fn an_ordered_topic_has_the_greatest_priority_of_its_writers() {
         let (_folder, [here, there]) = two();
@@ -229,7 +233,7 @@ mod tests {
         until_told(&there, "Command", &[("reader", 12), ("subgroup", 12)]);
     }
 
-    /// Nothing is weighed as long as nobody has asked for a priority.
+    /// No priorities are computed while no endpoint has set one.
     #[test]
     fn who_asks_for_no_priority_pays_nothing() {
         let (_folder, [here, there]) = two();

@@ -1,6 +1,7 @@
-//! Reading the files of a log: on from a place, or the state at a time.
+//! Reading the files of a log from a position, or the state at a time.
 //!
-//! Owns: where such a reading is. Never does: ask the log's thread, or hold it up: files may be dropped meanwhile.
+//! Owns: the position of such a reading. Never does: use or block the log's thread; files may be
+//! dropped during a reading.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use derecho_node::logs::Folder;
 use super::PastRecord;
 use crate::mapping::set::keys_of;
 
-/// A reading on its way.
+/// A reading in progress.
 pub(crate) struct PastFiles {
     dir: PathBuf,
     disk: Folder,
@@ -23,12 +24,12 @@ pub(crate) struct PastFiles {
 }
 
 impl PastFiles {
-    /// Of what comes after this place.
+    /// Begins after this position.
     pub(crate) fn after(dir: &Path, stream: StreamKey, place: u64) -> Result<Self, LogError> {
         Self::begin(dir, stream, |log| log.after(Version(place)))
     }
 
-    /// Of what was written at this time or later.
+    /// Begins with samples written at this time or later.
     pub(crate) fn since(dir: &Path, stream: StreamKey, time: WallTime) -> Result<Self, LogError> {
         Self::begin(dir, stream, |log| from_time(log, time))
     }
@@ -43,14 +44,14 @@ impl PastFiles {
         Ok(PastFiles { dir: dir.to_owned(), disk, log: Box::new(log), cursor })
     }
 
-    /// The next sample that was written at this time or later; none at the end of what there is.
+    /// The next sample written at this time or later; `None` at the end of the log.
     pub(crate) fn next(&mut self, since: WallTime) -> Result<Option<PastRecord>, LogError> {
         loop {
             match self.cursor.next(&mut self.disk, &self.log) {
                 Ok(Some(record)) if record.entry.source_time < since => {}
                 Ok(record) => return Ok(record.as_ref().map(told)),
                 Err(LogError::Disk { cause: DiskError::NotFound, .. }) => {
-                    // The file was dropped meanwhile: what has to come next may be gone.
+                    // The file was dropped in the meantime, so the next sample may be gone.
                     let last = self.cursor.position();
                     (self.disk, *self.log) = open(&self.dir, self.log.stream())?;
                     self.cursor = self.log.after(last)?;
@@ -60,7 +61,7 @@ impl PastFiles {
         }
     }
 
-    /// The place of the sample that it has come to.
+    /// Position of the last sample read.
     pub(crate) fn place(&self) -> u64 {
         self.cursor.position().0
     }
@@ -70,8 +71,8 @@ fn as_hash(key: u128) -> KeyHash {
     KeyHash(key.to_le_bytes())
 }
 
-/// The last sample of each instance that was written at this time or before, in their order; of a coherent set all of it,
-/// if any of it is.
+/// The last sample of each instance that was written at this time or before, in their order. A
+/// coherent set is included as a whole if any of its samples is.
 pub(crate) fn state_at(
     dir: &Path,
     stream: StreamKey,
@@ -83,12 +84,12 @@ pub(crate) fn state_at(
     let state = log.last_of_each_key_at(&mut disk, time, keys)?;
     let mut state: Vec<PastRecord> = state.values().map(|owned| told(&owned.record())).collect();
     state.sort_unstable_by_key(|record| record.place);
-    // A set stands for several instances.
+    // A set contains samples of several instances.
     state.dedup_by_key(|record| record.place);
     Ok(state)
 }
 
-/// Opens a log to read in it.
+/// Opens a log for reading.
 fn open(dir: &Path, stream: StreamKey) -> Result<(Folder, StreamLog), LogError> {
     let mut disk = Folder::read(dir)?;
     let owner = folder::owner(&mut disk)?.ok_or(LogError::Failed)?;
@@ -96,7 +97,7 @@ fn open(dir: &Path, stream: StreamKey) -> Result<(Folder, StreamLog), LogError> 
     Ok((disk, log))
 }
 
-/// Where what was written at a time or later begins. If the log may have dropped some of that, it says so.
+/// Position of samples written at a time or later. Fails if the log may have dropped some of them.
 fn from_time(log: &StreamLog, time: WallTime) -> Result<Cursor, LogError> {
     let oldest = log.segments().first().map(|first| first.index.oldest);
     let is_whole = log.complete_from() <= Version(1) || oldest.is_some_and(|oldest| oldest <= time);
@@ -106,7 +107,7 @@ fn from_time(log: &StreamLog, time: WallTime) -> Result<Cursor, LogError> {
     }
 }
 
-/// A sample of a log, as it is told.
+/// A sample of a log in the form that is sent.
 fn told(record: &Record<'_>) -> PastRecord {
     let (stream, number) = message_of(record);
     let payload = record.entry.payload.to_vec();

@@ -1,6 +1,7 @@
-//! Reading a log for others.
+//! Reading a log for other participants.
 //!
-//! Owns: the readings that others have begun here. Never does: hold a turn up; the attendant's thread calls it.
+//! Owns: the readings of other participants from this log. Never does: block a turn; the
+//! attendant's thread calls it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,15 +12,15 @@ use derecho_core::log::{LogError, StreamKey, WallTime};
 use super::files::{self, PastFiles};
 use super::{Ask, Page, Wanted};
 
-/// Bytes of samples that are told at once, and samples.
+/// Maximum number of bytes and of samples in one page.
 const PAGE_BYTES: usize = 1 << 20;
 const PAGE_SAMPLES: usize = 4096;
-/// Bytes of a state, which is told as a whole.
+/// Maximum number of bytes of a state, which is sent as a whole.
 const STATE_BYTES: usize = 32 << 20;
-/// So many readings are kept open; of more the oldest begin anew with their next page.
+/// Maximum number of open readings. The oldest ones beyond that are reopened for their next page.
 const MOST_OPEN: usize = 16;
 
-/// A reading on its way, and the page that it gave last.
+/// A reading in progress, and its last page.
 struct Open {
     page: u64,
     files: PastFiles,
@@ -32,7 +33,7 @@ pub(crate) struct PastServer {
 }
 
 impl PastServer {
-    /// Answers a question by the log that is there.
+    /// Answers a request from the given log.
     pub(crate) fn answer(
         &mut self,
         log: Option<(PathBuf, StreamKey)>,
@@ -58,7 +59,7 @@ impl PastServer {
         (from, ask): (NodeId, &Ask),
     ) -> Result<Page, LogError> {
         let name = (from, ask.reading);
-        // It goes on where it was, if this is its next page.
+        // Continues an open reading, if this is its next page.
         let known = self.open.remove(&name).filter(|open| open.page + 1 == ask.page);
         let mut files = match (known, ask.wanted) {
             (Some(open), _) => open.files,

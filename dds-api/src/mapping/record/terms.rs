@@ -1,6 +1,6 @@
-//! What goes with the samples of a writer by its policies.
+//! Metadata that follows from a writer's policies and accompanies its samples.
 //!
-//! Owns: what a record says of them, and how many bytes that takes. Never does: write it into one.
+//! Owns: the content of this metadata, and its size. Never does: write it into a record.
 
 use std::sync::Arc;
 
@@ -11,33 +11,34 @@ use qos_profiles::{
 
 use super::{EXPIRY, NAMES_LENGTH, OFFER, STRENGTH, TAG};
 
-/// What a record says of its writer's policies: who is gone has said it nowhere else (I-193). A set of bits.
+/// Policies of a writer that its records repeat, because a departed writer has announced them
+/// nowhere else (I-193). A set of bits.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Offer(u8);
 
 impl Offer {
-    /// PRESENTATION: coherent access, and that of a group.
+    /// PRESENTATION: coherent access, and group access scope.
     const COHERENT: u8 = 1;
     const GROUP: u8 = 2;
     /// OWNERSHIP is exclusive.
     const EXCLUSIVE: u8 = 4;
     /// DESTINATION_ORDER is by source timestamps.
     const BY_SOURCE: u8 = 8;
-    /// So many there are.
+    /// Number of combinations.
     pub(crate) const COUNT: usize = 16;
 
-    /// The one of this index.
+    /// The combination with this index.
     pub(crate) fn at(index: usize) -> Offer {
         Offer((index % Offer::COUNT) as u8)
     }
 
-    /// Which of all it is.
+    /// Index of this combination.
     #[inline(always)]
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// That of a writer with these policies.
+    /// Combination offered by a writer with these policies.
     pub(crate) fn of(writer: &DataWriterQos, publisher: &PublisherQos) -> Offer {
         let PresentationQosPolicy { coherent_access, access_scope, .. } = publisher.presentation;
         let by_source = DestinationOrderQosPolicyKind::BySourceTimestamp;
@@ -50,7 +51,7 @@ impl Offer {
         Offer(all.into_iter().filter(|(_, has)| *has).fold(0, |bits, (bit, _)| bits | bit))
     }
 
-    /// Policies that say this, and nothing else that is not usual.
+    /// Sets these policies. All other policies stay at their defaults.
     pub(crate) fn put_into(self, writer: &mut DataWriterQos, publisher: &mut PublisherQos) {
         let has = |bit| self.0 & bit != 0;
         publisher.presentation.coherent_access = has(Offer::COHERENT);
@@ -71,25 +72,26 @@ impl Offer {
     }
 }
 
-/// What goes with the samples of a writer, until its policies change.
+/// Metadata of a writer's samples, constant until its policies change.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Terms {
     /// OWNERSHIP_STRENGTH.
     pub(crate) strength: i32,
-    /// PARTITION: the names, if there are any, with NUL between them.
+    /// PARTITION: the names, separated by NUL; `None` without names.
     pub(crate) partition: Option<Arc<[u8]>>,
-    /// Keys go along, although nothing is kept: somebody counts how long instances were silent.
+    /// Whether samples carry keys even if they are not kept. Needed for DEADLINE, which times
+    /// each instance.
     pub(crate) keyed: bool,
-    /// What is offered that is not usual.
+    /// Offered policies that differ from the defaults.
     pub(crate) offer: Offer,
-    /// What its topic is told by from others in the same order; zero if there are none.
+    /// Tag of the topic, if several topics share an order; otherwise zero.
     pub(crate) tag: u64,
-    /// LIFESPAN, in nanoseconds, if it ends: so long after its timestamp a sample is out of date.
+    /// LIFESPAN in nanoseconds after the timestamp; `None` if samples never expire.
     pub(crate) lifespan: Option<u64>,
 }
 
 impl Terms {
-    /// Bytes that they take behind a payload, beside the key.
+    /// Number of bytes behind a payload, without the key hash.
     #[inline(always)]
     pub(crate) fn size(&self) -> usize {
         let names = self.partition.as_ref().map_or(0, |names| names.len() + NAMES_LENGTH);
@@ -98,19 +100,19 @@ impl Terms {
         names + tag + expiry + if self.strength != 0 { STRENGTH } else { 0 }
     }
 
-    /// What goes with a coherent set of such samples.
+    /// Metadata of a coherent set of such samples.
     pub(crate) fn of_set(self) -> Terms {
         Terms { strength: 0, keyed: false, ..self }
     }
 
-    /// The names of partitions as they are sent; none for the default.
+    /// Partition names in the form in which they are sent; `None` for the default partition.
     pub(crate) fn names(partition: &PartitionQosPolicy) -> Option<Arc<[u8]>> {
         let names = partition.name.join("\0").into_bytes();
         (partition.name.len() > 1 || !names.is_empty()).then(|| names.into())
     }
 }
 
-/// The partitions that names stand for, as they were sent.
+/// The partitions for names in the form in which they are sent.
 pub(crate) fn partition(names: &[u8]) -> PartitionQosPolicy {
     let names = names.split(|byte| *byte == 0);
     PartitionQosPolicy { name: names.map(|name| String::from_utf8_lossy(name).into()).collect() }

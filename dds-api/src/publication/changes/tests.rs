@@ -1,4 +1,4 @@
-//! What a publisher holds back, and what it asks its writers for.
+//! Changes held back by a publisher, and its requests to its writers.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -7,18 +7,18 @@ use qos_profiles::PresentationQosPolicyAccessScopeKind;
 
 use super::*;
 
-/// What writers were asked for.
+/// Requests to writers.
 #[derive(PartialEq, Eq, Debug)]
 enum Asked {
-    /// To write so many samples.
+    /// To write this number of samples.
     Write(u64, usize, Authors),
-    /// Whether there is room for so many.
+    /// Whether there is room for this number of samples.
     Room(u64, usize),
     Wake(u64),
     TakeBack(u64, u128),
 }
 
-/// A publisher's writers, which write down what they are asked for.
+/// A publisher's writers, which record the requests to them.
 #[derive(Clone, Default)]
 struct Writers {
     changes: Arc<Changes>,
@@ -29,7 +29,7 @@ struct Writer {
     id: u64,
     all: Writers,
     has_room: AtomicBool,
-    /// Its application's handle, which that lets go of once the writer is asked for something.
+    /// The application's handle, dropped when the writer receives a request.
     last: Mutex<Option<Arc<Writer>>>,
 }
 
@@ -72,7 +72,7 @@ impl Writer {
         it
     }
 
-    /// Whether there is a set that a sample with this effect goes into.
+    /// Adds a sample with this effect. Returns whether a set is open.
     fn write(self: &Arc<Writer>, effect: Option<u128>) -> bool {
         let added = self.all.changes.gather(
             self.id,
@@ -85,7 +85,7 @@ impl Writer {
         added.is_some()
     }
 
-    /// Nobody is left of it but whom this asks.
+    /// Leaves no handle but one that is dropped when the writer receives a request.
     fn let_go_of_once_asked(self: Arc<Writer>) {
         let last = Arc::clone(&self);
         *self.last.lock().unwrap() = Some(last);
@@ -121,7 +121,7 @@ impl HeldBack for Writer {
 }
 
 impl Drop for Writer {
-    /// As a writer does of which no handle is left.
+    /// Leaves the publisher, as a writer does when its last handle is dropped.
     fn drop(&mut self) {
         self.all.changes.leave(self.id as usize);
     }
@@ -293,7 +293,7 @@ fn those_of_a_group_share_one_order_while_they_are_there() {
     assert!([Some(7), Some(8), None].iter().all(|key| alone.join(1, *key, "a").is_ok()));
 }
 
-/// The last that is left of a writer says that it is gone, which takes the lock.
+/// Dropping the last handle on a writer makes it leave, which takes the lock.
 #[test]
 fn a_writer_that_goes_while_its_set_ends_stops_nobody() {
     let (done, is_done) = mpsc::channel();

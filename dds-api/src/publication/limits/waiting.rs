@@ -1,7 +1,7 @@
-//! What a writer does that RESOURCE_LIMITS do not let write: it waits, or is refused.
+//! Waiting or refusal of a write that exceeds RESOURCE_LIMITS.
 //!
-//! Owns: the wait, and what is said when it is in vain. Never does: cost a writer without limits more than the look whether it
-//! has any.
+//! Owns: the wait, and the error if it fails. Never does: cost a writer without limits more than
+//! one check.
 
 use derecho_node::clock;
 use idl_xtypes::TopicData;
@@ -11,19 +11,21 @@ use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::publication::DataWriter;
 
 impl<T: TopicData> DataWriter<T> {
-    /// How far what it writes was received; `None` while it is no member.
+    /// The part of the writer's stream that readers have received; `None` while the participant is
+    /// no member.
     fn received(&self) -> Option<Received> {
         self.at_berth(|berth| (berth.life, berth.memory.given_back()))
     }
 
-    /// The instance of a sample, if RESOURCE_LIMITS ask for it.
+    /// The instance of a sample, if there are RESOURCE_LIMITS.
     #[inline(always)]
     pub(in crate::publication) fn limited_key(&self, sample: &T) -> DdsResult<Option<u128>> {
         self.limits().map(|_| self.key_of(sample)).transpose()
     }
 
-    /// Writes a sample of this instance as far as RESOURCE_LIMITS let it, if there are any: waits, so long at most if it is said, until
-    /// readers have received so many others that they do.
+    /// Writes a sample of this instance within RESOURCE_LIMITS. If the sample exceeds a
+    /// limit, waits until readers have received other samples, for up to `blocking` or
+    /// else max_blocking_time.
     #[inline(always)]
     pub(in crate::publication) fn within_limits(
         &self,
@@ -46,8 +48,8 @@ impl<T: TopicData> DataWriter<T> {
     ) -> DdsResult<()> {
         let Some(limits) = self.limits() else { return write() };
         if self.is_in_set() {
-            // Nobody may receive it before the set is at its end, which must not be waited for. Its instance is counted as it comes
-            // into the set.
+            // No reader can receive the sample before the set ends, so a wait here would never end.
+            // The instance is counted when the sample is added to the set.
             return write();
         }
         let admitted = self.admit(limits, key, blocking)?;
@@ -65,13 +67,14 @@ impl<T: TopicData> DataWriter<T> {
     fn note(&self, admitted: Admitted<'_>) {
         let committed = self.at_berth(|berth| berth.memory.committed()).unwrap_or_default();
         admitted.written(committed);
-        // Readers may have received it before that was noted: whoever they have woken did not know it.
+        // Readers may have received the sample before that was noted. Threads woken by them did not
+        // see the note.
         if self.received().is_none_or(|(_, received)| received >= committed) {
             self.look_again();
         }
     }
 
-    /// Whoever waits looks again, tasks as well.
+    /// Makes all waiting threads and tasks check again.
     fn look_again(&self) {
         self.participant.engine.act(|machine, _, _| machine.alarm(clock::now()));
     }
@@ -103,14 +106,14 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
-    /// Whether a sample of this instance would be let in now.
+    /// Whether a sample of this instance does not have to wait for admission now.
     pub(in crate::publication) fn is_admitted(&self, limits: &Limits, key: u128) -> bool {
         let Some(received) = self.received() else { return false };
-        // One too many is refused at once.
+        // A sample of an instance above the limit is refused at once.
         !matches!(limits.check(&mut limits.lock(), key, received), Err(Refused::Later))
     }
 
-    /// Counts an instance among those that it writes, if they are limited; whether it did not count before.
+    /// Counts an instance, if instances are limited. Returns whether it did not count before.
     pub(in crate::publication) fn enter_instance(&self, key: u128) -> DdsResult<bool> {
         let Some(limits) = self.limits() else { return Ok(false) };
         limits.enter(key).ok_or_else(|| self.one_instance_too_many(limits))

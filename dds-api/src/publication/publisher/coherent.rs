@@ -1,18 +1,21 @@
 //! The publisher's calls that hold changes back.
 //!
-//! Owns: the calls. Never does: hold anything; [`Changes`](crate::publication::changes::Changes) does.
+//! Owns: the calls. Never does: hold any changes;
+//! [`Changes`](crate::publication::changes::Changes) does.
 
 use super::Publisher;
 use crate::infrastructure::{DdsResult, Look, Timeout, Until};
 
-/// Coherent sets: what is written between `begin` and `end`, samples, disposals and unregistrations, reaches a reader as one,
-/// or not at all. See [PRESENTATION](super::PublisherBuilder::presentation).
+/// Coherent sets: all changes between `begin` and `end` (samples,
+/// disposals and unregistrations) reach a reader together or not at all.
+/// See [PRESENTATION](super::PublisherBuilder::presentation).
 ///
-/// A set is held back in this process until it ends. If the process is killed, or the writer dropped, before that, nobody
-/// ever sees any of it. When it ends, what each writer has written in it becomes one record of that writer: readers,
-/// those who come late, and logs have all of that record or nothing. Each writer's part has to fit into one record, so it
-/// may be as large as the largest sample, a sixteenth of the writer's memory unless
-/// [`max_sample_size`](super::super::DataWriterBuilder::max_sample_size) says more.
+/// A set is held back in this process until it ends. If the process is killed, or the writer
+/// dropped, before the end, no reader ever sees any part of the set. At the end, each writer's part
+/// of the set becomes one record of that writer: readers, late joiners and logs have either the
+/// whole record or nothing. Each writer's part must fit into one record. The limit is the largest
+/// sample, which is a sixteenth of the writer's memory unless
+/// [`max_sample_size`](super::super::DataWriterBuilder::max_sample_size) sets another value.
 ///
 /// ```no_run
 /// use dds_api::prelude::*;
@@ -42,22 +45,24 @@ use crate::infrastructure::{DdsResult, Look, Timeout, Until};
 /// # }
 /// ```
 impl Publisher {
-    /// Begins a coherent set. Sets may be within each other: the outermost one counts.
+    /// Begins a coherent set. Sets may be nested; only the outermost one counts.
     ///
-    /// A publisher whose PRESENTATION is without `coherent_access` keeps nothing together: its writers write at once.
+    /// If PRESENTATION lacks `coherent_access`, the publisher holds nothing back: its writers write
+    /// at once.
     pub fn begin_coherent_changes(&self) -> DdsResult<()> {
         self.changes().begin();
         Ok(())
     }
 
-    /// Ends the set that was begun last. With the outermost one all of it is written: of each writer as one, in the order in
-    /// which the writers wrote first. Waits for up to each writer's max_blocking_time if there is no room for it.
+    /// Ends the innermost set. The end of the outermost set writes all changes: one record for each
+    /// writer, in the order of the writers' first changes. If there is no room for a record, waits
+    /// for up to its writer's max_blocking_time.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if no set is open;
-    /// [`DdsError::Timeout`](crate::infrastructure::DdsError::Timeout) if there was no room for a writer's part. Then the set is
-    /// still open, with what is not written yet: end it again, or
-    /// [discard](Self::discard_coherent_changes) it.
+    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if no
+    /// set is open; [`DdsError::Timeout`](crate::infrastructure::DdsError::Timeout) if there was no
+    /// room for a writer's record. After a timeout the set is still open and contains the unwritten
+    /// changes: end the set again, or [discard](Self::discard_coherent_changes) it.
     pub fn end_coherent_changes(&self) -> DdsResult<()> {
         self.changes().end(None)
     }
@@ -77,27 +82,31 @@ impl Publisher {
         }
     }
 
-    /// Forgets what was written since the outermost set began and is held back, and closes all sets that are open: as if it
-    /// had never been written. Returns how many samples that were. The standard has no such call; without it a set
-    /// that cannot be completed could only be ended in part.
+    /// Discards all changes that are held back since the outermost set began, and closes all open
+    /// sets. Returns the number of discarded samples. The standard has no such call; without it, a
+    /// set that cannot be completed could only be ended in part.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if no set is open.
+    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if no
+    /// set is open.
     pub fn discard_coherent_changes(&self) -> DdsResult<usize> {
         self.changes().discard()
     }
 
-    /// A hint that much will be written at once: until it is resumed, readers that sleep are not woken for what its writers
-    /// write. What is written is there all the same, for whoever looks, and none of it is lost if the process ends.
+    /// Hints that many samples will be written: until the publisher is resumed, writes do not wake
+    /// sleeping readers. Written samples are available at once to readers that poll, and none is
+    /// lost if the process ends.
     pub fn suspend_publications(&self) -> DdsResult<()> {
         self.changes().suspend();
         Ok(())
     }
 
-    /// Ends what [`Publisher::suspend_publications`] has begun: readers that sleep are woken, once.
+    /// Ends a suspension begun by [`Publisher::suspend_publications`]. Sleeping readers are
+    /// woken once.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if it is not suspended.
+    /// [`DdsError::PreconditionNotMet`](crate::infrastructure::DdsError::PreconditionNotMet) if the
+    /// publisher is not suspended.
     pub fn resume_publications(&self) -> DdsResult<()> {
         self.changes().resume()
     }

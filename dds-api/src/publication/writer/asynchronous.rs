@@ -1,7 +1,7 @@
-//! The writer's calls that wait, as futures for any runtime.
+//! The writer's blocking calls as futures for any runtime.
 //!
-//! They have no time-out of their own, not even max_blocking_time: whoever does not want to wait any more drops them, as
-//! runtimes' time-outs do.
+//! The futures have no time-out, not even max_blocking_time. To stop waiting, drop the future, as
+//! the time-outs of runtimes do.
 
 use idl_xtypes::TopicData;
 
@@ -11,7 +11,7 @@ use crate::publication::{ByteLoan, Loan};
 use crate::topic::Bytes;
 
 impl<T: TopicData> DataWriter<T> {
-    /// As [`DataWriter::write`], once there is room.
+    /// As [`DataWriter::write`], but waits without a limit for room.
     pub async fn write_async(&self, sample: &T) -> DdsResult<()> {
         let standing = &self.participant.standing;
         loop {
@@ -23,7 +23,7 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
-    /// As [`DataWriter::loan`], once there is room.
+    /// As [`DataWriter::loan`], but waits without a limit for room.
     pub async fn loan_async(&self) -> DdsResult<Loan<'_, T>>
     where
         T: Default,
@@ -63,7 +63,8 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
-    /// Waits for this, or until nothing will ever come.
+    /// Waits until `ready`, or until it can never become true: the participant is out for good, or
+    /// the writer deleted.
     async fn until(&self, mut ready: impl FnMut() -> bool + Unpin) {
         let standing = &self.participant.standing;
         let _wanted = self.participant.want_hints();
@@ -75,7 +76,7 @@ impl<T: TopicData> DataWriter<T> {
 }
 
 impl DataWriter<Bytes> {
-    /// As [`DataWriter::loan_bytes`], once there is room.
+    /// As [`DataWriter::loan_bytes`], but waits without a limit for room.
     pub async fn loan_bytes_async(&self, length: usize) -> DdsResult<ByteLoan<'_>> {
         let standing = &self.participant.standing;
         loop {

@@ -1,7 +1,7 @@
-//! The short way of a sample of a plain type.
+//! The fast path for samples of plain types.
 //!
-//! Owns: a write of which there is nothing more to say or to ask than the sample itself. Never does: wait, or write what is
-//! more.
+//! Owns: a write that needs nothing beside the sample itself. Never does: wait, or handle any
+//! other write.
 
 use derecho_node::clock;
 use idl_xtypes::TopicData;
@@ -11,8 +11,9 @@ use crate::infrastructure::this_thread::this_thread;
 use crate::mapping::record::{Fate, HEADER, is_plain, seal_bare, write_payload};
 
 impl<T: TopicData> DataWriter<T> {
-    /// Writes a sample that travels as it lies in memory, of a writer that has nothing to say or to ask beside it, if there is room
-    /// where it writes as a rule. Most are such: what others need is some hundred instructions.
+    /// Writes a plain sample of a writer without terms, kept samples or limits, if there is room in
+    /// the writer's first memory. Returns `false` if the general path must be taken. Most writes
+    /// qualify; the general path costs some hundred instructions.
     #[inline(always)]
     pub(super) fn write_bare(&self, sample: &T, time: Option<u64>) -> bool {
         let is_bare = is_plain::<T>() && !self.shared.has_terms() && !self.is_in_set();
@@ -29,7 +30,7 @@ impl<T: TopicData> DataWriter<T> {
             return false;
         };
         if !standing.is_in(first.life) && standing.may_rejoin() {
-            // It goes where it writes then.
+            // The general path writes the sample in the next membership.
             return false;
         }
         let now = clock::now();

@@ -1,6 +1,6 @@
-//! How a writer comes to room for a record.
+//! Claiming of room for a record.
 //!
-//! Owns: the claim, and the wait for room. Never does: write anything there.
+//! Owns: the claim, and the wait for room. Never does: write into the room.
 
 use derecho_core::ids::Time;
 use derecho_core::multicast::claim::ClaimError;
@@ -20,7 +20,7 @@ impl<T: TopicData> DataWriter<T> {
         self.claim_within(size, self.max_blocking())
     }
 
-    /// The same, waiting so long at most if it is said.
+    /// As `claim`, waiting for up to `blocking` if it is given.
     pub(in crate::publication) fn claim_for(
         &self,
         size: usize,
@@ -37,7 +37,8 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
-    /// A claim where it may write if nothing has happened, and if there is room.
+    /// Claims room in the memory of the first membership, if that membership and the writer still
+    /// exist and there is room.
     #[inline(always)]
     pub(super) fn claim_at_once(&self, size: usize) -> Option<Place<'_>> {
         self.first()?.memory.claim_on(this_thread(), size).ok().map(Place::in_first)
@@ -61,16 +62,17 @@ impl<T: TopicData> DataWriter<T> {
                     )));
                 }
                 None if standing.is_out_for_good() => return Err(standing.error()),
-                // Readers have to make room, or it has to come back first.
+                // Readers must make room, or the participant must rejoin first.
                 Some(Err(ClaimError::Full)) | None => {}
             }
             if blocking == Timeout::NOW {
-                // Nobody may need what is there any more, which a turn finds out.
+                // The memory may contain samples that no reader needs any more. The next turn
+                // finds them.
                 self.participant.engine.poke();
             }
-            // Another thread may be quicker.
+            // Another thread may take the room first.
             if !self.wait_at_work(deadline, || self.has_room(size))? {
-                // A log whose disk is full holds its topic up.
+                // A log on a full disk blocks its topic.
                 let waiting = match self.topic.is_logged() {
                     true => self.topic.waiting(),
                     false => String::new(),
@@ -87,7 +89,7 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
-    /// Waits until `ready`, or until nothing will ever come. `false` if the time is over.
+    /// Waits until `ready`, or until it can never become true. Returns `false` on time-out.
     pub(in crate::publication) fn wait_at_work(
         &self,
         deadline: Option<Time>,
@@ -103,7 +105,7 @@ impl<T: TopicData> DataWriter<T> {
         }
     }
 
-    /// A claim in this life of the participant; `None` if it is no member.
+    /// A claim in the current membership; `None` if the participant is no member.
     fn try_claim(&self, size: usize) -> Option<Result<Place<'_>, ClaimError>> {
         let standing = &self.participant.standing;
         if let Some(first) = self.first() {
@@ -113,7 +115,7 @@ impl<T: TopicData> DataWriter<T> {
         Some(Place::in_later(berth, this_thread(), size))
     }
 
-    /// A claim was given back unused: whoever sleeps until there is room looks again.
+    /// Wakes threads that sleep until there is room, because a claim was given back unused.
     pub(in crate::publication) fn gave_room(&self) {
         self.participant.engine.announce();
     }
@@ -126,7 +128,8 @@ impl<T: TopicData> WriterCore<T> {
         self.at_berth(|berth| berth.memory.has_room(size)).unwrap_or_default()
     }
 
-    /// What there is to say of where it writes in this life of the participant; `None` if that is no member.
+    /// Applies `say` to the writer's berth in the current membership; `None` if the participant is
+    /// no member.
     #[inline]
     pub(in crate::publication) fn at_berth<R>(&self, say: impl FnOnce(&Berth) -> R) -> Option<R> {
         if let Some(first) = self.first() {

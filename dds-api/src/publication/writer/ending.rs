@@ -1,6 +1,8 @@
-//! The last that a writer says, where others go on in the same stream: that it is no more (I-214).
+//! A writer's last record, which announces its end in a stream that other writers continue to
+//! use (I-214).
 //!
-//! Owns: that record. Never does: wait for long; a writer whose readers make no room is lost with its stream.
+//! Owns: that record. Never does: wait for long; if readers make no room, the end of the writer is
+//! not announced before the end of its stream.
 
 use derecho_core::multicast::claim::ClaimError;
 use derecho_node::clock;
@@ -11,11 +13,11 @@ use crate::infrastructure::Timeout;
 use crate::infrastructure::this_thread::this_thread;
 use crate::mapping::record::{Contents, Fate, HEADER, Seal, Terms, seal};
 
-/// So long it waits for room.
+/// Maximum wait for room.
 const PATIENCE: Timeout = Timeout::millis(100);
 
 impl<T: TopicData> WriterCore<T> {
-    /// Writes that nothing comes of it any more, unless its stream ends with it.
+    /// Writes that no more samples of this writer follow, unless its stream ends with it.
     pub(in crate::publication) fn say_end(&self) {
         let Some(started) = self.enabling.started() else { return };
         let id = started.id;
@@ -23,7 +25,7 @@ impl<T: TopicData> WriterCore<T> {
             return;
         }
         let terms = Terms { tag: self.shared.terms().tag, ..Terms::default() };
-        // Not the key of any sample: it takes the place of none where samples are kept.
+        // Differs from the key of every sample, so the record replaces none where samples are kept.
         let key = started.kept.then(|| !u128::from(id));
         let with = Seal { contents: Contents::End, fate: Fate::Alive, mark: 0, terms, key };
         let size = HEADER + with.size();

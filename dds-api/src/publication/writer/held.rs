@@ -1,6 +1,7 @@
-//! What a writer writes while its publisher holds changes back.
+//! Writes of a writer whose publisher holds changes back.
 //!
-//! Owns: how a sample comes into a coherent set, and the set into the writer's memory. Never does: decide when.
+//! Owns: the way of a sample into a coherent set, and of the set into the writer's memory. Never
+//! does: decide when.
 
 use std::sync::{Arc, Weak};
 
@@ -15,8 +16,8 @@ use crate::publication::Publisher;
 use crate::publication::changes::{Authors, Changes, Effect, HeldBack};
 
 impl<T: TopicData> DataWriter<T> {
-    /// Puts a record of this size, as `fill` writes it and this seals it, into the set that is open; `None` if there is none.
-    /// `affect` does what else the sample does, if it may.
+    /// Adds a record to the open set: `size` bytes written by `fill`, with this seal. `None` if no
+    /// set is open. `affect` applies the side effect of the sample, if that is permitted.
     #[inline(always)]
     pub(in crate::publication) fn hold(
         &self,
@@ -51,7 +52,7 @@ impl<T: TopicData> DataWriter<T> {
         }
         let (now, names) = (clock::now(), names_of(&with.terms));
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
-        // The set as a whole names its partitions.
+        // The partitions belong to the set as a whole.
         let terms = Terms { partition: None, ..with.terms.clone() };
         let own = Seal { terms, ..with.clone() };
         let length = size + own.size();
@@ -82,7 +83,7 @@ impl<T: TopicData> DataWriter<T> {
         held
     }
 
-    /// What a sample of this instance does as it comes into a set: it may be the first of one more.
+    /// Side effect of adding a sample of this instance to a set: the instance may be a new one.
     pub(in crate::publication) fn entering(&self, key: Option<u128>) -> DdsResult<Option<Effect>> {
         let Some(key) = key else { return Ok(None) };
         Ok(self.enter_instance(key)?.then_some(Effect::Entered(key)))
@@ -103,12 +104,12 @@ impl<T: TopicData> DataWriter<T> {
         core
     }
 
-    /// How a set is sealed now: its samples say the rest of themselves.
+    /// Seal of a set. Its samples carry their own metadata.
     fn seal_of_set(&self, gathered: &Gathered, authors: Authors) -> Seal {
         let mut terms = self.shared.terms().of_set();
         let (mut contents, mut mark) = (Contents::Set, self.mark);
         if authors == Authors::Several {
-            // Whose samples are never out of date says nothing of those of others.
+            // A lifespan that never ends says nothing about samples of other writers.
             terms.lifespan = Some(NEVER);
             (terms.tag, contents, mark) = (0, Contents::SetOfSeveral, 0);
         }
@@ -116,13 +117,13 @@ impl<T: TopicData> DataWriter<T> {
         Seal { contents, fate: Fate::Alive, mark, terms, key: None }
     }
 
-    /// Whether what it writes goes into a set.
+    /// Whether written samples go into a set.
     #[inline(always)]
     pub(in crate::publication) fn is_in_set(&self) -> bool {
         self.publisher.as_ref().is_some_and(|publisher| publisher.changes().is_in_set())
     }
 
-    /// Whether nobody is to be woken now for what was just written.
+    /// Whether the wake-up for the sample just written is held back.
     #[inline(always)]
     pub(super) fn is_quiet(&self) -> bool {
         let changes = self.publisher.as_ref().map(Publisher::changes);
@@ -131,9 +132,9 @@ impl<T: TopicData> DataWriter<T> {
     }
 }
 
-/// Bytes of what goes with a set.
+/// Number of bytes of a set's metadata.
 fn names_of(terms: &Terms) -> usize {
-    // Another one of the set may be out of date at some time.
+    // Another sample of the set may have a lifespan that ends.
     Terms { lifespan: Some(NEVER), ..terms.clone().of_set() }.size()
 }
 

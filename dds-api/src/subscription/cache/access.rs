@@ -1,33 +1,33 @@
-//! What a reading call gets out of a cache.
+//! Access of reading calls to a cache.
 //!
-//! Owns: which samples are wanted, in which order, and what each is told to be. Never does: change what is there, save
-//! that what was given is read, or gone.
+//! Owns: the choice of samples, their order, and the information about each. Never does: change the
+//! contents, except that given samples are marked as read or removed.
 
 use super::instances::Key;
 use super::samples::{Chain, Entry, NIL, Order};
 use super::{Cache, Info, SampleState, ViewState};
 use crate::subscription::states::{SampleStateMask, States};
 
-/// Of which instances samples are wanted.
+/// The instances whose samples are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scope {
-    /// Of all.
+    /// All instances.
     #[default]
     All,
-    /// Of this one.
+    /// This instance.
     Instance(Key),
-    /// Of the first one behind this, or of the first of all, that has any.
+    /// The first instance after this key, or the first of all, that has a wanted sample.
     NextAfter(Option<Key>),
 }
 
-/// Which samples are wanted.
+/// The samples that are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Selection {
-    /// In which states.
+    /// States of the samples.
     pub states: States,
-    /// Of which instances.
+    /// Instances of the samples.
     pub scope: Scope,
-    /// How many at most.
+    /// Maximum number of samples.
     pub max: usize,
 }
 
@@ -37,9 +37,9 @@ impl Default for Selection {
     }
 }
 
-/// What can be read and stay: two refer to it then.
+/// Samples that can be read and remain: two references to the sample then exist.
 pub trait Shared {
-    /// Another one that refers to the same.
+    /// Makes another reference to the same sample.
     fn share(&self) -> Self;
 }
 
@@ -49,19 +49,19 @@ impl<S: Copy> Shared for S {
     }
 }
 
-/// A sample that a call gave.
+/// A sample in the result of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Taken<S> {
-    /// The sample; of one without valid data what tells the key.
+    /// The sample; without valid data, the data that hold the key.
     pub data: Option<S>,
-    /// What is known of it.
+    /// Information about the sample.
     pub info: Info,
 }
 
-/// What else is asked of a sample; of those without data, `None`.
+/// Further condition on a sample; it gets `None` for a sample without data.
 type Condition<'a, S> = &'a mut dyn FnMut(Option<&S>) -> bool;
 
-/// A sample that a call has chosen, and what the call says of it that may be otherwise for the next call.
+/// A sample that a call has chosen, and the information about it that holds only for this call.
 pub(super) struct Chosen {
     sample: u32,
     ranks: [u32; 3],
@@ -69,7 +69,7 @@ pub(super) struct Chosen {
 }
 
 impl<S> Cache<S> {
-    /// Gives samples and keeps them: they are read then.
+    /// Gives samples and keeps them, marked as read.
     pub fn read(
         &mut self,
         now: u64,
@@ -83,7 +83,7 @@ impl<S> Cache<S> {
         self.read_chosen(|data, info| out.push(Taken { data, info: *info }));
     }
 
-    /// Gives samples away.
+    /// Gives samples and removes them.
     pub fn take(
         &mut self,
         now: u64,
@@ -95,7 +95,8 @@ impl<S> Cache<S> {
         self.take_chosen(|data, info| out.push(Taken { data, info: *info }));
     }
 
-    /// Chooses the samples that a call gives, and says how many they are. What is given then is told of as it is now.
+    /// Chooses the samples that a call gives, and returns their number. Their information is as of
+    /// this time.
     pub fn choose(
         &mut self,
         now: u64,
@@ -108,7 +109,7 @@ impl<S> Cache<S> {
         self.chosen.len()
     }
 
-    /// Gives what was chosen, and keeps it.
+    /// Gives the chosen samples and keeps them.
     pub fn read_chosen(&mut self, mut give: impl FnMut(Option<S>, &Info))
     where
         S: Shared,
@@ -128,7 +129,7 @@ impl<S> Cache<S> {
         self.chosen = chosen;
     }
 
-    /// Gives away what was chosen.
+    /// Gives the chosen samples and removes them.
     pub fn take_chosen(&mut self, mut give: impl FnMut(Option<S>, &Info)) {
         let chosen = std::mem::take(&mut self.chosen);
         for chosen in &chosen {
@@ -141,8 +142,8 @@ impl<S> Cache<S> {
         self.chosen = chosen;
     }
 
-    /// The places of the samples that a call would give, in the order in which it would give them, each with the time at which it
-    /// was written.
+    /// Positions and write times of the samples that a call would give, in the order in which it
+    /// would give them.
     pub fn places(&mut self, now: u64, selection: &Selection) -> Vec<(u64, u64)> {
         self.advance(now);
         self.look(selection, &mut |_| true);
@@ -171,7 +172,7 @@ impl<S> Cache<S> {
         }
     }
 
-    /// What is told of a sample.
+    /// Information about a sample.
     #[inline]
     fn info(&self, entry: &Entry<S>, was_read: bool, chosen: &Chosen) -> Info {
         let instance = self.instances.get(entry.instance);
@@ -188,7 +189,7 @@ impl<S> Cache<S> {
         }
     }
 
-    /// Finds what is wanted.
+    /// Finds the wanted samples.
     fn look(&mut self, selection: &Selection, condition: Condition<'_, S>) {
         self.keep_passing();
         self.chosen.clear();
@@ -231,7 +232,8 @@ impl<S> Cache<S> {
         }
     }
 
-    /// The chain to go along, and its beginning: what was read is passed over all at once where it is not wanted.
+    /// The chain to follow, and its first slot. If only unread samples are wanted, the chain skips
+    /// all others.
     fn start(&self, selection: &Selection) -> (Chain, u32) {
         match selection.states.sample == SampleStateMask::NOT_READ {
             true => (Chain::Unread, self.unread.first),
@@ -266,9 +268,9 @@ impl<S> Cache<S> {
         }
     }
 
-    /// Works out the ranks of what was chosen, from its end.
+    /// Computes the ranks of the chosen samples, from the last to the first.
     fn rank(&mut self) {
-        // One more look, for instances are marked anew.
+        // Counts as another look, because the marks of instances are set again.
         self.looks += 1;
         for chosen in self.chosen.iter_mut().rev() {
             let entry = self.samples.get(chosen.sample);

@@ -1,22 +1,23 @@
-//! What a cache has to do when time goes on.
+//! Timers of a cache.
 //!
-//! Owns: times, and what is due at them. Never does: look at a clock, or know whether what was due still is.
+//! Owns: times, and the actions due at them. Never does: look at a clock, or know whether an action
+//! still applies.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What is due. Of what is due at the same time this is the order.
+/// Kind of an action. Actions due at the same time are done in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Kind {
-    /// LIFESPAN of a sample is over.
+    /// LIFESPAN of a sample has ended.
     Expire,
-    /// TIME_BASED_FILTER lets the sample of an instance pass that waits.
+    /// TIME_BASED_FILTER lets the waiting sample of an instance pass.
     Release,
-    /// READER_DATA_LIFECYCLE lets an instance's samples go.
+    /// READER_DATA_LIFECYCLE removes the samples of an instance.
     Purge,
 }
 
-/// Something that is due, at a place of this epoch.
+/// An action for a slot at this epoch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Due {
     pub(super) time: u64,
@@ -25,7 +26,7 @@ pub(super) struct Due {
     pub(super) epoch: u32,
 }
 
-/// So much may be out of date before the agenda is swept, beside as much as is not.
+/// Number of obsolete entries, in excess of the current ones, up to which the agenda is not swept.
 const SLACK: usize = 64;
 
 #[derive(Default)]
@@ -42,7 +43,7 @@ impl Agenda {
         self.dues.push(Reverse(due));
     }
 
-    /// The next that is due by now.
+    /// Removes and returns the next action that is due by `now`.
     #[inline]
     pub(super) fn due(&mut self, now: u64) -> Option<Due> {
         if self.next_time()? > now {
@@ -51,7 +52,7 @@ impl Agenda {
         self.dues.pop().map(|Reverse(due)| due)
     }
 
-    /// Whether it has grown beyond what so many places can need.
+    /// Whether the agenda is larger than this number of slots can require.
     pub(super) fn is_overgrown(&self, places: usize) -> bool {
         self.dues.len() > SLACK + 2 * places
     }
@@ -65,8 +66,8 @@ impl Agenda {
 mod tests {
     use super::*;
 
-    /// Seldom enough that a sweep, which goes over all, costs each entry a few steps, and often enough that an agenda stays in
-    /// proportion to its cache.
+    /// A sweep goes over all entries. It is rare enough to cost each entry only a few steps, and
+    /// frequent enough to keep the agenda in proportion to its cache.
     #[test]
     fn it_is_overgrown_beyond_twice_the_places_and_some() {
         for places in [0, 1, 10, 1000] {

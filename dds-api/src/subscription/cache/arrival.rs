@@ -1,6 +1,7 @@
-//! What comes into a cache, and what time does to what is in it.
+//! Arrivals at a cache, and the effects of time on its contents.
 //!
-//! Owns: the life of instances, and which samples get in. Never does: give any out.
+//! Owns: the life of instances, and the decision which samples are stored. Never does: give
+//! any out.
 
 use super::agenda::{Due, Kind};
 use super::instances::Key;
@@ -9,54 +10,54 @@ use super::settings::NEVER;
 use super::{Cache, InstanceState, ViewState};
 use crate::infrastructure::InstanceHandle;
 
-/// What becomes of an instance.
+/// Change of an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// It is written.
+    /// The instance is written.
     Alive,
-    /// It is disposed.
+    /// The instance is disposed.
     Dispose,
-    /// A writer lets it go.
+    /// A writer unregisters the instance.
     Unregister,
 }
 
-/// What comes from a writer.
+/// A sample or other change from a writer.
 #[derive(Clone, Debug)]
 pub struct Arrival<S> {
-    /// What becomes of the instance.
+    /// The change of the instance.
     pub change: Change,
-    /// Which instance.
+    /// The instance.
     pub key: Key,
-    /// Who says so.
+    /// The writer.
     pub writer: InstanceHandle,
     /// OWNERSHIP_STRENGTH of the writer.
     pub strength: i32,
-    /// When it was written.
+    /// Time at which it was written.
     pub source_timestamp: u64,
-    /// When it is out of date; [`NEVER`] if never.
+    /// Expiry time; [`NEVER`] if there is none.
     pub expires: u64,
-    /// The sample; of a change other than a write what tells the key.
+    /// The sample; for another change than a write, the data that hold the key.
     pub data: S,
 }
 
-/// What became of something that came.
+/// Result of an arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It can be read, or its instance has changed.
+    /// The arrival can be read, or its instance has changed.
     Stored,
-    /// It waits until TIME_BASED_FILTER lets it pass.
+    /// The arrival waits until TIME_BASED_FILTER lets it pass.
     Waits,
     /// A stronger writer owns the instance.
     NotOwner,
-    /// Something later was there already.
+    /// A later one had already arrived.
     Late,
-    /// It was out of date.
+    /// The arrival had expired.
     Expired,
-    /// It changed nothing that anybody can see.
+    /// The arrival changed nothing that can be observed.
     Unnoticed,
 }
 
-/// Which of RESOURCE_LIMITS is reached.
+/// The limit of RESOURCE_LIMITS that is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// max_instances.
@@ -67,33 +68,33 @@ pub enum Reason {
     SamplesPerInstance,
 }
 
-/// What there is no room for, and why. The cache is as if it had never come (I-142).
+/// An arrival for which there is no room. The cache is unchanged (I-142).
 #[derive(Debug)]
 pub struct Rejection<S> {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// What.
+    /// The rejected arrival.
     pub arrival: Arrival<S>,
 }
 
-/// A sample that comes in.
+/// A sample that is accepted.
 pub(super) struct Admitted {
-    /// Its instance.
+    /// Slot of the instance.
     pub(super) at: u32,
-    /// TIME_BASED_FILTER lets it pass later.
+    /// Whether TIME_BASED_FILTER lets the sample pass later.
     pub(super) waits: bool,
 }
 
-/// Why a sample does not come in.
+/// Reason why a sample is not accepted.
 pub(super) enum Refused {
-    /// This has become of it.
+    /// The arrival was handled, with this outcome.
     Already(Outcome),
     /// There is no room.
     NoRoom(Reason),
 }
 
 impl Arrival<()> {
-    /// The same with its sample.
+    /// Adds the sample to an arrival.
     pub(super) fn with<S>(self, data: S) -> Arrival<S> {
         let Arrival { change, key, writer, strength, source_timestamp, expires, data: () } = self;
         Arrival { change, key, writer, strength, source_timestamp, expires, data }
@@ -123,10 +124,11 @@ impl<S> Arrival<S> {
 }
 
 impl<S> Cache<S> {
-    /// Takes in what comes from a writer. `key_value` is asked for the key itself when an instance becomes known.
+    /// Takes in an arrival. `key_value` is called for the key itself when an instance
+    /// becomes known.
     ///
     /// # Errors
-    /// If there is no room for it.
+    /// If there is no room for the arrival.
     #[inline]
     pub fn put(
         &mut self,
@@ -168,7 +170,7 @@ impl<S> Cache<S> {
         Ok(Outcome::Stored)
     }
 
-    /// Whether a sample that is written comes in, and if it does what its instance becomes with it.
+    /// Decides whether a written sample is accepted, and if so, updates its instance.
     #[inline(always)]
     pub(super) fn admit<D>(
         &mut self,
@@ -209,7 +211,7 @@ impl<S> Cache<S> {
         Ok(Admitted { at, waits })
     }
 
-    /// Whether something later than this was there already. What is late changes nothing.
+    /// Whether something later had already arrived. A late arrival changes nothing.
     #[inline]
     fn is_late(&self, at: u32, order: Order, waits: bool) -> bool {
         if !self.settings.by_source {
@@ -222,7 +224,7 @@ impl<S> Cache<S> {
         if waits {
             return instance.waiting.as_ref().is_some_and(|waiting| order < waiting.order());
         }
-        // The oldest of those that are kept goes; if that is this one, it does not come.
+        // The oldest kept sample is removed. If this sample would be the oldest, it is not stored.
         let oldest = instance.samples.first;
         self.is_full(instance.len) && order < self.samples.get(oldest).order()
     }
@@ -231,26 +233,26 @@ impl<S> Cache<S> {
         self.settings.depth.is_some_and(|depth| len >= depth)
     }
 
-    /// Notes a writer of an instance.
+    /// Adds a writer to an instance, or updates its strength.
     #[inline]
     fn register<D>(&mut self, at: u32, arrival: &Arrival<D>) {
         self.instances.get_mut(at).writers.register(arrival.writer, arrival.strength);
     }
 
-    /// OWNERSHIP: whether what this writer says of an instance counts.
+    /// OWNERSHIP: whether this writer's arrival counts for the instance.
     #[inline]
     fn owns<D>(&self, at: u32, arrival: &Arrival<D>) -> bool {
         let writers = &self.instances.get(at).writers;
         !self.settings.exclusive || writers.is_owner(arrival.writer, arrival.strength)
     }
 
-    /// How many more samples there are, by RESOURCE_LIMITS, once one more has come.
+    /// Increase of the number of samples, as RESOURCE_LIMITS count them, by one more sample.
     #[inline]
     fn room(&self, known: Option<u32>, waits: bool) -> Result<usize, Reason> {
         let settings = &self.settings;
         let (before, after) = match known.map(|at| self.instances.get(at)) {
             Some(instance) => {
-                // What waits is listed, and to look at that alone is less.
+                // A waiting sample is always listed, and testing the flag alone is cheaper.
                 let waiting = instance.release_listed && instance.waiting.is_some();
                 let more = usize::from(!(waits && waiting));
                 let before = instance.len + usize::from(waiting);
@@ -271,7 +273,7 @@ impl<S> Cache<S> {
         Ok(more)
     }
 
-    /// So many of so many samples of an instance stay.
+    /// Number of samples of an instance that remain out of `count`.
     #[inline]
     pub(super) fn share(&self, count: usize) -> usize {
         self.settings.depth.map_or(count, |depth| count.min(depth))
@@ -286,7 +288,7 @@ impl<S> Cache<S> {
         self.instances.add(arrival.key, key_value(), (arrival.writer, arrival.strength))
     }
 
-    /// An instance that was over lives again.
+    /// Makes an instance alive again that was over.
     #[inline(always)]
     fn revive(&mut self, at: u32) {
         if self.instances.get(at).state != InstanceState::Alive {
@@ -351,8 +353,8 @@ impl<S> Cache<S> {
         }
     }
 
-    /// A writer is gone, with all its instances. `data` is asked for what tells the key, given the key as it was given when
-    /// the instance became known.
+    /// Removes a writer from all its instances. `data` is called for the data that hold the key,
+    /// with the key as it was given when the instance became known.
     pub fn lose(
         &mut self,
         now: u64,
@@ -361,7 +363,7 @@ impl<S> Cache<S> {
     ) {
         self.keep_passing();
         self.advance(now);
-        // Rare, so that it may look at all of them.
+        // Rare enough to look at all instances.
         for at in self.instances.all().collect::<Vec<_>>() {
             if self.instances.get(at).writers.has(writer) {
                 let data = data(&self.instances.get(at).key_value);
@@ -370,7 +372,7 @@ impl<S> Cache<S> {
         }
     }
 
-    /// A writer writes an instance no more.
+    /// Removes a writer from an instance.
     fn let_go(
         &mut self,
         now: u64,
@@ -386,14 +388,15 @@ impl<S> Cache<S> {
             self.instances.tidy(at);
             return Outcome::Unnoticed;
         }
-        // By the times of what was written: when a writer was lost is not a time of theirs.
+        // Uses the times of what was written: the time at which a writer was lost is not comparable
+        // to them.
         instance.overtaken = instance.latest;
         let written = (time.max(instance.latest.time), writer);
         self.end(now, at, InstanceState::NotAliveNoWriters, (written, data));
         Outcome::Stored
     }
 
-    /// An instance is over: there is a sample that says so, behind all others (I-143).
+    /// Ends an instance: adds a notice behind all samples (I-143).
     fn end(
         &mut self,
         now: u64,
@@ -426,7 +429,7 @@ impl<S> Cache<S> {
         self.list_purge(at);
     }
 
-    /// Sees to it that the agenda looks at an instance when its samples are to go.
+    /// Schedules the removal of an instance's samples.
     fn list_purge(&mut self, at: u32) {
         let instance = self.instances.get_mut(at);
         let time = instance.purge_at;
@@ -437,13 +440,14 @@ impl<S> Cache<S> {
         }
     }
 
-    /// Puts a sample where it belongs. What is full lets the oldest of the instance go.
+    /// Stores a sample in its chains. If the history is full, the oldest sample of the instance
+    /// is removed.
     #[inline]
     pub(super) fn store(&mut self, entry: Entry<S>) {
         let at = entry.instance;
         let instance = self.instances.get(at);
         if self.is_full(instance.len) {
-            // It makes room for the new one, so that there are as many as before.
+            // The removed sample makes room for the new one, so the count stays the same.
             let (oldest, held) = (instance.samples.first, self.held);
             self.forget(oldest);
             self.held = held;
@@ -452,7 +456,7 @@ impl<S> Cache<S> {
         let sample = self.samples.add(entry);
         let instance = self.instances.get_mut(at);
         instance.len += 1;
-        // The notice stays the last.
+        // The notice stays the last of the chain.
         let notice = instance.notice;
         if notice != NIL {
             self.unchain(notice);
@@ -467,7 +471,7 @@ impl<S> Cache<S> {
         }
     }
 
-    /// Puts a sample into its chains.
+    /// Links a sample into its chains.
     #[inline]
     fn chain(&mut self, sample: u32) {
         let entry = self.samples.get(sample);
@@ -513,7 +517,7 @@ impl<S> Cache<S> {
         }
     }
 
-    /// Takes a sample out. Its instance stays, whatever is left of it.
+    /// Removes a sample. The instance remains, even if it is empty.
     #[inline]
     pub(super) fn forget(&mut self, sample: u32) -> Entry<S> {
         self.unchain(sample);
@@ -546,7 +550,7 @@ impl<S> Cache<S> {
         self.agenda.add(due);
     }
 
-    /// Lets time go on. Every other call that is told the time does so first.
+    /// Advances time. Every other call that has a time does so first.
     #[inline]
     pub fn advance(&mut self, now: u64) {
         while let Some(due) = self.agenda.due(now) {
@@ -568,13 +572,13 @@ impl<S> Cache<S> {
         }
     }
 
-    /// TIME_BASED_FILTER: what has waited comes.
+    /// TIME_BASED_FILTER: stores the sample that has waited.
     fn release(&mut self, due: Due) {
         let at = due.at;
         let free_at = self.free_at(at);
         let instance = self.instances.get_mut(at);
         if due.time < free_at && instance.waiting.is_some() {
-            // The policy was another one when this was listed.
+            // The policy was different when this release was scheduled.
             return self.list_release(at);
         }
         instance.release_listed = false;
@@ -592,17 +596,17 @@ impl<S> Cache<S> {
         {
             return;
         }
-        // It was counted when it came.
+        // The sample was counted when it came.
         self.store(entry);
     }
 
-    /// The sample of an instance that waited does so no more, and is not stored either.
+    /// Uncounts a waiting sample that is not stored.
     fn unhold(&mut self, at: u32) {
         let len = self.instances.get(at).len;
         self.held -= self.share(len + 1) - self.share(len);
     }
 
-    /// READER_DATA_LIFECYCLE: the samples of an instance go that is over.
+    /// READER_DATA_LIFECYCLE: removes the samples of an instance that is over.
     fn purge(&mut self, due: Due) {
         let at = due.at;
         let instance = self.instances.get_mut(at);
@@ -610,7 +614,7 @@ impl<S> Cache<S> {
             instance.purge_listed = NEVER;
         }
         if instance.purge_at > due.time {
-            // It has lived again since, and may be over again.
+            // The instance was alive again since, and may be over again.
             return self.list_purge(at);
         }
         instance.purge_at = NEVER;

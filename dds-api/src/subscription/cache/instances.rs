@@ -1,6 +1,7 @@
-//! The instances of a cache: who writes them, and how they are.
+//! The instances of a cache: their writers and states.
 //!
-//! Owns: instances by their keys, and the order of those. Never does: hold samples, except one that waits for its time.
+//! Owns: instances by their keys, and the order of the keys. Never does: hold samples, except one
+//! that waits for TIME_BASED_FILTER.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,10 +12,11 @@ use super::settings::NEVER;
 use super::{InstanceState, ViewState};
 use crate::infrastructure::InstanceHandle;
 
-/// Which instance: the hash of its key. The order of these numbers is the order of instances.
+/// Identity of an instance: the hash of its key. The order of these numbers is the order
+/// of instances.
 pub type Key = u128;
 
-/// Spreads keys over a table. Most are small numbers in a few of their bytes.
+/// Hasher for keys. Most keys are small numbers in a few of their bytes.
 #[derive(Default)]
 struct Spread(u64);
 
@@ -29,7 +31,8 @@ impl Hasher for Spread {
 
     #[inline]
     fn write_u128(&mut self, key: u128) {
-        // The golden ratio and its like; the halves are mixed so that every bit of the key counts.
+        // Multipliers such as the golden ratio. The halves are mixed so that every bit of the
+        // key counts.
         const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
         const SECOND: u64 = 0xd6e8_feb8_6659_fd93;
         let (low, high) = (key as u64 ^ self.0 ^ FIRST, (key >> 64) as u64 ^ SECOND);
@@ -38,13 +41,13 @@ impl Hasher for Spread {
     }
 }
 
-/// The live writers of an instance. Most have one.
+/// The live writers of an instance. Most instances have one.
 pub(super) struct Writers {
     others: Vec<(InstanceHandle, i32)>,
     first: Option<(InstanceHandle, i32)>,
 }
 
-/// What decides between two writers: the strength, and of two that are equally strong the smaller handle.
+/// Order between two writers: by strength; of two equally strong ones the smaller handle wins.
 fn rank((writer, strength): (InstanceHandle, i32)) -> impl Ord {
     (strength, std::cmp::Reverse(writer))
 }
@@ -66,17 +69,17 @@ impl Writers {
         self.all().any(|(known, _)| known == writer)
     }
 
-    /// Whether there is this one with this strength, and no other.
+    /// Whether this writer with this strength is the only one.
     #[inline(always)]
     pub(super) fn is_only(&self, (writer, strength): (InstanceHandle, i32)) -> bool {
         let is_it = |(first, known): (InstanceHandle, i32)| first == writer && known == strength;
         self.first.is_some_and(is_it) && self.others.is_empty()
     }
 
-    /// Adds a writer, or notes its strength.
+    /// Adds a writer, or updates its strength.
     #[inline]
     pub(super) fn register(&mut self, writer: InstanceHandle, strength: i32) {
-        // As a rule it is the only one, and said so before.
+        // Usually it is the only writer, and its strength has not changed.
         if self.first == Some((writer, strength)) {
             return;
         }
@@ -91,7 +94,7 @@ impl Writers {
         }
     }
 
-    /// Takes a writer out; says whether it was there.
+    /// Removes a writer. Returns whether it was there.
     pub(super) fn unregister(&mut self, writer: InstanceHandle) -> bool {
         if self.first.is_some_and(|(first, _)| first == writer) {
             self.first = self.others.pop();
@@ -101,48 +104,49 @@ impl Writers {
         known.map(|known| self.others.swap_remove(known)).is_some()
     }
 
-    /// Whether this writer owns the instance, with this strength, or does as soon as it writes.
+    /// Whether this writer with this strength owns the instance, or will own it once it writes.
     #[inline]
     pub(super) fn is_owner(&self, writer: InstanceHandle, strength: i32) -> bool {
         self.all().all(|other| other.0 == writer || rank(other) < rank((writer, strength)))
     }
 }
 
-/// In the order in which it is needed: what a sample looks at that comes in and is taken at once lies together, at the beginning.
+/// Fields in the order of use: those that a sample needs which arrives and is taken at once are
+/// together, at the beginning.
 #[repr(C)]
 pub(super) struct Instance<S> {
     pub(super) key: Key,
-    /// The latest of what was taken in.
+    /// Order of the latest sample or dispose that was taken in.
     pub(super) latest: Order,
     pub(super) writers: Writers,
-    /// When the last sample came, or had waited for TIME_BASED_FILTER long enough.
+    /// Time at which the last sample came, or was released by TIME_BASED_FILTER.
     pub(super) passed: Option<u64>,
-    /// How many samples it has, without the notice.
+    /// Number of samples, without the notice.
     pub(super) len: usize,
-    /// Its samples; the notice that it is over stands last.
+    /// Chain of the samples. A notice that the instance is over is the last.
     pub(super) samples: Ends,
     pub(super) notice: u32,
     pub(super) disposed_generation: u32,
     pub(super) no_writers_generation: u32,
     pub(super) state: InstanceState,
     pub(super) view: ViewState,
-    /// Whether the agenda lets the sample that waits pass.
+    /// Whether the agenda holds a release of the waiting sample.
     pub(super) release_listed: bool,
-    /// Marks of the call that goes over samples now.
+    /// Scratch fields of the call that goes over samples now.
     pub(super) following: u32,
     pub(super) last_generation: u32,
     pub(super) look: u64,
-    /// What is earlier comes too late, for something later has been read.
+    /// Earlier samples are late, because something later has been read.
     pub(super) accessed: Order,
-    /// What is earlier comes too late, for the instance's life was over then.
+    /// Earlier samples are late, because the instance was over at this time.
     pub(super) overtaken: Order,
-    /// When its samples go, because it is over.
+    /// Time at which the samples are removed, because the instance is over.
     pub(super) purge_at: u64,
-    /// When the agenda looks at it for this.
+    /// Time of the instance's next purge in the agenda.
     pub(super) purge_listed: u64,
-    /// The key itself, where it cannot be had from its hash.
+    /// The key itself, where the hash does not give it.
     pub(super) key_value: Box<[u8]>,
-    /// One that waits for TIME_BASED_FILTER.
+    /// A sample that waits for TIME_BASED_FILTER.
     pub(super) waiting: Option<Entry<S>>,
 }
 
@@ -177,7 +181,7 @@ impl<S> Instance<S> {
         self.disposed_generation.saturating_add(self.no_writers_generation)
     }
 
-    /// Nobody would miss it.
+    /// Whether the instance can be forgotten.
     fn is_over(&self) -> bool {
         self.samples.first == NIL && self.writers.is_empty() && self.waiting.is_none()
     }
@@ -193,7 +197,7 @@ pub(super) struct Instances<S> {
     free: Vec<u32>,
     by_key: HashMap<Key, u32, BuildHasherDefault<Spread>>,
     ordered: BTreeMap<Key, u32>,
-    /// The one that was found last: samples of an instance often come in a row.
+    /// The instance that was found last: consecutive samples often have the same instance.
     found: u32,
 }
 
@@ -216,7 +220,7 @@ impl<S> Instances<S> {
         self.by_key.get(&key).copied()
     }
 
-    /// The same, for who is likely to ask for the same once more.
+    /// Does what [`Instances::find`] does, faster if the same key was asked for last.
     #[inline(always)]
     pub(super) fn find_again(&mut self, key: Key) -> Option<u32> {
         let found = self.places.get(self.found as usize).and_then(|it| it.instance.as_ref());
@@ -228,7 +232,7 @@ impl<S> Instances<S> {
         Some(found)
     }
 
-    /// The first instance behind this one, which need not be there; the first of all behind none.
+    /// The first instance after this key, which need not exist; without a key the first of all.
     pub(super) fn next(&self, after: Option<Key>) -> Option<(Key, u32)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.ordered.range((from, Bound::Unbounded)).next().map(|(key, at)| (*key, *at))
@@ -255,7 +259,7 @@ impl<S> Instances<S> {
         at
     }
 
-    /// Forgets an instance if it is over and has no sample.
+    /// Forgets an instance that has no samples, no waiting sample and no writers.
     #[inline]
     pub(super) fn tidy(&mut self, at: u32) {
         let place = &mut self.places[at as usize];

@@ -1,16 +1,17 @@
-//! The reader cache of DCPS: instances and their samples, until an application has taken them.
+//! The reader cache of DCPS: instances and their samples, until the application has taken them.
 //!
 //! ```text
-//!   put, dispose, unregister, lose    what comes from writers
-//!   advance                           time goes on: LIFESPAN, TIME_BASED_FILTER, READER_DATA_LIFECYCLE
-//!   read, take                        what the application gets, each sample with its whole SampleInfo
-//!   pass                              what comes while an application takes all there is, and is in no chain
+//!   put, lose      arrivals from writers: samples, disposals, unregistrations; lost writers
+//!   advance        passing of time: LIFESPAN, TIME_BASED_FILTER, READER_DATA_LIFECYCLE
+//!   read, take     samples for the application, each with its complete SampleInfo
+//!   pass           samples that arrive while the application takes everything; in no chain
 //! ```
-//! A sample is whatever it is given as (`S`): a reference into its writer's memory, as a rule. The cache moves that and
-//! does not look into it. The same calls with the same times always give the same answers.
+//! The cache is generic over its samples (`S`), usually references into their writers' memory. It
+//! moves samples and does not look into them. The same calls with the same times always give the
+//! same results.
 //!
-//! Owns: which samples are there, their order, and all states, counts and ranks. Never does: look at a clock, start a
-//! thread, or copy a sample.
+//! Owns: the set of samples, their order, and all states, counts and ranks. Never does: look at a
+//! clock, start a thread, or copy a sample.
 
 mod access;
 mod agenda;
@@ -37,32 +38,33 @@ pub use settings::{NEVER, Settings};
 use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
 
-/// What is known of a sample besides its data, as the standard computes it for one call.
+/// Information about a sample besides its data, as the standard defines it for one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Info {
-    /// Whether it was read before.
+    /// Whether the sample was read before.
     pub sample_state: SampleState,
-    /// Whether anything of its instance was, since that was born.
+    /// Whether a sample of the instance was read before, since the instance was last born.
     pub view_state: ViewState,
-    /// Whether its instance lives, now.
+    /// Whether the instance is alive at the time of the call.
     pub instance_state: InstanceState,
-    /// How often its instance had been born again after it was disposed, when the sample came.
+    /// Number of rebirths of the instance after a disposal, when the sample came.
     pub disposed_generation_count: u32,
-    /// How often its instance had been born again after it had lost its writers, when the sample came.
+    /// Number of rebirths of the instance after it had lost its writers, when the sample came.
     pub no_writers_generation_count: u32,
-    /// How many samples of the same instance follow in what the call gave.
+    /// Number of samples of the same instance that follow in the result of the call.
     pub sample_rank: u32,
-    /// How many generations lie between it and the last sample of its instance in what the call gave.
+    /// Number of generations between the sample and the last sample of its instance in the result
+    /// of the call.
     pub generation_rank: u32,
-    /// How many generations lie between it and the last sample of its instance that came.
+    /// Number of generations between the sample and the last sample of its instance that came.
     pub absolute_generation_rank: u32,
-    /// When it was written, in nanoseconds.
+    /// Time at which the sample was written, in nanoseconds.
     pub source_timestamp: u64,
-    /// Its instance.
+    /// The instance of the sample.
     pub instance: Key,
-    /// Its writer.
+    /// The writer of the sample.
     pub publication_handle: InstanceHandle,
-    /// Whether it has data; otherwise it says that its instance is over.
+    /// Whether the sample has data. If not, it is a notice that its instance is over.
     pub valid_data: bool,
 }
 
@@ -85,7 +87,7 @@ impl Default for Info {
     }
 }
 
-/// See the [module](self). What always holds of it is I-140 to I-143.
+/// See the [module](self). Its invariants are I-140 to I-143.
 pub struct Cache<S> {
     settings: Settings,
     samples: Samples<S>,
@@ -93,25 +95,26 @@ pub struct Cache<S> {
     agenda: Agenda,
     all: Ends,
     unread: Ends,
-    /// Samples that RESOURCE_LIMITS count: notices are none, and one that waits for TIME_BASED_FILTER is one unless it
-    /// will take the place of another.
+    /// Number of samples that count for RESOURCE_LIMITS. Notices do not count. A sample that waits
+    /// for TIME_BASED_FILTER counts unless it will take the place of another.
     held: usize,
-    /// The place of what comes among all that comes to a group of readers, as it was said last.
+    /// Position of arriving samples among all samples of a group of readers, as it was last set.
     place: u64,
-    /// Calls that went over samples.
+    /// Number of calls that went over samples.
     looks: u64,
-    /// What the call that is going on has found, and the ranks of it; kept for its memory.
+    /// Samples that the current call has found, with their ranks. The memory is reused
+    /// between calls.
     chosen: Vec<Chosen>,
-    /// What comes passes, if it may.
+    /// Whether arriving samples may pass.
     lets_pass: bool,
-    /// What has passed, and is not given yet.
+    /// Samples that have passed and are not given yet.
     passing: Vec<Passing<S>>,
-    /// The instances of that, in the order in which they came first.
+    /// The instances of the samples in `passing`, in the order of their first samples.
     passing_of: Vec<u32>,
 }
 
 impl<S> Cache<S> {
-    /// An empty one.
+    /// Makes an empty cache.
     pub fn new(settings: Settings) -> Self {
         Cache {
             settings,
@@ -130,43 +133,43 @@ impl<S> Cache<S> {
         }
     }
 
-    /// What it does.
+    /// The settings of the cache.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What comes from now on has this place among all that comes to a group of readers.
+    /// Sets the position of arriving samples among all samples of a group of readers, from now on.
     pub fn set_place(&mut self, place: u64) {
         self.keep_passing();
         self.place = place;
     }
 
-    /// How many samples it has, those among them that say no more than that an instance is over.
+    /// Number of samples, including notices that an instance is over.
     pub fn len(&self) -> usize {
         self.samples.len() + self.passing.len()
     }
 
-    /// Whether it has none.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many instances it knows.
+    /// Number of known instances.
     pub fn instances(&self) -> usize {
         self.instances.len()
     }
 
-    /// Whether it knows this instance.
+    /// Whether this instance is known.
     pub fn knows(&self, key: Key) -> bool {
         self.instances.find(key).is_some()
     }
 
-    /// What was given as the key itself when the instance became known.
+    /// The value of the key, as it was given when the instance became known.
     pub fn key_value(&self, key: Key) -> Option<&[u8]> {
         self.instances.find(key).map(|at| &*self.instances.get(at).key_value)
     }
 
-    /// When [`Cache::advance`] has something to do next.
+    /// Time at which [`Cache::advance`] next has something to do.
     pub fn next_time(&self) -> Option<u64> {
         self.agenda.next_time()
     }

@@ -1,11 +1,12 @@
-//! Samples that come while a call takes all that there is: they pass, and are in none of the cache's chains.
+//! Samples that arrive while a call takes everything. They pass, which means that they enter none
+//! of the cache's chains.
 //!
 //! ```text
-//!   pass ──> passing ──give──> the call              nothing else was there, and nothing came that cannot pass
-//!               └──────keep──> places and chains     it did: what has passed before stands there first
+//!   pass ──> passing ──give──> the call             the cache was empty, and all arrivals can pass
+//!               └──────keep──> slots and chains     otherwise: earlier passing samples come first
 //! ```
-//! Owns: what passes, and the order in which it is given. Never does: let anything pass that is not given as if it had been
-//! put in before (I-146).
+//! Owns: the passing samples, and the order in which they are given. Never does: let a sample pass
+//! that is not given as if it had been stored before (I-146).
 
 use super::arrival::{Admitted, Arrival, Outcome, Refused, Rejection};
 use super::samples::{Ends, Entry, NIL, Order};
@@ -13,22 +14,24 @@ use super::settings::NEVER;
 use super::{Cache, Info, InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
 
-/// A sample that passes. Never one that will be out of date.
+/// A passing sample. It never has an expiry time.
 pub(super) struct Passing<S> {
     data: Option<S>,
     writer: InstanceHandle,
-    /// When it was written.
+    /// Time at which the sample was written.
     time: u64,
     instance: u32,
-    /// The next one of the same instance. The ends of this chain are those of the instance's samples, for it has no others.
+    /// The next passing sample of the same instance. The ends of this chain are stored as the ends
+    /// of the instance's samples, because the instance has no others.
     after: u32,
     disposed_generation: u32,
     no_writers_generation: u32,
 }
 
 impl<S> Cache<S> {
-    /// What [may](Cache::lets_pass) passes from now on, until it is given or something comes that cannot. Nothing does where
-    /// samples have another order than that in which they came, or wait, or make room for others.
+    /// Lets samples that [may](Cache::lets_pass) pass do so from now on, until they are given or
+    /// something comes that cannot pass. Nothing passes if samples are not in their order of
+    /// arrival, or wait, or make room for others.
     pub fn let_pass(&mut self) {
         let settings = &self.settings;
         let as_they_come = settings.depth.is_none() && !settings.by_source;
@@ -36,22 +39,22 @@ impl<S> Cache<S> {
         self.lets_pass = as_they_come && at_once && self.is_empty();
     }
 
-    /// Whether a sample may pass that will not be out of date.
+    /// Whether a sample without an expiry time may pass.
     #[inline(always)]
     pub fn lets_pass(&self) -> bool {
         self.lets_pass
     }
 
-    /// How many samples pass.
+    /// Number of passing samples.
     pub fn passing(&self) -> usize {
         self.passing.len()
     }
 
-    /// Takes in a sample that is written, as [`Cache::put`] does, to be given with the next call. Time has gone on to `now`
-    /// already.
+    /// Takes in a written sample as [`Cache::put`] does, to be given with the next call. The cache
+    /// must already have advanced to `now`.
     ///
     /// # Errors
-    /// If there is no room for it.
+    /// If there is no room for the sample.
     #[inline(always)]
     pub fn pass(
         &mut self,
@@ -94,8 +97,9 @@ impl<S> Cache<S> {
         Ok(Outcome::Stored)
     }
 
-    /// Takes note of a sample of an instance that lives, and of which nobody else says anything than who has said the same
-    /// before: that is the rule, and less than to [admit](Cache::admit) it. `false` if it is not so, or if there may be no room.
+    /// The common case of [admitting](Cache::admit) a sample, with less work: the instance is
+    /// alive, and its only known writer is the sample's writer with the same strength. `false` if
+    /// this is not the case, or if there may be no room.
     #[inline(always)]
     fn goes_on(&mut self, at: u32, said: (InstanceHandle, i32), order: Order, now: u64) -> bool {
         let settings = &self.settings;
@@ -114,7 +118,7 @@ impl<S> Cache<S> {
         goes_on
     }
 
-    /// Gives what passes, as [`Cache::take`] would if it had been put in.
+    /// Gives the passing samples, as [`Cache::take`] would give them if they had been stored.
     #[inline(always)]
     pub fn give_passing(&mut self, mut give: impl FnMut(S, &Info)) {
         self.lets_pass = false;
@@ -143,12 +147,12 @@ impl<S> Cache<S> {
         }
         passing.clear();
         (self.passing, self.passing_of) = (passing, of);
-        // Nothing else was there.
+        // There were no other samples.
         self.held = 0;
         self.leave_passing(|instance| instance.view = ViewState::NotNew);
     }
 
-    /// The instances of what passes have no samples any more.
+    /// Marks the instances of the passing samples as having no samples.
     #[inline(always)]
     fn leave_passing(&mut self, with: impl Fn(&mut super::instances::Instance<S>)) {
         for at in &self.passing_of {
@@ -159,12 +163,13 @@ impl<S> Cache<S> {
         self.passing_of.clear();
     }
 
-    /// What is told of one behind which so many others pass of its instance. That is alive, as its last sample says.
+    /// Information about a passing sample that is followed by `behind` others of its instance. The
+    /// instance is alive, as its last sample says.
     #[inline(always)]
     fn info_of_passing(&self, sample: &Passing<S>, behind: usize) -> Info {
         let instance = self.instances.get(sample.instance);
         let generation = sample.disposed_generation.saturating_add(sample.no_writers_generation);
-        // Nobody has come to life behind the last that passes.
+        // No rebirth follows the last passing sample.
         let rank = instance.generation().saturating_sub(generation);
         Info {
             sample_state: SampleState::NotRead,
@@ -182,7 +187,7 @@ impl<S> Cache<S> {
         }
     }
 
-    /// Nothing passes any more, and what has is put in.
+    /// Ends passing, and stores the samples that have passed.
     #[inline(always)]
     pub fn keep_passing(&mut self) {
         self.lets_pass = false;
@@ -196,7 +201,7 @@ impl<S> Cache<S> {
         self.leave_passing(|_| {});
         let mut passing = std::mem::take(&mut self.passing);
         for sample in passing.drain(..) {
-            // It was counted when it came.
+            // The sample was counted when it came.
             self.store(Entry {
                 data: sample.data,
                 instance: sample.instance,

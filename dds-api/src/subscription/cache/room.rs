@@ -1,13 +1,13 @@
-//! Whether there is room in a cache for several samples at once.
+//! Check whether a cache has room for several samples at once.
 //!
-//! Owns: that count. Never does: put anything in.
+//! Owns: that count. Never does: insert anything.
 
 use std::collections::BTreeMap;
 
 use super::arrival::{Arrival, Change, Reason};
 use super::{Cache, Key};
 
-/// What of an arrival matters for room.
+/// The part of an arrival that matters for room.
 #[derive(Clone, Copy, Debug)]
 pub struct Coming {
     change: Change,
@@ -20,28 +20,29 @@ impl<S> From<&Arrival<S>> for Coming {
     }
 }
 
-/// Why there is no room for several samples at once.
+/// Reason why there is no room for several samples at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shortage {
-    /// There is none as long as what is there stays.
+    /// There is no room while the present samples remain.
     Now(Reason),
-    /// There is none in an empty cache either.
+    /// There is no room even in an empty cache.
     Always(Reason),
 }
 
 impl<S> Cache<S> {
-    /// Whether all of these find room, one after the other. They are counted as if each came in: also those that will be
-    /// late, or of a writer that does not own their instance. If this says that there is room, none of them is rejected.
+    /// Checks that there is room for all of these, one after the other. Each counts as if it were
+    /// stored, including arrivals that will be late, or whose writer does not own the instance.
+    /// After a positive answer none of them is rejected.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is no room.
     pub fn room_for(
         &mut self,
         now: u64,
         coming: impl Iterator<Item = Coming>,
     ) -> Result<(), Shortage> {
         self.advance(now);
-        // Of each instance how many samples; one that is only unregistered needs no place.
+        // Number of samples for each instance. An instance that is only unregistered needs no room.
         let mut counts: BTreeMap<Key, usize> = BTreeMap::new();
         for Coming { change, key } in coming {
             match change {
@@ -51,7 +52,7 @@ impl<S> Cache<S> {
             }
         }
         if self.settings.minimum_separation > 0 {
-            // One comes, and the last of the others waits.
+            // One sample is stored, and the last of the others waits.
             counts.values_mut().for_each(|count| *count = (*count).min(2));
         }
         let settings = &self.settings;

@@ -1,33 +1,34 @@
-//! The samples of a cache, in places that are used again, and the chains that they stand in.
+//! Storage of the samples of a cache: reusable slots, and the linked lists (chains) that
+//! connect them.
 //!
 //! ```text
-//!   Instance   one for each instance: its samples in their order; at its end the notice that it is over, if there is one
+//!   Instance   one chain for each instance: its samples in order; last a notice if it is over
 //!   All        all samples, in the order in which they are given across instances
-//!   Unread     those of them that have not been read
+//!   Unread     those samples of `All` that have not been read
 //! ```
 //!
-//! Owns: places and chains. Never does: know why a sample stands where it does.
+//! Owns: slots and chains. Never does: know why a sample has its position.
 
 use derecho_core::ids::NodeId;
 
 use super::Info;
 use crate::infrastructure::InstanceHandle;
 
-/// No place.
+/// Index of no slot.
 pub(super) const NIL: u32 = u32::MAX;
 
-/// When a sample was written, and by whom: what DESTINATION_ORDER by source compares. Two writers that write at the
-/// same time have an order so, too, which is the same at all readers.
+/// Write time and writer of a sample: the sort key of DESTINATION_ORDER by source. With the writer
+/// in the key, samples that two writers write at the same time have the same order at all readers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Order {
-    // As it is compared. Not with the handle as a whole, which would take half as much again.
+    // Fields in the order of comparison. A whole handle would make the key larger by half.
     pub(super) time: u64,
     node: NodeId,
     entity: u64,
 }
 
 impl Order {
-    /// Before everything.
+    /// Precedes every other order.
     pub(super) const EARLIEST: Order = Order::new(0, InstanceHandle::LOWEST);
 
     pub(super) const fn new(time: u64, writer: InstanceHandle) -> Order {
@@ -35,7 +36,7 @@ impl Order {
     }
 }
 
-/// Which chain.
+/// One of the chains.
 #[derive(Clone, Copy)]
 pub(super) enum Chain {
     Instance,
@@ -51,7 +52,7 @@ struct Link {
 
 const UNLINKED: Link = Link { before: NIL, after: NIL };
 
-/// The first and the last of a chain.
+/// The first and last slots of a chain.
 #[derive(Clone, Copy)]
 pub(super) struct Ends {
     pub(super) first: u32,
@@ -67,9 +68,9 @@ pub(super) struct Entry<S> {
     pub(super) data: Option<S>,
     pub(super) instance: u32,
     pub(super) writer: InstanceHandle,
-    /// Its place among all that came to the readers of its group.
+    /// Position among all samples of the reader's group.
     pub(super) place: u64,
-    /// When it was written.
+    /// Time at which the sample was written.
     pub(super) time: u64,
     pub(super) expires: u64,
     pub(super) disposed_generation: u32,
@@ -79,18 +80,19 @@ pub(super) struct Entry<S> {
 }
 
 impl<S> Entry<S> {
-    /// Where it stands by DESTINATION_ORDER by source. A notice stands behind all that was written at the same time.
+    /// Sort key of DESTINATION_ORDER by source. A notice follows all samples that were written at
+    /// the same time.
     #[inline]
     pub(super) fn order(&self) -> Order {
         Order::new(self.time, if self.valid { self.writer } else { InstanceHandle::HIGHEST })
     }
 
-    /// How often its instance had been born again when it came.
+    /// Number of rebirths of the instance when the entry came.
     pub(super) fn generation(&self) -> u32 {
         self.disposed_generation.saturating_add(self.no_writers_generation)
     }
 
-    /// What it says of itself; its instance's part is still to be filled in.
+    /// Information that the entry itself has. The caller adds that of the instance.
     pub(super) fn info(&self) -> Info {
         Info {
             source_timestamp: self.time,
@@ -106,7 +108,7 @@ impl<S> Entry<S> {
 struct Place<S> {
     entry: Option<Entry<S>>,
     links: [Link; 3],
-    /// How often the place was given back.
+    /// Number of times that the slot was freed.
     epoch: u32,
 }
 
@@ -124,7 +126,7 @@ impl<S> Default for Samples<S> {
 const TAKEN: &str = "a chain has places that are taken, and no others";
 
 impl<S> Samples<S> {
-    /// How many there are, notices among them.
+    /// Number of entries, including notices.
     pub(super) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
@@ -142,7 +144,7 @@ impl<S> Samples<S> {
         }
     }
 
-    /// Takes one out that stands in no chain any more.
+    /// Frees a slot that is in no chain any more, and returns its entry.
     pub(super) fn remove(&mut self, at: u32) -> Entry<S> {
         let place = &mut self.places[at as usize];
         place.epoch = place.epoch.wrapping_add(1);
@@ -164,7 +166,7 @@ impl<S> Samples<S> {
         self.places[at as usize].epoch
     }
 
-    /// Whether the sample that was there at this epoch still is.
+    /// Whether the slot still holds the entry that it held at this epoch.
     pub(super) fn is_still(&self, at: u32, epoch: u32) -> bool {
         let place = self.places.get(at as usize);
         place.is_some_and(|place| place.entry.is_some() && place.epoch == epoch)
@@ -185,7 +187,7 @@ impl<S> Samples<S> {
         self.places[at as usize].links[chain as usize].before
     }
 
-    /// Puts one into a chain behind another, or at its head.
+    /// Inserts a slot into a chain behind another slot, or at the head.
     #[inline]
     pub(super) fn insert(&mut self, chain: Chain, ends: &mut Ends, behind: u32, at: u32) {
         let after = match behind {
@@ -199,7 +201,7 @@ impl<S> Samples<S> {
         *self.link(chain, at) = Link { before: behind, after };
     }
 
-    /// Takes one out of a chain.
+    /// Removes a slot from a chain.
     #[inline]
     pub(super) fn unlink(&mut self, chain: Chain, ends: &mut Ends, at: u32) {
         let Link { before, after } = std::mem::replace(self.link(chain, at), UNLINKED);
@@ -213,7 +215,7 @@ impl<S> Samples<S> {
         }
     }
 
-    /// The last one of a chain that is not later than this; [`NIL`] if all are.
+    /// The last slot of a chain that is not later than `order`; [`NIL`] if all are later.
     #[inline]
     pub(super) fn last_until(&self, chain: Chain, ends: &Ends, order: Order) -> u32 {
         let mut at = ends.last;

@@ -1,13 +1,13 @@
-//! TIME_BASED_FILTER, and what becomes of what waits for it when the policy changes.
+//! TIME_BASED_FILTER, and the effect of a policy change on waiting samples.
 //!
-//! Owns: when the next sample of an instance may pass. Never does: let one pass.
+//! Owns: the time at which the next sample of an instance may pass. Never does: let one pass.
 
 use super::agenda::{Due, Kind};
 use super::{Cache, Settings};
 
 impl<S> Cache<S> {
-    /// It does this from now on. What it has stays as it is; a sample that waits for TIME_BASED_FILTER does so as long as
-    /// that says now.
+    /// Applies these settings from now on. Stored samples remain unchanged. A sample that waits for
+    /// TIME_BASED_FILTER waits as long as the new setting says.
     pub fn set_settings(&mut self, settings: Settings) {
         let before = std::mem::replace(&mut self.settings, settings).minimum_separation;
         if before == settings.minimum_separation {
@@ -20,7 +20,7 @@ impl<S> Cache<S> {
         }
     }
 
-    /// When the next sample of an instance may pass.
+    /// Time at which the next sample of an instance may pass.
     #[inline]
     pub(super) fn free_at(&self, at: u32) -> u64 {
         match self.settings.minimum_separation {
@@ -32,7 +32,7 @@ impl<S> Cache<S> {
         }
     }
 
-    /// Sees to it that what waits in an instance passes when it may.
+    /// Schedules the release of the sample that waits in an instance.
     pub(super) fn list_release(&mut self, at: u32) {
         let (time, epoch) = (self.free_at(at), self.instances.epoch(at));
         self.note(Due { time, kind: Kind::Release, at, epoch });

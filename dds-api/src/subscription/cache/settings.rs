@@ -1,47 +1,49 @@
-//! What the policies ask of a cache, as numbers.
+//! Policies as numbers for a cache.
 //!
-//! Owns: how a policy becomes a setting. Never does: say whether policies go together; that is `qos-profiles`' part.
+//! Owns: the conversion of policies to settings. Never does: check that policies are consistent;
+//! `qos-profiles` does.
 
 use qos_profiles::{
     DataReaderQos, DestinationOrderQosPolicyKind, Duration, HistoryQosPolicyKind, Length,
     OwnershipQosPolicyKind, PresentationQosPolicy, PresentationQosPolicyAccessScopeKind,
 };
 
-/// A time without end, in nanoseconds.
+/// Infinite time, in nanoseconds.
 pub const NEVER: u64 = u64::MAX;
 
-/// More samples, or instances, than that no cache holds, whatever RESOURCE_LIMITS say.
+/// Maximum number of samples, or instances, of any cache, whatever RESOURCE_LIMITS say.
 const MOST: usize = (u32::MAX - 1) as usize;
 
-/// What a cache does. Times are in nanoseconds.
+/// Settings of a cache. Times are in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// HISTORY: so many samples of each instance, the last ones; none: all.
+    /// HISTORY: number of last samples kept for each instance; `None` to keep all.
     pub depth: Option<usize>,
-    /// RESOURCE_LIMITS: so many samples.
+    /// RESOURCE_LIMITS: maximum number of samples.
     pub max_samples: usize,
-    /// RESOURCE_LIMITS: so many instances.
+    /// RESOURCE_LIMITS: maximum number of instances.
     pub max_instances: usize,
-    /// RESOURCE_LIMITS: so many samples of an instance.
+    /// RESOURCE_LIMITS: maximum number of samples of one instance.
     pub max_samples_per_instance: usize,
     /// OWNERSHIP: only the strongest writer of an instance counts.
     pub exclusive: bool,
-    /// DESTINATION_ORDER: by the time at which samples were written, not that at which they came.
+    /// DESTINATION_ORDER: order by the time of writing, not of arrival.
     pub by_source: bool,
-    /// PRESENTATION: samples of different instances are given in their order among each other, not instance by instance.
+    /// PRESENTATION: samples of different instances are given in their common order, not instance
+    /// by instance.
     pub across_instances: bool,
-    /// TIME_BASED_FILTER: the least time between two samples of an instance.
+    /// TIME_BASED_FILTER: minimum interval between two samples of an instance.
     pub minimum_separation: u64,
-    /// READER_DATA_LIFECYCLE: so long samples of an instance are kept that has no writer.
+    /// READER_DATA_LIFECYCLE: time for which samples of an instance without writers are kept.
     pub no_writer_delay: u64,
-    /// READER_DATA_LIFECYCLE: so long samples of an instance are kept that is disposed.
+    /// READER_DATA_LIFECYCLE: time for which samples of a disposed instance are kept.
     pub disposed_delay: u64,
-    /// DEADLINE: each instance is to come again within this time.
+    /// DEADLINE: maximum interval between two samples of an instance.
     pub deadline: u64,
 }
 
 impl Default for Settings {
-    /// All samples, in the order in which they came.
+    /// Settings that keep all samples, in their order of arrival.
     fn default() -> Self {
         Settings {
             depth: None,
@@ -60,7 +62,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What these policies ask for.
+    /// The settings that these policies request.
     pub fn new(qos: &DataReaderQos, presentation: &PresentationQosPolicy) -> Self {
         let limits = &qos.resource_limits;
         let lifecycle = &qos.reader_data_lifecycle;
@@ -86,7 +88,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// The same with those of these policies that may change on a reader that is at work.
+    /// The settings after a change of those policies that may change on an enabled reader.
     pub fn changed_to(self, qos: &DataReaderQos) -> Self {
         let presentation = PresentationQosPolicy::default();
         let new = Settings::new(qos, &presentation);
@@ -100,7 +102,7 @@ impl Settings {
     }
 }
 
-/// The nanoseconds of a span of time; [`NEVER`] if it has no end.
+/// A duration in nanoseconds; [`NEVER`] if it is infinite.
 fn nanos(duration: Duration) -> u64 {
     duration.nanos().unwrap_or(NEVER)
 }

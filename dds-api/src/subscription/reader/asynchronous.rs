@@ -1,6 +1,7 @@
-//! The reader's calls that wait, as futures for any runtime.
+//! The reader's waiting calls, as futures for any runtime.
 //!
-//! They have no time-out of their own: whoever does not want to wait any more drops them, as runtimes' time-outs do.
+//! The futures have no time-out of their own. To stop waiting, drop the future, as the time-outs of
+//! runtimes do.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,13 +15,13 @@ use crate::infrastructure::{DdsResult, Driver, Ear, Look, Timeout, Until};
 use crate::subscription::Sample;
 
 impl<T: TopicData> DataReader<T> {
-    /// As [`DataReader::take`], once there is a sample.
+    /// Does what [`DataReader::take`] does, once there is a sample.
     pub async fn take_async(&self, limit: impl Limit) -> DdsResult<Samples<'_, T>> {
         let limit = limit.limit();
         loop {
             self.until(|| self.has_samples()).await;
             match self.take(..limit, Timeout::NOW) {
-                // Another thread was quicker.
+                // Another thread has taken the samples.
                 Ok(samples) if samples.is_empty() => {}
                 Err(error) if self.standing().outlasts(&error) => {}
                 result => return result,
@@ -28,7 +29,7 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// As [`DataReader::take_next`], once there is a sample.
+    /// Does what [`DataReader::take_next`] does, once there is a sample.
     pub async fn take_next_async(&self) -> DdsResult<Sample<T>> {
         loop {
             self.until(|| self.has_samples()).await;
@@ -41,7 +42,7 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// As [`DataReader::wait_for_writers`].
+    /// Does what [`DataReader::wait_for_writers`] does.
     pub async fn wait_for_writers_async(&self, count: usize) -> DdsResult<()> {
         loop {
             self.until(|| self.matched_writers() >= count && !self.standing().is_out()).await;
@@ -52,7 +53,7 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// As [`DataReader::wait_for_historical_data`].
+    /// Does what [`DataReader::wait_for_historical_data`] does.
     pub async fn wait_for_historical_data_async(&self) -> DdsResult<()> {
         loop {
             self.until(|| self.knows_history()).await;
@@ -63,7 +64,8 @@ impl<T: TopicData> DataReader<T> {
         }
     }
 
-    /// Its samples as they come, each of them once, until this participant is isolated for good: that is the last item.
+    /// Stream of the reader's samples as they come, each once. If this participant is isolated for
+    /// good, the error is the last item.
     ///
     /// ```no_run
     /// # use dds_api::prelude::*;
@@ -82,7 +84,7 @@ impl<T: TopicData> DataReader<T> {
         SampleStream { reader: self, ear: None, is_over: false }
     }
 
-    /// Waits for this, or until nothing will ever come.
+    /// Waits until `ready` holds, or until it is certain that nothing more comes.
     async fn until(&self, mut ready: impl FnMut() -> bool + Unpin) {
         let standing = self.standing();
         let look = || match ready() || standing.is_out_for_good() || !self.is_enabled() {

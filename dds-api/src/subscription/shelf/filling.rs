@@ -1,7 +1,7 @@
-//! How what is queued comes into a reader's cache, or passes through it.
+//! Path of queued records into a reader's cache, or through it.
 //!
-//! Owns: the order in which that is done with what else a look finds: policies, writers that are gone, what found no room. Never
-//! does: wait.
+//! Owns: the order of filling and the other tasks of a look: new policies, writers that are gone,
+//! samples that found no room. Never does: wait.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,16 +18,18 @@ use crate::subscription::cache::Settings;
 use crate::subscription::intake::{ReaderCore, Receiver};
 use crate::subscription::sample::Body;
 
-/// So many samples are taken out of the queues under one lock, at most: who asks whether any wait is soon answered.
+/// Maximum number of samples taken out of the queues under one lock, so that a thread that asks
+/// whether samples wait gets its answer soon.
 const LONGEST_RUN: usize = 64;
 
 impl<T: TopicData> ReaderCore<T> {
-    /// The shelf, which begins with the first call that asks for it, with all that the queues hold in it.
+    /// The cache, filled with all that the queues hold. The first call creates it.
     pub(in crate::subscription) fn shelf(&self) -> MutexGuard<'_, Shelf<T>> {
         self.shelf_for(false)
     }
 
-    /// The same, for a call that takes all there is, if this is one: what comes may pass through the cache then (I-146).
+    /// Does what [`ReaderCore::shelf`] does. With `takes_all` the call takes all available samples,
+    /// and records may then pass through the cache (I-146).
     pub(in crate::subscription) fn shelf_for(&self, takes_all: bool) -> MutexGuard<'_, Shelf<T>> {
         if let Some(leader) = self.leader() {
             leader.fill();
@@ -40,7 +42,7 @@ impl<T: TopicData> ReaderCore<T> {
         shelf
     }
 
-    /// The shelf, and nothing comes into it.
+    /// The cache as it is. Nothing comes into it.
     pub(in crate::subscription) fn shelf_as_it_is(&self) -> MutexGuard<'_, Shelf<T>> {
         let shelf =
             self.shelf.get_or_init(|| Shelf::new(self.settings(), self.topic.support()).into());
@@ -53,7 +55,7 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// Puts up what has come of it that the shelf was filled.
+    /// Updates the statuses after the cache was filled.
     pub(in crate::subscription) fn tell_of_filling(&self, shelf: &mut Shelf<T>) {
         self.look_at_deadlines(shelf);
         if std::mem::take(&mut shelf.has_rejected) {
@@ -61,7 +63,7 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// What the cache is to do from now on, if policies have changed since it was asked last.
+    /// New settings for the cache, if policies have changed since the last call.
     fn new_settings(&self) -> Option<Settings> {
         let policies = self.shared.take_new_policies()?;
         let Policies::Requested { reader, .. } = &*policies else { return None };
@@ -70,7 +72,7 @@ impl<T: TopicData> ReaderCore<T> {
         Some(*settings)
     }
 
-    /// What has not come in time, now that all that has come is known.
+    /// Counts missed deadlines, after all that has come is known.
     fn look_at_deadlines(&self, shelf: &mut Shelf<T>) {
         let Some(deadlines) = &mut shelf.deadlines else { return };
         let missed = deadlines.advance(wall());
@@ -99,7 +101,8 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// Takes up what is there beside the queues; `false` if something finds no room.
+    /// Handles new samples of joined topics, writers that are now ignored, and samples that wait
+    /// for room. Runs before the queues are emptied. `false` if something finds no room.
     pub(in crate::subscription) fn begin_filling(&self, shelf: &mut Shelf<T>, now: u64) -> bool {
         shelf.cache.advance(now);
         if let Some(joining) = self.joining.get() {
@@ -111,7 +114,8 @@ impl<T: TopicData> ReaderCore<T> {
         shelf.take_up_stalled(now)
     }
 
-    /// Before the queues are gone through: what was not sending any more then has all it sent in them.
+    /// Notes which streams may still send, before the queues are emptied. If a stream has already
+    /// ended at that time, the queues hold all that it sent.
     pub(in crate::subscription) fn note_sending(&self, shelf: &mut Shelf<T>) {
         shelf.looked = self.changes();
         if !shelf.has_seen(shelf.looked) {
@@ -119,8 +123,8 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// When all that was queued is in the cache: who does not send any more is lost. `false` if the queues have changed since
-    /// they were gone through.
+    /// Marks writers as lost whose streams have ended, after all queued records have come into the
+    /// cache. `false` if the queues have changed since they were emptied.
     pub(in crate::subscription) fn note_losses(&self, shelf: &mut Shelf<T>, now: u64) -> bool {
         let changes = shelf.looked;
         if changes != self.changes() {
@@ -138,9 +142,10 @@ impl<T: TopicData> ReaderCore<T> {
         true
     }
 
-    /// Has what is queued pass through the cache, as far as it lies where it was written; `false` if it finds no room there. What
-    /// cannot pass is the next that is taken out of the queues. For all of it together it is asked whether the participant is
-    /// a member, when the call gives it: one that is none, and will never be one again, gives nothing.
+    /// Passes queued records through the cache while they can be read in place; `false` if there is
+    /// no room. A record that cannot pass is the next that is taken out of the queues. Whether the
+    /// participant is a member is checked once for all records, when the call gives them. If it is
+    /// not, and will never be again, the call gives nothing.
     fn pass_queued(&self, shelf: &mut Shelf<T>, now: u64, lifespan: u64) -> bool {
         let is_usual = is_plain::<T>() && self.filter.is_none() && !self.may_rejoin();
         if !is_usual || !shelf.cache.lets_pass() || self.opened.has_next() || !self.is_volatile() {
@@ -148,7 +153,7 @@ impl<T: TopicData> ReaderCore<T> {
         }
         let standing = &self.participant.standing;
         loop {
-            // A type's own code is asked for no more than the hash of a key here.
+            // Code of the type itself runs here only to hash a key.
             let mut queues = self.queues();
             for _ in 0..LONGEST_RUN {
                 let Some((record, stream, life)) = queues.take(&self.shared) else { return true };
@@ -169,7 +174,7 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// Puts into the cache what the queues hold; `false` if it does not all find room.
+    /// Puts the contents of the queues into the cache; `false` if there is no room for all of them.
     fn empty_queues(&self, shelf: &mut Shelf<T>, now: u64) -> bool {
         let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
         loop {
@@ -208,15 +213,16 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// What tells of an instance passes whatever is filtered.
+    /// Whether a sample passes the filter. Notices about an instance always do.
     #[inline(always)]
     pub(in crate::subscription) fn passes(&self, sample: &Body<T>) -> bool {
         let filter = self.filter.as_ref().filter(|_| sample.fate() == Fate::Alive);
         filter.is_none_or(|filter| filter.accepts::<T>(sample))
     }
 
-    /// A sample that may stay as long as it likes: what is kept beside others, or might be written anew while it stays, is
-    /// copied out of its writer's memory.
+    /// A sample that may stay in the cache without a limit in time. It is copied out of its
+    /// writer's memory if the cache keeps only the last samples, or if the memory might be
+    /// overwritten while the sample stays.
     #[inline(always)]
     pub(in crate::subscription) fn own(
         &self,
@@ -231,18 +237,18 @@ impl<T: TopicData> ReaderCore<T> {
 
     fn copied_for_good(&self, sample: Body<T>) -> Option<Body<T>> {
         let own = sample.into_own();
-        // What was written anew while it was copied is none.
+        // A sample whose memory was overwritten during the copy is discarded.
         own.filter(|_| !self.is_evicted())
     }
 }
 
-/// When its cache is filled although nobody looks.
+/// Filling of the cache while the application does not read.
 impl<T: TopicData> Collect for ReaderCore<T> {
     fn collect(&self) -> Found {
         if let Some(leader) = self.leader() {
             return self.collect_in_step(leader);
         }
-        // Whoever looks fills it.
+        // If another thread holds the lock, that thread fills the cache.
         let Some(Ok(mut shelf)) = self.shelf.get().map(Mutex::try_lock) else {
             return Found::Nothing;
         };
@@ -251,7 +257,8 @@ impl<T: TopicData> Collect for ReaderCore<T> {
         }
         let holds_up = self.holds_up();
         self.fill(&mut shelf, false);
-        // Under the lock: who has seen the cache as it was before waits for another number.
+        // Increased under the lock: a thread that has seen the cache as it was before waits for
+        // another number.
         self.collected.fetch_add(1, Ordering::SeqCst);
         drop(shelf);
         self.wake_waiting();
@@ -260,7 +267,7 @@ impl<T: TopicData> Collect for ReaderCore<T> {
 }
 
 impl<T: TopicData> ReaderCore<T> {
-    /// Whoever waits for something in the cache looks again.
+    /// Wakes threads that wait for something in the cache, so that they look again.
     pub(in crate::subscription) fn wake_waiting(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.participant.engine.nudge();

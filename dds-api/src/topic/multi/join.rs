@@ -1,9 +1,11 @@
 //! The samples of several topics, joined by the members that they have in common.
 //!
 //! ```text
-//!   a topic's instance ──its last sample──> row of that topic's table ──with rows that agree──> samples of the multi-topic
+//!   a topic's instance ──last sample──> row of the topic's table ──with matching rows──>
+//!       samples of the multi-topic
 //! ```
-//! Owns: the tables, and which rows go together. Never does: know where samples come from, or ask whether one passes a condition.
+//! Owns: the tables, and the decision which rows match. Never does: know where samples come from,
+//! or check whether one satisfies a condition.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,33 +13,34 @@ use std::sync::Arc;
 use idl_cdr::ValueRef;
 use idl_xtypes::{DataError, DynamicData, DynamicType, Value};
 
-/// An instance of a topic.
+/// Identifier of an instance of a topic.
 pub(crate) type Row = u128;
 
-/// What of a multi-topic does not change.
+/// The constant properties of a multi-topic.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The members that topics have in common.
     pub(super) common: Vec<String>,
-    /// Of each topic, which of these it has.
+    /// For each topic, the indices of the common members that it has.
     pub(super) tables: Vec<BTreeSet<usize>>,
-    /// What the members of its samples are: from which topic, which member there, and what it is called here.
+    /// For each member of the result: the topic, the member in that topic, and the name in
+    /// the result.
     pub(super) columns: Vec<(usize, String, String)>,
-    /// The type of its samples.
+    /// The type of the multi-topic's samples.
     pub(super) result: DynamicType,
 }
 
-/// A value by which rows go together.
+/// A value by which rows are joined.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Common {
     Whole(i128),
-    /// The bits of a number of 64 bits; zero has no sign.
+    /// The bits of a 64-bit floating-point number. Zero has no sign.
     Number(u64),
     Text(String),
 }
 
 impl Common {
-    /// None: nothing is equal to it, as to what is not there.
+    /// The value in comparable form; `None` if it is absent or equals no other value.
     fn of(value: &Value) -> Option<Common> {
         let number =
             |value: f64| (!value.is_nan()).then(|| Common::Number((value + 0.0).to_bits()));
@@ -60,16 +63,16 @@ impl Common {
 #[derive(Default)]
 struct Table {
     rows: BTreeMap<Row, DynamicData>,
-    /// By the common members that it has.
+    /// Index of the rows by their common members.
     index: BTreeMap<usize, BTreeMap<Common, BTreeSet<Row>>>,
 }
 
-/// What has become of a multi-topic's samples.
+/// Change of a multi-topic's samples.
 #[derive(Debug, PartialEq)]
 pub(crate) enum News {
-    /// There is this one.
+    /// A new or changed sample.
     Is(DynamicData),
-    /// There is none with its key any more.
+    /// The instance with this sample's key is over.
     IsNoMore(DynamicData),
 }
 
@@ -77,7 +80,7 @@ pub(crate) enum News {
 pub(crate) struct Join {
     plan: Arc<Plan>,
     tables: Vec<Table>,
-    /// How many combinations of rows make each instance.
+    /// Number of combinations of rows that make each instance.
     made: BTreeMap<[u8; 16], usize>,
 }
 
@@ -87,7 +90,7 @@ impl Join {
         Join { plan: Arc::clone(plan), tables, made: BTreeMap::new() }
     }
 
-    /// A topic's instance has this sample now.
+    /// Sets the last sample of a topic's instance.
     pub(crate) fn put(
         &mut self,
         table: usize,
@@ -101,19 +104,19 @@ impl Join {
         for sample in &there {
             *self.made.entry(sample.key_hash()?).or_default() += 1;
         }
-        // What is said anew of an instance is not that it is no more.
+        // Counted before: an instance that is made again is not reported as over.
         news.extend(self.unmade(gone)?);
         news.extend(there.into_iter().map(News::Is));
         Ok(news)
     }
 
-    /// A topic's instance is over.
+    /// Removes an instance of a topic that is over.
     pub(crate) fn remove(&mut self, table: usize, row: Row) -> Result<Vec<News>, DataError> {
         let gone = self.take_out(table, row)?;
         self.unmade(gone)
     }
 
-    /// The samples that were made with this one are not made any more.
+    /// Uncounts samples that are no longer made. Reports the instances that are over with them.
     fn unmade(&mut self, gone: Vec<DynamicData>) -> Result<Vec<News>, DataError> {
         let mut news = Vec::new();
         for sample in gone {
@@ -140,7 +143,7 @@ impl Join {
         table_of.rows.insert(row, sample);
     }
 
-    /// Takes a row out, and gives the samples that it had made.
+    /// Removes a row, and returns the samples that it had made.
     fn take_out(&mut self, table: usize, row: Row) -> Result<Vec<DynamicData>, DataError> {
         let made = self.all_with(table, row)?;
         let table_of = &mut self.tables[table];
@@ -160,7 +163,7 @@ impl Join {
         Ok(made)
     }
 
-    /// All samples that this row makes, with those of other topics that agree with it and with each other.
+    /// All samples that this row makes with matching rows of the other topics.
     fn all_with(&self, table: usize, row: Row) -> Result<Vec<DynamicData>, DataError> {
         let Some(sample) = self.tables[table].rows.get(&row) else { return Ok(Vec::new()) };
         let mut chosen = vec![None; self.tables.len()];
@@ -172,7 +175,8 @@ impl Join {
         Ok(found)
     }
 
-    /// The values of common members if this row is chosen beside those that have these; none if they do not agree.
+    /// The values of the common members if this row is added to those already `bound`; `None` if
+    /// they do not match.
     fn agree(
         &self,
         table: usize,
@@ -189,7 +193,8 @@ impl Join {
         Some(all)
     }
 
-    /// Chooses rows of the topics of which none is chosen yet, in all ways, and makes a sample of each.
+    /// Chooses rows of the remaining topics in all possible ways, and makes a sample of
+    /// each combination.
     fn choose<'a>(
         &'a self,
         chosen: &mut Vec<Option<&'a DynamicData>>,
@@ -212,7 +217,7 @@ impl Join {
         let smallest = smallest.min_by_key(|rows| rows.map_or(0, BTreeSet::len));
         let rows: Vec<Row> = match smallest {
             Some(rows) => rows.into_iter().flatten().copied().collect(),
-            // Nothing in common: each goes with each.
+            // No common member is bound: every row matches.
             None => table_of.rows.keys().copied().collect(),
         };
         for row in rows {
@@ -232,7 +237,7 @@ impl Plan {
         Common::of(sample.get_value(&self.common[common]).ok()?)
     }
 
-    /// The sample that rows make, one of each topic.
+    /// Makes the sample of one row of each topic.
     fn make(&self, rows: &[Option<&DynamicData>]) -> Result<DynamicData, DataError> {
         let mut made = DynamicData::new(&self.result);
         for (table, path, name) in &self.columns {
@@ -273,7 +278,8 @@ mod tests {
         members.iter().map(number).collect()
     }
 
-    /// Three topics, of which the first two have `a` in common, and the last two `b`; what is made of them has the key `a`.
+    /// Three topics: the first two have `a` in common, the last two `b`. The result has the
+    /// key `a`.
     #[test]
     fn what_is_joined_is_what_plain_loops_find() {
         let types = [
@@ -290,7 +296,7 @@ mod tests {
             result,
         });
         let mut join = Join::new(&plan);
-        // By table, the rows as they are.
+        // The rows of each table.
         let mut rows: [BTreeMap<Row, Vec<i64>>; 3] = Default::default();
         let all = |rows: &[BTreeMap<Row, Vec<i64>>; 3]| {
             let mut made = Vec::new();
@@ -325,7 +331,7 @@ mod tests {
             };
             let news = news.expect("the types go together");
             let after = all(&rows);
-            // What is said to be there is what is made with this row now.
+            // The reported samples are those that are made with this row.
             let mut with = rows.clone();
             with[table].retain(|it, _| *it == row);
             let told =
@@ -333,7 +339,7 @@ mod tests {
             let mut is: Vec<_> = news.iter().filter_map(told).collect();
             is.sort();
             assert_eq!(is, all(&with));
-            // What is said to be no more are the instances that were made, and are not.
+            // The instances reported as over are those that were made before, and are no more.
             let keys = |made: &[Vec<i64>]| made.iter().map(|it| it[0]).collect::<BTreeSet<i64>>();
             let over = |news: &News| {
                 if let News::IsNoMore(made) = news { Some(numbers(made)[0]) } else { None }

@@ -1,4 +1,4 @@
-//! How the model's nodes sleep, and the bells that any thread may ring.
+//! Sleep of the model's nodes, and the bells that any thread may ring.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ const AWAKE: u8 = 0;
 const FOR_NEWS: u8 = 1;
 const FOR_HINTS: u8 = 2;
 
-/// What a node sleeps with.
+/// Sleep state of a node.
 #[derive(Default)]
 pub(crate) struct Bell {
     parked: AtomicU8,
@@ -65,7 +65,7 @@ impl Parker for ModelParker {
     }
 }
 
-/// The bells of one node's peers.
+/// Bells of one node's peers.
 pub(crate) struct ModelBells {
     fault: Fault,
     table: Mutex<BTreeMap<u32, Arc<Bell>>>,
@@ -120,7 +120,7 @@ impl Bells for ModelBells {
             if wanted {
                 bell.ring();
             }
-            // The fault's own count moves on, or it would lose one bell only.
+            // The fault's own count must advance; otherwise the fault would lose one bell only.
             if *place != OWN_PLACE && (wanted || self.fault == Fault::LoseBells) {
                 self.rings.fetch_add(1, Ordering::SeqCst);
             }

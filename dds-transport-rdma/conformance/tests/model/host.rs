@@ -1,4 +1,4 @@
-//! What the model's nodes ask their host, and the ways to answer wrongly.
+//! The model's host with its arbiters, and the ways in which it can answer wrongly.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,7 +9,7 @@ use derecho_core::link::{Arbiter, Founding, Generation, LinkError};
 
 use super::Fault;
 
-/// What all nodes share.
+/// State that all nodes share.
 #[derive(Default)]
 struct Words {
     group: u64,
@@ -27,7 +27,7 @@ pub(crate) struct ModelHost {
     words: Arc<Mutex<Words>>,
 }
 
-/// One node's way to ask.
+/// Arbiter of one node.
 pub(crate) struct ModelArbiter {
     pub(crate) node: usize,
     pub(crate) host: ModelHost,
@@ -42,7 +42,7 @@ impl ModelHost {
         self.words.lock().expect("nobody panics with it")
     }
 
-    /// Gives other threads time for what they should have no time for.
+    /// Widens the race of a planted fault.
     fn dawdle(&self, fault: Fault) {
         if self.fault == fault {
             std::thread::sleep(Duration::from_micros(200));
@@ -57,7 +57,7 @@ impl ModelHost {
         }
     }
 
-    /// The group that is meant, if it is the one.
+    /// Whether `group` is the current group.
     fn meant(&self, words: &Words, group: Generation) -> bool {
         words.group > 0 && (words.group == group.0 || self.fault == Fault::ForgetGenerations)
     }

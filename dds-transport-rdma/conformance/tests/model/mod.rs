@@ -1,7 +1,7 @@
-//! A link in memory that uses every freedom of the contract, and breaks it on request.
+//! In-memory link that uses every freedom of the contract, and breaks it on request.
 //!
-//! One queue for each ordered pair of nodes. A pass moves a few things along each of them, words
-//! of a write one by one and in any order, each read from its source only then.
+//! One queue for each ordered pair of nodes. A pass advances a few items of each queue. The words
+//! of a write move one by one and in any order, and each is read from its source only then.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -22,7 +22,7 @@ mod host;
 use bells::{Bell, ModelBells, ModelParker};
 use host::{ModelArbiter, ModelHost};
 
-/// What the model does wrong.
+/// Faults that the model can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     None,
@@ -77,7 +77,7 @@ thread_local! {
     static FAULT: Cell<Fault> = const { Cell::new(Fault::None) };
 }
 
-/// What models that are made on this thread from now on do wrong.
+/// Sets the fault of all models that this thread creates from now on.
 pub(crate) fn plant(fault: Fault) {
     FAULT.set(fault);
 }
@@ -109,7 +109,7 @@ struct Own {
 struct State {
     gone: bool,
     halted: bool,
-    /// Nodes by the handle that this one has for them.
+    /// Nodes by the handle that this node has for them.
     peers: Vec<usize>,
     down: BTreeSet<Peer>,
     own: BTreeMap<RegionId, Own>,
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// Moves the first thing between two nodes along. Whether it has arrived.
+    /// Advances the first item between two nodes. Returns whether it has arrived.
     fn step(&mut self, from: usize, to: usize) -> bool {
         let Some(item) = self.pipe(from, to).pop_front() else { return false };
         match item {
@@ -312,7 +312,7 @@ impl World {
                     .filter(|((owner, _), _)| *owner == from)
                     .map(|(_, copy)| copy.clone())
                     .collect();
-                // Late, when the end has been told.
+                // Late: after the end has been reported.
                 for (number, copy) in copies.into_iter().enumerate() {
                     let left = vec![0];
                     let region = RegionId(u64::MAX - number as u64);
@@ -352,7 +352,7 @@ fn id(node: usize) -> NodeId {
     NodeId(node as u128 + 100)
 }
 
-/// One node's end of the model.
+/// End of the model at one node.
 pub(crate) struct ModelLink {
     node: usize,
     world: Rc<RefCell<World>>,
@@ -366,7 +366,7 @@ fn check(region: RegionId, range: WordRange, words: usize) -> Result<(), LinkErr
 }
 
 impl World {
-    /// The node behind a peer that is up.
+    /// Returns the node behind a peer that is up.
     fn target(&self, node: usize, peer: Peer) -> Result<usize, LinkError> {
         let state = &self.nodes[node];
         match state.peers.get(peer.index()) {
@@ -598,7 +598,7 @@ impl Rig for ModelRig {
         world.nodes[node].gone = true;
         world.host.node_gone(node, false);
         for to in (0..world.nodes.len()).filter(|to| *to != node) {
-            // Some of what was under way arrives.
+            // Part of the queue still arrives.
             let under_way = world.pipe(node, to).len();
             let keep = world.random.below(under_way + 1);
             world.pipe(node, to).truncate(keep);
@@ -634,7 +634,7 @@ impl Rig for ModelRig {
     }
 }
 
-/// A region of which these words are as they were at this moment.
+/// Copies these words of a region, as they are now.
 fn copy_of(source: &OwnRegion, range: WordRange) -> OwnRegion {
     let copy = OwnRegion::heap(range.first + range.count);
     for index in range.first..range.first + range.count {

@@ -1,7 +1,8 @@
-//! The memory with the words of the local group: made by one node, sealed, handed from node to node.
+//! Memory with the words of the local group: created by one node, sealed, handed from node to node.
 //!
-//! Owns: the layout of the words, the seals, and the memory that peers have handed over. Never does: map what anybody
-//! could cut, or decide which of several memories is the one of the group; the group file says that.
+//! Owns: the layout of the words, the seals, and the memory that peers have handed over. Never
+//! does: map memory that another process could truncate, or decide which of several memories
+//! belongs to the group; the group file says that.
 //!
 //! ```text
 //!   line 0              decision word
@@ -26,12 +27,12 @@ use rustix::io::Errno;
 use crate::shm::imports::check_sealed;
 use crate::shm::mapping::Mapping;
 
-/// Seats: nodes that may ask on one host at a time.
+/// Number of seats: maximum number of nodes on one host that may use the words at a time.
 pub(super) const SEATS: usize = 254;
-/// Size of the memory.
+/// Bytes of the memory.
 const BYTES: usize = 4 << 10;
 
-/// The first line of the memory.
+/// First line of the memory.
 #[repr(C)]
 struct Head {
     decision: DecisionWord,
@@ -41,21 +42,21 @@ struct Head {
 const _: () = assert!(size_of::<Head>() == LINE && size_of::<Seat>() == WORD);
 const _: () = assert!(LINE + SEATS * WORD <= BYTES);
 
-/// Device and inode of a memory: no other one has the same as long as it exists.
+/// Device and inode of a memory: unique while the memory exists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Identity {
     pub(super) device: u64,
     pub(super) inode: u64,
 }
 
-/// A sealed memory with the words of a group.
+/// Sealed memory with the words of a group.
 pub(crate) struct GroupMemory {
     file: Arc<OwnedFd>,
     identity: Identity,
 }
 
 impl GroupMemory {
-    /// Makes the words of a host whose groups up to `last` are all gone.
+    /// Creates the words of a host whose groups up to `last` are all gone.
     pub(super) fn make(last: Generation) -> Result<GroupMemory, Errno> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = match memfd_create("squall-group", flags | MemfdFlags::NOEXEC_SEAL) {
@@ -65,14 +66,15 @@ impl GroupMemory {
         }?;
         ftruncate(&file, BYTES as u64)?;
         fallocate(&file, FallocateFlags::empty(), 0, BYTES as u64)?;
-        // The last seal keeps others from adding one that would let nobody map the memory for writing.
+        // The last seal keeps other processes from adding a seal that would prevent every later
+        // mapping for writing.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let memory = GroupMemory::of(file)?;
         Page::map(&memory)?.decision().resume_after(last);
         Ok(memory)
     }
 
-    /// Memory that a peer has handed over; an error says why it is not to be used.
+    /// Checks memory that a peer has handed over; an error says why it must not be used.
     pub(crate) fn check(file: OwnedFd) -> Result<GroupMemory, String> {
         check_sealed(&file, BYTES as u64)?;
         let seals = fcntl_get_seals(&file).map_err(|errno| errno.to_string())?;
@@ -91,12 +93,12 @@ impl GroupMemory {
         Ok(GroupMemory { file: Arc::new(file), identity })
     }
 
-    /// Descriptor to be handed to peers.
+    /// Descriptor to hand to peers.
     pub(crate) fn file(&self) -> &Arc<OwnedFd> {
         &self.file
     }
 
-    /// Device and inode.
+    /// Device and inode of the memory.
     pub(super) fn identity(&self) -> Identity {
         self.identity
     }
@@ -120,24 +122,25 @@ impl Page {
         self.identity
     }
 
-    /// The word that says whose decision is the one.
+    /// Returns the word that records whose decision stands.
     pub(super) fn decision(&self) -> &DecisionWord {
-        // SAFETY: `at` has checked that the line lies inside the mapping, which begins on a page and lives as
-        // long as `self`; all of it is atomics, for which any bits do. The memory has `BYTES` bytes and is sealed
-        // against being cut, so no look at it fails.
+        // SAFETY: `at` has checked that the line lies inside the mapping, which begins on a page
+        // and lives as long as `self`; the whole line consists of atomics, for which any bits are
+        // valid. The memory has `BYTES` bytes and is sealed against truncation, so no access to
+        // it fails.
         let head: &Head = unsafe { self.mapping.at(0, LINE).cast().as_ref() };
         &head.decision
     }
 
-    /// The seats.
+    /// Returns all seats.
     pub(super) fn seats(&self) -> &[Seat] {
         let first = self.mapping.at(LINE, SEATS * WORD).cast();
-        // SAFETY: as above.
+        // SAFETY: as in `decision`.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), SEATS) }
     }
 }
 
-/// Memories that peers have handed over: one for each connection at most.
+/// Memories that peers have handed over: at most one for each connection.
 #[derive(Default)]
 pub(crate) struct HandedOver {
     memories: Mutex<BTreeMap<u32, Handed>>,
@@ -152,14 +155,14 @@ struct Handed {
 
 impl HandedOver {
     fn memories(&self) -> MutexGuard<'_, BTreeMap<u32, Handed>> {
-        // Nothing in there can be left half done.
+        // No operation under this lock can be left half done.
         self.memories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what a node has sent over a connection, in the place of what came before.
+    /// Stores the memory that a node has sent over a connection, replacing the previous one.
     pub(crate) fn put(&self, connection: u32, by: NodeId, memory: GroupMemory) {
         let mut memories = self.memories();
-        // Of one memory that many peers hand over one descriptor is enough.
+        // One descriptor is enough for a memory that many peers hand over.
         let known = memories.values().find(|it| it.memory.identity == memory.identity);
         let known = known.map(|it| Arc::clone(&it.memory));
         let memory = known.unwrap_or_else(|| Arc::new(memory));
@@ -167,31 +170,31 @@ impl HandedOver {
         self.arrived.notify_all();
     }
 
-    /// Forgets what came over a connection.
+    /// Removes the memory that came over a connection.
     pub(crate) fn remove(&self, connection: u32) {
         self.memories().remove(&connection);
     }
 
-    /// Forgets everything.
+    /// Removes all memories.
     pub(crate) fn clear(&self) {
         self.memories().clear();
     }
 
-    /// The memory of this identity, if some peer has handed it over.
+    /// Returns the memory with this identity, if a peer has handed it over.
     pub(super) fn get(&self, identity: Identity) -> Option<Arc<GroupMemory>> {
         let memories = self.memories();
         let found = memories.values().find(|it| it.memory.identity == identity);
         found.map(|it| Arc::clone(&it.memory))
     }
 
-    /// Nodes that have handed over another memory than this one.
+    /// Returns the nodes that have handed over a different memory.
     pub(super) fn of_others(&self, identity: Option<Identity>) -> Vec<NodeId> {
         let memories = self.memories();
         let others = memories.values().filter(|it| Some(it.memory.identity) != identity);
         others.map(|it| it.by).collect()
     }
 
-    /// Waits until a peer hands this memory over, or until this moment.
+    /// Waits until a peer hands over the memory with this identity, or until `until`.
     pub(super) fn wait(&self, identity: Identity, until: Instant) {
         let left = until.saturating_duration_since(Instant::now());
         let lacks = |memories: &mut BTreeMap<u32, Handed>| {

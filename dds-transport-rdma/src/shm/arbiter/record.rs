@@ -1,14 +1,14 @@
-//! The group file: which memory has the words of the local group, and which nodes use it.
+//! The group file: records the memory with the words of the local group, and the nodes that use it.
 //!
-//! Owns: the form of the file. Never does: map the file, so that whoever cuts it harms nobody who looks at it.
+//! Owns: the format of the file. Never does: map the file, so that truncating it harms no reader.
 //!
 //! ```text
 //!   0    magic[8]
 //!   8    device:u64 inode:u64     of the memory with the words
-//!   24   generation:u64           the last founding that was noted
-//!   64   node:u128[254]           whose each seat is; zero if it is free
+//!   24   generation:u64           the last founding that was recorded
+//!   64   node:u128[254]           the owner of each seat; zero if it is free
 //! ```
-//! Read and written under the folder's lock. The file never changes its size of 8 KiB.
+//! Read and written under the folder's lock. The size of the file is always 8 KiB.
 
 use std::os::fd::OwnedFd;
 
@@ -19,9 +19,9 @@ use rustix::io::{Errno, pread, pwrite};
 
 use super::page::{Identity, SEATS};
 
-/// The file's size.
+/// Size of the file in bytes.
 const BYTES: usize = 8 << 10;
-/// First bytes of a file of this form.
+/// First bytes of a file of this format.
 const MAGIC: u64 = u64::from_le_bytes(*b"SquallG2");
 const NODES: usize = 64;
 const NODE_BYTES: usize = size_of::<u128>();
@@ -31,26 +31,26 @@ const _: () = assert!(END <= BYTES);
 
 /// Content of the file.
 pub(super) struct Record {
-    /// The memory with the words; `None` before there is any.
+    /// The memory with the words; `None` before it exists.
     pub(super) memory: Option<Identity>,
-    /// The last founding that was noted.
+    /// The last founding that was recorded.
     pub(super) generation: Generation,
-    /// The node of each seat; zero if it is free.
+    /// The node of each seat; zero if the seat is free.
     pub(super) nodes: Vec<NodeId>,
 }
 
-/// Gives a new file its size and what a file has that nobody has used.
+/// Gives a new file its size and its initial content.
 pub(super) fn fill(file: &OwnedFd) -> Result<(), Errno> {
     match fallocate(file, FallocateFlags::empty(), 0, BYTES as u64) {
         Ok(()) => {}
-        // A file system that cannot promise space has to take it.
+        // A file system that cannot reserve space must write it.
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => drop(pwrite(file, &[0; BYTES], 0)?),
         Err(errno) => return Err(errno),
     }
     pwrite(file, &MAGIC.to_le_bytes(), 0).map(drop)
 }
 
-/// Reads the file; an error says what is wrong with its form.
+/// Reads the file; an error says what is wrong with its format.
 pub(super) fn read(file: &OwnedFd, stat: &Stat) -> Result<Record, String> {
     let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     let mut bytes = [0; END];
@@ -72,20 +72,20 @@ pub(super) fn read(file: &OwnedFd, stat: &Stat) -> Result<Record, String> {
 }
 
 impl Record {
-    /// Notes a new memory, which no node uses yet.
+    /// Records a new memory, which no node uses yet.
     pub(super) fn set_memory(&mut self, file: &OwnedFd, memory: Identity) -> Result<(), Errno> {
         let mut bytes = [0; END - 8];
         bytes[..8].copy_from_slice(&memory.device.to_le_bytes());
         bytes[8..16].copy_from_slice(&memory.inode.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.generation.0.to_le_bytes());
-        // Whoever dies in the midst of it leaves some of the nodes, all of which are gone.
+        // If the writer dies in the middle, some of the old nodes remain, all of which are gone.
         write(file, &bytes, 8)?;
         self.memory = Some(memory);
         self.nodes = vec![NodeId(0); SEATS];
         Ok(())
     }
 
-    /// Notes a founding.
+    /// Records a founding.
     pub(super) fn set_generation(
         &mut self,
         file: &OwnedFd,
@@ -95,7 +95,7 @@ impl Record {
         write(file, &group.0.to_le_bytes(), 24)
     }
 
-    /// Gives a seat to a node.
+    /// Assigns a seat to a node.
     pub(super) fn set_node(
         &mut self,
         file: &OwnedFd,

@@ -1,7 +1,7 @@
-//! Making and checking the folders.
+//! Creation and checks of the folders.
 //!
-//! Owns: who may own a folder, and its mode. Never does: change or open anything by a path that another user could
-//! have exchanged; see [`Folder`].
+//! Owns: the rules for a folder's owner and mode. Never does: change or open anything by a path
+//! that another user could have replaced; see [`Folder`].
 
 use std::ffi::OsStr;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -18,7 +18,8 @@ use super::{Folder, LOOK_AGAIN, UNFINISHED_LIMIT, names_in};
 use crate::shm::error::JoinError;
 
 impl Folder {
-    /// Makes one folder if it is missing, checks it and opens it.
+    /// Creates one folder if it is missing, checks it and opens it. Also returns whether this call
+    /// created it.
     pub(super) fn prepare(
         &self,
         above: BorrowedFd<'_>,
@@ -50,13 +51,13 @@ impl Folder {
                 Err(_) => statat(above, name, AtFlags::SYMLINK_NOFOLLOW),
             };
             let fault = match stat {
-                // Another process has just removed it.
+                // Another process has just removed the folder.
                 Err(Errno::NOENT) if Instant::now() < deadline => continue,
                 stat => self.inspect(&stat.map_err(looking)?),
             };
             match (fault, opened) {
                 (Fault::None, Ok(folder)) => return Ok((folder, is_made)),
-                // It was exchanged between the two looks, or cannot be opened at all.
+                // The folder was replaced between the two checks, or cannot be opened at all.
                 (Fault::None, Err(_)) if Instant::now() < deadline => {}
                 (Fault::None, Err(errno)) => return Err(looking(errno)),
                 (Fault::Unfinished(_), _) if Instant::now() < deadline => {
@@ -74,9 +75,9 @@ impl Folder {
         }
     }
 
-    /// Gives a folder that was just made its group and mode, whatever the umask is, and a folder of an earlier
-    /// release what it has not. Nothing that is not this user's own is changed, and nothing that has something in
-    /// it is opened to the group.
+    /// Gives a new folder its group and mode, whatever the umask, and upgrades the mode of a folder
+    /// from an earlier release. Changes only folders of this user, and opens only empty folders to
+    /// the group.
     fn finish(&self, folder: &OwnedFd, made: bool, path: &Path) -> Result<(), JoinError> {
         let failed = |errno| {
             let _ = made.then(|| rmdir(path));
@@ -152,7 +153,7 @@ impl Folder {
 /// Fault of a folder.
 enum Fault {
     None,
-    /// Fault of a folder that another process may just be making.
+    /// Fault of a folder that another process may be creating.
     Unfinished(String),
     Wrong(String),
 }

@@ -1,6 +1,7 @@
-//! The sockets in the folder.
+//! Sockets in the folder.
 //!
-//! Owns: how they are made and reached. Never does: follow a link, or use what another user has put in their place.
+//! Owns: how they are created and reached. Never does: follow a link, or use a file that another
+//! user has put in their place.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use super::{Folder, Lock, bell_name, socket_name};
 use crate::shm::socket;
 
 impl Folder {
-    /// Binds this node's sockets, so that whoever may join can reach them once they listen.
+    /// Binds this node's sockets, so that permitted processes can reach them once they listen.
     pub(crate) fn bind(
         &self,
         listener: &OwnedFd,
@@ -44,7 +45,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Does something with what lies in an opened folder, for which the system wants a path.
+    /// Runs `act` with a path to an entry of an opened folder, for system calls that require
+    /// a path.
     fn through<T>(
         &self,
         folder: BorrowedFd<'_>,
@@ -54,7 +56,8 @@ impl Folder {
         let path = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
         let path = if name.is_empty() { path } else { path.join(name) };
         match act(&path) {
-            // Without /proc the path has to do; it is safe where nobody else can write in the folder.
+            // Without /proc, use the plain path; it is safe where no other user can write in
+            // the folder.
             Err(Errno::NOENT) if self.gid.is_none() && !name.is_empty() => {
                 act(&self.domain_dir.join(name))
             }
@@ -62,17 +65,17 @@ impl Folder {
         }
     }
 
-    /// Connects to a node. `NOENT`: it has no socket; `CONNREFUSED`: nobody listens there.
+    /// Connects to a node. `NOENT`: it has no socket; `CONNREFUSED`: no process listens there.
     pub(crate) fn connect(&self, node: NodeId) -> Result<OwnedFd, Errno> {
         self.reach(&socket_name(node), None, socket::connect)
     }
 
-    /// A socket that rings the bell of a node, a process of user `owner`.
+    /// Creates a socket that rings the bell of a node, a process of user `owner`.
     pub(crate) fn connect_bell(&self, node: NodeId, owner: u32) -> Result<OwnedFd, Errno> {
         self.reach(&bell_name(node), Some(owner), socket::connect_bell)
     }
 
-    /// Connects to a socket in the folder and to nothing else that may have its name.
+    /// Connects to a socket in the folder, and never to another kind of file with its name.
     fn reach(
         &self,
         name: &str,

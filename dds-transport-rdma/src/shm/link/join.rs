@@ -1,4 +1,4 @@
-//! How a node comes into its domain.
+//! Joining of a node to its domain.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -29,12 +29,12 @@ use crate::shm::process::Process;
 use crate::shm::rendezvous::{Answer, Parts, Rendezvous};
 use crate::shm::socket;
 
-/// The serial of the header, which is announced with its arena and never closed.
+/// Serial of the header, which is announced with its arena and never closed.
 const HEADER_SERIAL: u64 = u64::MAX;
-/// Between two looks at whether those who do not answer are stopped.
+/// Interval between checks of whether the unanswering nodes are stopped.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// A node's place in the folder, and the others that were found there.
+/// The node's socket in the folder, and the other nodes found there.
 struct Found {
     listener: OwnedFd,
     mark: Option<OwnedFd>,
@@ -42,13 +42,13 @@ struct Found {
 }
 
 impl ShmLink {
-    /// Joins the domain: from now on others find this node, and it finds them.
+    /// Joins the domain: from now on other nodes find this node, and it finds them.
     ///
-    /// Waits for the peers that are there already, but no longer than
-    /// [`ShmConfig::answer_limit`]: one that is stopped is met when it goes on.
+    /// Waits for the peers that are already in the domain, at most for [`ShmConfig::answer_limit`].
+    /// A stopped peer is connected when it continues.
     ///
     /// # Errors
-    /// [`JoinError`] says what is wrong and what to do. Nothing of the attempt stays behind.
+    /// [`JoinError`] says what is wrong and what to do. A failed attempt leaves nothing behind.
     pub fn join(config: ShmConfig) -> Result<ShmLink, JoinError> {
         let checked = config.check()?;
         let ShmConfig { answer_limit, hello_limit, .. } = checked.config;
@@ -120,7 +120,7 @@ impl ShmLink {
             thread: Some(thread),
             admits_other_users,
         };
-        // If somebody refuses, the link is dropped and leaves.
+        // If a peer refuses, the link is dropped and leaves the domain.
         let now = Instant::now();
         let deadlines = [now + answer_limit, now + answer_limit.max(hello_limit)];
         wait_for_answers(&answers, awaited, deadlines)?;
@@ -128,14 +128,14 @@ impl ShmLink {
     }
 }
 
-/// Carves the node's header from what becomes its first arena.
+/// Allocates the node's header from the space that becomes its first arena.
 fn make_header(
     arenas: &mut Arenas,
     node: NodeId,
     barriers: Barriers,
     freed: crossbeam_channel::Sender<Freed>,
 ) -> Result<(OwnRegion, NewArena), JoinError> {
-    // A whole page, so that the words all peers look at share none with regions.
+    // A whole page, so that the words that all peers read share no page with regions.
     let bytes = (HEADER_WORDS * WORD).max(rustix::param::page_size());
     let mut carved = arenas.carve(bytes).map_err(JoinError::Memory)?;
     let arena = carved.new_arena.take().expect("the first space makes the first arena");
@@ -147,8 +147,8 @@ fn make_header(
     Ok((header, arena))
 }
 
-/// Takes this node's place in the folder and connects to all others, under the lock: so of any two
-/// nodes the later one finds the earlier, and they are connected once.
+/// Binds this node's sockets in the folder and connects to all other nodes, under the lock. Of any
+/// two nodes the later one therefore finds the earlier, and they are connected once.
 fn find(folder: &Folder, node: NodeId, bell: &OwnedFd) -> Result<Found, JoinError> {
     let lock = folder.enter()?;
     let found = folder.check_whole(&lock).and_then(|()| take_place(folder, node, bell, &lock));
@@ -198,13 +198,13 @@ fn call_others(
     for place in folder.others(node, lock)? {
         match folder.connect(place.node) {
             Ok(socket) => calls.push((place, Some(socket))),
-            // So many wait for it that it has to be tried again.
+            // The other node's queue is full; try again later.
             Err(Errno::AGAIN | Errno::INTR) => calls.push((place, None)),
             Err(Errno::CONNREFUSED) => {
                 tracing::debug!(node = %place.node, "removing what a dead node left behind");
                 folder.remove_socket(place.node);
             }
-            // It has just left.
+            // The other node has just left.
             Err(Errno::NOENT) => {}
             Err(Errno::PROTOTYPE) => {
                 tracing::warn!(path = %place.path.display(), "not a socket of a node; ignored");
@@ -236,11 +236,11 @@ fn start(
     })
 }
 
-/// The nodes that a join waits for.
+/// Nodes that a join waits for.
 struct Awaited {
     /// Nodes that have not answered, with their processes as far as these are known.
     pending: BTreeMap<NodeId, Option<Process>>,
-    /// Whether somebody has.
+    /// Whether any node has answered as a peer.
     met: bool,
 }
 
@@ -269,14 +269,16 @@ impl Awaited {
         Ok(())
     }
 
-    /// Processes of nodes that could have answered: neither stopped nor dead, as far as is known.
+    /// Processes of nodes that could have answered: neither stopped nor dead, as far as can
+    /// be determined.
     fn running(&self) -> impl Iterator<Item = &Option<Process>> {
         self.pending.values().filter(|process| process.is_none_or(Process::runs))
     }
 }
 
-/// Waits for the answers of those who were called. Who has not answered by the first deadline is met later, but
-/// a node that has met nobody although others run waits until the second one, and is in no domain then.
+/// Waits for the answers of the called nodes. A node that has not answered by the first deadline
+/// becomes a peer later. If no node has answered although some run, the join waits until the second
+/// deadline and then fails.
 fn wait_for_answers(
     answers: &Receiver<Answer>,
     mut awaited: Awaited,

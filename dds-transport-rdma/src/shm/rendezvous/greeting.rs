@@ -1,4 +1,4 @@
-//! How two nodes become peers: connecting, hellos, refusals.
+//! Establishment of peers: connecting, hellos, refusals.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -22,21 +22,21 @@ use crate::shm::socket::Credentials;
 use crate::shm::spares::Spares;
 use crate::shm::wire::{Greeting, Platform, Reason};
 
-/// What is understood of a node that introduced itself and is welcome.
+/// Identity of a node whose hello was accepted.
 struct Introduced {
     node: NodeId,
     version: u16,
 }
 
-/// Why a node that introduced itself is no peer.
+/// Reason why a node that introduced itself is not a peer.
 enum Unfit {
     Refused(Reason, String),
-    /// It has begun to leave. Whether it is gone is asked again.
+    /// The node has begun to leave. A retry checks whether it is gone.
     Leaving,
 }
 
 impl Rendezvous {
-    /// Takes what waits at the listening socket.
+    /// Accepts the connections that wait at the listening socket.
     pub(super) fn accept(&mut self) {
         while self.has_room() {
             let is_short = !self.spares.make_up(&self.epoll);
@@ -47,7 +47,7 @@ impl Rendezvous {
             match socket::accept(&self.listener) {
                 Ok(socket) if is_short => {
                     self.turn_away(&socket);
-                    // Others who call have their turn after the peers.
+                    // Other callers have their turn after the peers.
                     self.accept_at = Some(Instant::now() + REFUSAL_PAUSE);
                     break;
                 }
@@ -65,7 +65,8 @@ impl Rendezvous {
         self.listen_if_room();
     }
 
-    /// Refuses a newcomer for which there are no descriptors. It gets no connection: that would take some.
+    /// Refuses a new node for lack of descriptors. The node gets no connection, because that would
+    /// need descriptors.
     fn turn_away(&self, socket: &OwnedFd) {
         let text = Spares::shortage();
         tracing::warn!(text, "a node was refused");
@@ -80,7 +81,7 @@ impl Rendezvous {
             && self.connections.values().filter(|it| is_stranger(it)).count() < STRANGERS_LIMIT
     }
 
-    /// Watches the listening socket if another connection could be taken.
+    /// Watches the listening socket if there is room for another connection.
     pub(super) fn listen_if_room(&mut self) {
         let wanted = self.accept_at.is_none() && self.has_room();
         if wanted == self.listening {
@@ -104,7 +105,7 @@ impl Rendezvous {
         }
     }
 
-    /// A connection that this node made. It may take its time: the other may be stopped.
+    /// Adds a connection that this node made. There is no deadline: the other node may be stopped.
     pub(super) fn add_called(&mut self, place: Place, socket: OwnedFd, awaited: bool) {
         let node = place.node;
         if let Err(errno) = self.add(socket, Some(node), awaited, None) {
@@ -120,7 +121,7 @@ impl Rendezvous {
             }
             tracing::debug!(%errno, %node, "a connection was gone before it was used");
             if errno == Errno::SRCH {
-                // A child that the dead process had forked may hold its listening socket.
+                // A child of the dead process may hold its listening socket.
                 self.folder.remove_socket(node);
             }
             if awaited {
@@ -180,7 +181,7 @@ impl Rendezvous {
         Err((Reason::NotAllowed, text))
     }
 
-    /// Whether another user has a connection left. The own user has as many as there are.
+    /// Whether a user may have another connection. This node's own user has no limit of its own.
     fn has_room_for(&self, uid: u32) -> Result<(), (Reason, String)> {
         if uid == self.checked.uid {
             return Ok(());
@@ -198,8 +199,9 @@ impl Rendezvous {
         Err((Reason::Full, text))
     }
 
-    /// Closes connections of nodes that have left and keep theirs open, the oldest first, of the user who has
-    /// most of them. A node that left so long ago and still looks at memory here finds other things in it.
+    /// Closes connections of departed nodes that keep theirs open: the oldest first, of the user
+    /// who has most of them. A departed node that still reads memory here then finds other content
+    /// in it.
     pub(super) fn shed_departed(&mut self) {
         if self.connections.len() <= DEPARTED_LIMIT {
             return;
@@ -230,7 +232,7 @@ impl Rendezvous {
         wire::encode(&Message::Hello { versions: config.versions.clone(), rest: &rest })
     }
 
-    /// A message in a greeting.
+    /// Handles a message of a greeting.
     pub(super) fn on_greeting(
         &mut self,
         connection: &mut Connection,
@@ -240,12 +242,13 @@ impl Rendezvous {
     ) {
         match (step, message) {
             (Step::Hello, Message::Hello { versions, rest }) => {
-                // For its doorbell.
+                // A spare descriptor for the node's doorbell.
                 match self.with_spare(|this| this.introduce(connection, versions, rest)) {
                     Ok(Introduced { node, version }) => {
                         connection.node = Some(node);
                         connection.say(&Message::Accept { version });
-                        // Before the arena: whoever has met this node has what it uses.
+                        // Before the arena: every node that has this node as a peer then has the
+                        // group words it uses.
                         if let Some(group) = self.exports.group() {
                             connection.push(group);
                         }
@@ -286,7 +289,7 @@ impl Rendezvous {
         }
     }
 
-    /// Whether a node that says who it is can be a peer.
+    /// Decides whether a node that identifies itself can be a peer.
     fn introduce(
         &self,
         connection: &mut Connection,
@@ -321,7 +324,7 @@ impl Rendezvous {
         }
         let bell = match self.folder.connect_bell(node, connection.credentials.uid) {
             Ok(bell) => bell,
-            // A node that leaves takes its bell away first, and its socket right after it.
+            // A leaving node removes its bell first, and its socket right after it.
             Err(Errno::NOENT | Errno::CONNREFUSED) if connection.called.is_some() => {
                 return Err(Unfit::Leaving);
             }
@@ -386,7 +389,7 @@ impl Rendezvous {
         let pid = connection.credentials.pid;
         tracing::warn!(pid, ?reason, text, "this node was refused");
         if let (Reason::Full, false, Some(node)) = (reason, connection.awaited, connection.called) {
-            // The join has gone on without that one, and cannot fail any more.
+            // The join has continued without that node and cannot fail any more.
             let place = Place { path: self.folder.socket_path(node), node };
             self.retry_later(place, false, RETRY_PAUSES.1);
         }
@@ -406,7 +409,7 @@ impl Rendezvous {
         }
     }
 
-    /// Closes a connection whose other end is no node of ours, or a broken one.
+    /// Closes a connection whose other end is not a node, or a faulty one.
     pub(super) fn dismiss(&mut self, connection: &mut Connection, why: &str) {
         let pid = connection.credentials.pid;
         tracing::warn!(pid, why, "a connection was closed");
@@ -416,13 +419,13 @@ impl Rendezvous {
     /// Answers the join that waits for this connection.
     fn settle(&mut self, connection: &mut Connection, answer: Answer) {
         if std::mem::take(&mut connection.awaited) {
-            // A join that has stopped waiting does not want to hear it any more.
+            // A join that has stopped waiting does not receive the answer.
             let _ = self.answers.send(answer);
         }
     }
 
-    /// The other node closed the connection before it was a peer. If this node had called, it
-    /// calls again: the other may have taken it for a stranger that does not speak.
+    /// Handles the end of a connection that was not yet a peer's. If this node had called, it calls
+    /// again: the other node may have taken it for an unknown node that does not speak.
     pub(super) fn on_greeting_ended(&mut self, connection: &mut Connection) {
         if let Some(node) = connection.called {
             let awaited = std::mem::take(&mut connection.awaited);
@@ -448,7 +451,7 @@ impl Rendezvous {
                     self.retry_later(place, awaited, (pause * 2).min(RETRY_PAUSES.1));
                 }
                 Err(errno) => {
-                    // Nobody listens there any more.
+                    // No process listens there any more.
                     if errno == Errno::CONNREFUSED {
                         self.folder.remove_socket(place.node);
                     }
@@ -460,12 +463,12 @@ impl Rendezvous {
         }
     }
 
-    /// What to think of a peer whose connection has ended.
+    /// Handles the end of a connection, by its phase.
     pub(super) fn on_ended(&mut self, connection: &mut Connection) {
         match connection.phase {
             Phase::Greeting { .. } => self.on_greeting_ended(connection),
             Phase::Up { peer } => {
-                // A process that dies closes its sockets shortly before it is dead.
+                // A dying process closes its sockets shortly before it is dead.
                 let deadline = Instant::now() + self.checked.config.evidence_limit;
                 connection.phase = Phase::Ended { peer, deadline };
                 self.await_death(connection);
@@ -476,7 +479,7 @@ impl Rendezvous {
     }
 }
 
-/// Whether a connection is one of a process that has not said yet who it is.
+/// Whether the connection belongs to a process that has not identified itself yet.
 fn is_stranger(connection: &Connection) -> bool {
     matches!(connection.phase, Phase::Greeting { .. }) && connection.called.is_none()
 }

@@ -1,4 +1,4 @@
-//! What peers say once they are peers.
+//! Messages from established peers.
 
 use std::os::fd::OwnedFd;
 
@@ -16,7 +16,7 @@ impl Rendezvous {
         let mut buffer = std::mem::take(&mut self.buffer);
         self.with(key, |this, connection| {
             if matches!(connection.phase, Phase::Departed) {
-                // It closes its sending half when it looks at our memory no more.
+                // The other end closes its sending half when it no longer reads our memory.
                 connection.finish();
                 return;
             }
@@ -30,7 +30,7 @@ impl Rendezvous {
         self.spares.make_up(&self.epoll);
     }
 
-    /// Reads one packet. Whether there may be more.
+    /// Reads one packet. Returns whether there may be more.
     fn read_packet(&mut self, connection: &mut Connection, buffer: &mut [u8]) -> bool {
         if connection.brings_descriptor() {
             self.spares.lend_one();
@@ -64,7 +64,7 @@ impl Rendezvous {
         }
     }
 
-    /// A peer that does not keep to the protocol is cut off; a stranger is shown the door.
+    /// Disconnects a peer that violates the protocol, or closes the connection of an unknown node.
     fn on_nonsense(&mut self, connection: &mut Connection, why: &str) {
         match connection.phase {
             Phase::Greeting { .. } => self.dismiss(connection, why),
@@ -108,8 +108,8 @@ impl Rendezvous {
                 let announced = Announced { serial, region, arena, offset, words };
                 let lease = connection.lease.as_ref().expect("a peer that is up has a lease");
                 let replica = connection.imports.add_region(&announced, lease)?;
-                // Told to the node before it is told to the peer: whatever follows from the
-                // peer's knowing comes later.
+                // The node is told before the peer: all consequences of the peer's knowledge
+                // come later.
                 self.events.send(Event::RegionUp { peer, region, replica });
                 connection.say(&Message::Ready { serial });
                 connection.flush();
@@ -149,7 +149,7 @@ impl Rendezvous {
         Ok(())
     }
 
-    /// Takes the words of the local group from a node that uses them.
+    /// Receives the words of the local group from a node that uses them.
     pub(super) fn on_group(
         &mut self,
         connection: &Connection,

@@ -1,4 +1,4 @@
-//! Processes of a test: the test program itself, started once more for each.
+//! Child processes of a test: the test program itself, started once for each.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 const ROLE: &str = "DERECHO_TEST_ROLE";
 const FOLDER: &str = "DERECHO_TEST_FOLDER";
 
-/// Who this process is to be, and where; none if it is the test itself.
+/// Role and folder of this process; `None` if it is the test itself.
 pub(crate) fn role() -> Option<(u64, PathBuf)> {
     let role = std::env::var(ROLE).ok()?;
     Some((role.parse().unwrap(), PathBuf::from(std::env::var_os(FOLDER).unwrap())))
@@ -23,7 +23,7 @@ pub(crate) fn say(text: &str) {
     out.flush().unwrap();
 }
 
-/// A process that plays a role, and what it has said.
+/// Process that plays a role, and the lines that it has said.
 pub(crate) struct Actor {
     process: Child,
     input: ChildStdin,
@@ -74,7 +74,7 @@ impl Actor {
         self.process.wait().unwrap();
     }
 
-    /// All that it has said and nobody has heard. It has ended.
+    /// Returns all remaining lines of an actor that has ended.
     pub(crate) fn all_said(&self) -> Vec<String> {
         let mut said = Vec::new();
         while let Ok(text) = self.said.recv_timeout(LIMIT) {

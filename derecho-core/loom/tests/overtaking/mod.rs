@@ -27,7 +27,7 @@ fn pair() -> Pair {
     Pair { memory, stream, reader }
 }
 
-/// Writes a record, if there is room: one word, which loom watches, as it does not watch bytes.
+/// Writes a record, if there is room: one word, which loom watches, unlike bytes.
 fn write(memory: &SenderMemory, value: u64) -> bool {
     let Ok(mut claim) = memory.claim(1) else { return false };
     let geometry = memory.geometry();
@@ -46,7 +46,7 @@ fn turn(stream: &mut Stream) {
     stream.reclaim(|_, fault| panic!("{fault}"));
 }
 
-/// Takes in what is there; how many records, and how many are lost.
+/// Takes all available records; returns how many came, and how many are lost.
 fn receive(reader: &mut Untethered) -> (u64, u64) {
     let inbox = reader.inbox().unwrap().clone();
     let mut got = 0;
@@ -60,7 +60,7 @@ fn receive(reader: &mut Untethered) -> (u64, u64) {
     (got, reader.take_lost())
 }
 
-/// Both chunks are full when the reader begins to look, and the first is written anew.
+/// Both chunks are full when the reader begins to look, and the first one is rewritten.
 pub fn one_writer() {
     explore(3, || {
         let Pair { memory, mut stream, mut reader } = pair();
@@ -77,7 +77,8 @@ pub fn one_writer() {
     });
 }
 
-/// The same, and one thread opens the first chunk and gives its claim up; another one may find it open.
+/// As `one_writer`, with a thread that opens the first chunk and abandons its claim; another thread
+/// may find the chunk open.
 pub fn two_writers() {
     explore(3, || {
         let geometry = derecho_loom::shape(4, 2, 2);

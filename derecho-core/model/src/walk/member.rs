@@ -1,4 +1,4 @@
-//! What one member knows of the subgroup and of the others, and what it shows.
+//! A member's knowledge of the subgroup and of the other members, and what it shows.
 //!
 //! Owns: the state. Never does: take a step.
 
@@ -9,13 +9,13 @@ use derecho_core::multicast::subgroup::Level;
 
 use super::Part;
 
-/// The most members of a model.
+/// Maximum number of members of a model.
 pub const MOST: usize = 3;
 
-/// The one subgroup.
+/// Key of the one subgroup.
 pub(super) const KEY: u64 = 7;
 
-/// A count of entries for each member's stream.
+/// Count of entries for each member's stream.
 pub(super) type Counts = [u8; MOST];
 
 pub(super) fn id(node: usize) -> NodeId {
@@ -30,7 +30,7 @@ pub(super) fn stream(node: usize) -> StreamId {
     StreamId { node: id(node), region: RegionId(20) }
 }
 
-/// A layout as the product has it, of those that are members of the view.
+/// Returns a layout in the product's form, restricted to the members of the view.
 pub(super) fn layout(parts: &[Part], members: u8) -> Layout {
     let there = parts.iter().filter(|(node, _, _)| members >> node & 1 == 1);
     let seat = |&(node, reads, sends): &Part| Seat {
@@ -42,7 +42,7 @@ pub(super) fn layout(parts: &[Part], members: u8) -> Layout {
     Layout { level: Level::Atomic, seats: there.map(seat).collect() }
 }
 
-/// Whether a member reads in a layout, and whether it sends; nothing if it has no seat.
+/// Returns whether a member reads and sends in a layout; `None` if it has no seat.
 pub(super) fn part(layout: &Layout, node: usize) -> Option<(bool, bool)> {
     layout.seat_of(id(node)).map(|seat| (seat.reads, seat.sends.is_some()))
 }
@@ -51,19 +51,19 @@ pub(super) fn senders(layout: &Layout) -> impl Iterator<Item = usize> + '_ {
     layout.streams().map(|stream| index(stream.node))
 }
 
-/// An entry of a stream: a message, or the end of an epoch.
+/// Entry of a stream: a message, or the end of an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Entry {
     Message,
     End(u64),
 }
 
-/// What a member shows in an epoch of that name.
+/// State that a member shows in the epoch of this name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Line {
     pub(super) name: u64,
     pub(super) received: Counts,
-    /// It has left by a change of layout, and the epoch was complete.
+    /// True if the member has left by a change of layout, and the epoch was complete.
     pub(super) finished: bool,
 }
 
@@ -76,32 +76,32 @@ pub(super) enum Phase {
     Finished,
 }
 
-/// A member in the midst of an epoch.
+/// State of a member within an epoch.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Place {
     pub(super) epoch: Epoch,
     pub(super) phase: Phase,
-    /// Whether its readers have all that it has delivered, and get what follows.
+    /// Whether its readers have everything that it has delivered, and get what follows.
     pub(super) reads: bool,
     pub(super) start: Counts,
     pub(super) delivered: Counts,
-    /// When it is complete or finished.
+    /// Ends of the streams, once the epoch is complete or finished.
     pub(super) ends: Counts,
-    /// Who has left with the epoch before, and has to show that it has finished that.
+    /// Members that left with the previous epoch, and must show that they have finished it.
     pub(super) former: u8,
-    /// The name of the epoch before.
+    /// Name of the previous epoch.
     pub(super) before: u64,
 }
 
-/// An epoch that a member was told and has not begun.
+/// Epoch that a member was told and has not begun.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Told {
     pub(super) epoch: Epoch,
-    /// Where it begins, as far as the member was told.
+    /// Beginnings of the epoch in each stream, as far as the member was told.
     pub(super) starts: [Option<u8>; MOST],
 }
 
-/// Where an epoch begins in one stream, said to one member.
+/// Beginning of an epoch in one stream, as told to one member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Start {
     pub(super) epoch: u64,
@@ -114,42 +114,43 @@ pub(super) struct Start {
 pub(super) struct Node {
     pub(super) lives: bool,
     pub(super) wedged: Option<Progress>,
-    /// The view that it has installed.
+    /// View that the member has installed.
     pub(super) view: u64,
-    /// Who is in it.
+    /// Members of that view.
     pub(super) members: u8,
-    /// Changes of layout that were delivered to it.
+    /// Number of layout changes delivered to the member.
     pub(super) changes: usize,
     pub(super) registry: Registry,
     pub(super) stream: Vec<Entry>,
     pub(super) received: Counts,
     pub(super) place: Option<Place>,
-    /// The epoch that it was told last: the one that it is in, if `begun`.
+    /// Epoch that the member was told last: the one that it is in, if `begun`.
     pub(super) told: Option<Told>,
     pub(super) begun: bool,
-    /// It was told an epoch, and no view has ended that before it began.
+    /// True if the member was told an epoch, and no view has ended that epoch before it began.
     pub(super) may_begin: bool,
     pub(super) left_behind: bool,
-    /// Newcomers of the epoch that was told last, who are to be told where that begins in its stream.
+    /// Newcomers of the epoch that was told last, to which this member owes its beginning in
+    /// its stream.
     pub(super) owes: Vec<usize>,
-    /// The epoch in which it is no member, if it has left in this view.
+    /// Epoch in which the node is no longer a member, if it has left in this view.
     pub(super) behind: Option<Epoch>,
-    /// An epoch that a view has brought.
+    /// Epoch that a view has brought.
     pub(super) expected: Option<Epoch>,
     pub(super) lines: [Line; 2],
     pub(super) sees: [[Line; 2]; MOST],
-    /// What others have said, and what of it has come.
+    /// Beginnings that others have sent, and those of them that have arrived.
     pub(super) said: Vec<Start>,
     pub(super) heard: Vec<Start>,
 }
 
 impl Node {
-    /// Where an epoch begins in a stream, as its sender has said.
+    /// Returns the beginning of an epoch in a stream, as its sender has told.
     pub(super) fn heard_of(&self, epoch: u64, of: usize) -> Option<u8> {
         self.heard.iter().find(|start| (start.epoch, start.of) == (epoch, of)).map(|s| s.at)
     }
 
-    /// Whether it receives, delivers and shows.
+    /// Whether the member receives, delivers and shows.
     pub(super) fn is_at_work(&self) -> bool {
         let at_work =
             |place: &Place| matches!(place.phase, Phase::Open | Phase::Closing | Phase::Complete);

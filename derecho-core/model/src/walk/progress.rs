@@ -1,36 +1,39 @@
-//! What has to hold in every walk.
+//! Properties that must hold in every walk.
 //!
-//! Owns: the properties, and what has been delivered so far. Never does: ask a member whether it is right.
+//! Owns: the properties, and the record of deliveries. Never does: ask a member whether it
+//! is right.
 
 use std::collections::BTreeMap;
 
 use super::member::{Phase, part, senders};
 use super::{Course, World, Wrong};
 
-/// All readers that go on from an epoch have delivered the same of it, and no other one has delivered more, dead or
-/// excluded. Where no reader goes on nobody can compare.
+/// All readers that continue from an epoch have delivered the same of it, and no other member, dead
+/// or excluded, has delivered more. Where no reader continues, there is nothing to compare.
 pub const AGREEMENT: &str = "all deliver the same of an epoch";
 /// An epoch begins at one place in each stream.
 pub const ONE_START: &str = "an epoch begins at one place";
-/// What a reader delivers in one epoch and in the next follows without a gap, and nothing comes twice.
+/// A reader's deliveries in one epoch and in the next follow without a gap, and nothing
+/// comes twice.
 pub const SEQUENCE: &str = "nothing is left out or comes twice";
-/// I-51.
+/// Invariant I-51.
 pub const BEGUN: &str =
     "who begins by a change of layout knows that all have received what was before";
-/// Who goes on can deliver what the cut says, and has delivered no more.
+/// A continuing member can deliver everything up to the cut, and has delivered no more.
 pub const COME_TO_CUT: &str = "everybody can come to the cut";
-/// When nothing goes wrong any more all are in the newest layout, and have delivered everything.
+/// When no fault happens any more, all members are in the newest layout, and have
+/// delivered everything.
 pub const RESTS: &str = "everybody comes to the newest layout";
 
-/// Of an epoch and a stream.
+/// Entry count by epoch and stream.
 type Of = BTreeMap<(u64, usize), u8>;
 
-/// What is known of all epochs.
+/// Knowledge of all epochs.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Record {
     starts: Of,
     ends: Of,
-    /// The most that anybody has delivered.
+    /// Most deliveries of any member.
     most: Of,
 }
 
@@ -47,7 +50,7 @@ impl Record {
         if beyond { Err(Wrong(AGREEMENT)) } else { Ok(()) }
     }
 
-    /// A reader goes on from an epoch.
+    /// Records that a reader continues from an epoch.
     pub(super) fn ends(&mut self, epoch: u64, of: usize, at: u8) -> Result<(), Wrong> {
         let one = *self.ends.entry((epoch, of)).or_insert(at) == at;
         self.delivers(epoch, of, at)?;
@@ -57,7 +60,7 @@ impl Record {
 }
 
 impl World {
-    /// Nothing is left to happen but faults and writing.
+    /// Checks the state in which only faults and writes are left to happen.
     pub(super) fn check_rest(&self, course: &Course) -> Result<(), Wrong> {
         let there = (0..course.nodes).filter(|&node| self.is_member(node));
         for index in there {

@@ -1,6 +1,7 @@
-//! What can happen to the members next, and what becomes of all of them.
+//! Possible next events of the members, and their effects.
 //!
-//! Owns: what waits for what, by the rules of `docs/PROTOCOL.md`. Never does: compute a cut or a queue of epochs.
+//! Owns: the preconditions of each event, by the rules of `docs/PROTOCOL.md`. Never does: compute a
+//! cut or a queue of epochs.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -86,12 +87,12 @@ impl World {
         }
     }
 
-    /// A member of the newest view, that lives.
+    /// Whether a node is a live member of the newest view.
     pub(super) fn is_member(&self, node: usize) -> bool {
         self.members >> node & 1 == 1 && self.nodes[node].lives
     }
 
-    /// Whether a member of this node's view has stopped, or is dead: it stops as well.
+    /// Whether a member of the newest view has stopped, or is dead: the others then stop as well.
     fn has_cause(&self) -> bool {
         let stopped = |node: usize| !self.nodes[node].lives || self.nodes[node].wedged.is_some();
         self.decision.is_none() && each(self.members).any(stopped)
@@ -103,7 +104,7 @@ impl World {
         self.nodes[node].told.is_some() && !self.nodes[node].begun
     }
 
-    /// What does not have to happen: writing, and faults.
+    /// Whether an event must happen; false for writing and faults.
     pub(super) fn has_to_happen(&self, event: Happens) -> bool {
         match event {
             Happens::Write(_) | Happens::Crash(_) => false,
@@ -272,7 +273,8 @@ impl World {
         Ok(())
     }
 
-    /// Those of these bits go on. What of the control stream anybody has delivered all have.
+    /// Lets the members of these bits continue. Any part of the control stream that one has
+    /// delivered, all have.
     fn decide(&mut self, bits: u8) {
         self.views -= 1;
         let excluded = each(self.members & !bits).filter(|&node| self.nodes[node].lives).count();
@@ -299,7 +301,7 @@ impl World {
         node.registry.collapse(&layouts, &cut);
         let newest = node.registry.epochs(KEY).last().cloned();
         let number = node.told.as_ref().map(|told| told.epoch.number + 1);
-        // Nobody is a member any more.
+        // Epoch without any member.
         let nobody = || {
             let layout = Layout { level: Level::Atomic, seats: Vec::new() };
             Some(Epoch { number: number?, name: 0, layout, old: Vec::new() })
@@ -328,7 +330,7 @@ impl World {
         Ok(())
     }
 
-    /// The view change is over when all who live have installed it.
+    /// Ends the view change when all live members have installed it.
     fn over(&mut self) {
         let late = |node: usize| self.nodes[node].lives && self.nodes[node].view < self.view;
         if !each(self.members).any(late) {
@@ -370,7 +372,7 @@ impl World {
         Ok(())
     }
 
-    /// What it has to tell newcomers, once it knows.
+    /// Returns a beginning that the member owes to newcomers, once it knows that.
     fn pays(&self, course: &Course, index: usize) -> Option<Start> {
         let node = &self.nodes[index];
         let (place, told) = (node.place.as_ref()?, node.told.as_ref()?);
@@ -384,7 +386,7 @@ impl World {
         at.filter(|_| owes).map(|at| Start { epoch, of: index, at })
     }
 
-    /// The epoch that it is told now, if any, and whether a view has brought it.
+    /// Returns the epoch that the member is told now, if any, and whether a view has brought it.
     fn next_told(&self, index: usize) -> Option<(Told, bool)> {
         let node = &self.nodes[index];
         let mut epochs = node.registry.epochs(KEY);
@@ -436,7 +438,7 @@ impl World {
         all && (early || seats.all(shows) && each(place.former).all(left))
     }
 
-    /// I-51, when an epoch begins by a change of layout.
+    /// Checks I-51, when an epoch begins by a change of layout.
     fn check_begun(&self, index: usize) -> Result<(), Wrong> {
         let node = &self.nodes[index];
         let told = node.told.as_ref().expect("it can begin");

@@ -1,6 +1,7 @@
-//! One member's steps: told, begun, left; what it reports, and how it comes to a cut.
+//! Steps of one member: told, begun, left; its report, and its finish at a cut.
 //!
-//! Owns: what a step changes at the member that takes it. Never does: know when it may be taken.
+//! Owns: the changes of a step at the member that takes it. Never does: know when a step may
+//! be taken.
 
 use derecho_core::group::registry::Epoch;
 use derecho_core::group::report::{Cut, Progress, Reached, SubgroupReport};
@@ -14,7 +15,7 @@ use super::rules::bank;
 use super::{Course, Slip, Wrong};
 
 impl Node {
-    /// A change of layout is delivered.
+    /// Delivers a change of layout.
     pub(super) fn change(&mut self, course: &Course) {
         self.changes += 1;
         self.registry.change(KEY, layout(course.layouts[self.changes], self.members));
@@ -63,7 +64,7 @@ impl Node {
         Progress { informed: true, subgroups }
     }
 
-    /// Where an epoch begins, as far as it is known here.
+    /// Returns the beginnings of an epoch, as far as they are known here.
     fn starts_of(&self, told: &Told) -> Counts {
         std::array::from_fn(|of| {
             let place = self.place.as_ref();
@@ -72,7 +73,7 @@ impl Node {
         })
     }
 
-    /// Comes to the cut.
+    /// Finishes at the cut.
     pub(super) fn finish(
         &mut self,
         course: &Course,
@@ -117,7 +118,7 @@ impl Node {
         } else if let (Some(place), Some(told)) = (&mut self.place, &self.told)
             && !self.begun
         {
-            // It passes over an epoch in which it was to be.
+            // The member skips an epoch in which it should have taken part.
             place.reads &= part(&told.epoch.layout, index).is_some_and(|(reads, _)| reads);
         }
         let took_part = was_in_it || course.slip == Some(Slip::NotBegunKnows);
@@ -125,7 +126,7 @@ impl Node {
         Ok(())
     }
 
-    /// It is told an epoch. `ended`: the one before has been ended by a view.
+    /// Tells the member an epoch. `ended`: a view has ended the previous one.
     pub(super) fn tell(&mut self, index: usize, next: Told, ended: bool) {
         let is_in = part(&next.epoch.layout, index).is_some();
         if ended {

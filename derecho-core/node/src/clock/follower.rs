@@ -1,20 +1,21 @@
-//! A counter that follows a clock: readings of the one, turned into time of the other.
+//! A tick counter that follows a clock: converts readings of the counter into time of the clock.
 //!
 //! ```text
 //!   nanoseconds
-//!     |                      ____---   a line, drawn when the one before has ended: from where
-//!     |              ___/----          the clock is to where it will be at the line's end
+//!     |                      ____---   a line, drawn when the previous one has ended: from the
+//!     |              ___/----          clock's time to its expected time at the line's end
 //!     |        __---'
 //!     |   _--''        |     |
 //!     +---------------------------- ticks
 //!         start      start   start + length
 //! ```
 //!
-//! Why no reading is less than one before it: a line only rises and is used for the ticks between
-//! its start and its end alone; the next one starts no lower than it has ended. Whoever comes
-//! between two lines asks the clock, answers no less than the old line's end, and leaves the answer
-//! in `floor`, which everyone's answer keeps to. So it does not matter when exactly the counter was
-//! read, or whether whoever draws the next line is interrupted in it; and nobody waits for it.
+//! No reading is less than an earlier one, for these reasons. A line only rises and is used only
+//! for the ticks between its start and its end; the next line starts no lower than the previous one
+//! ended. A thread that reads between two lines asks the clock, answers no less than the old line's
+//! end, and stores the answer in `floor`, which bounds every later answer from below. It therefore
+//! does not matter when exactly the counter was read, or whether the thread that draws the next
+//! line is interrupted; and no thread waits for it.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -22,48 +23,50 @@ use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 
 use super::source::Source;
 
-/// Slopes are nanoseconds a tick, in units of two to the minus this.
+/// Fraction bits of slopes, which are nanoseconds per tick.
 const FRACTION: u32 = 32;
-/// Slopes of counters between 62 MHz and 16 GHz; any other is no counter of a processor.
+/// Slopes of counters between 62 MHz and 16 GHz; any other slope is not from a processor's counter.
 const SLOPES: std::ops::RangeInclusive<u64> = 1 << (FRACTION - 4)..=1 << (FRACTION + 4);
-/// A counter whose speed changes by more than one part in so many is not trusted any more. The
-/// kernel lets a clock be corrected by a tenth.
+/// Limit of speed changes: a counter whose speed changes by more than one part in `STEADY` is no
+/// longer trusted. The kernel corrects a clock by a tenth at most.
 const STEADY: u64 = 8;
-/// A line whose end is further from the clock than one part in so many of its length was no use.
+/// Limit of a line's error: a line whose end is further from the clock than one part in `AHEAD` of
+/// its length was useless.
 const AHEAD: u64 = 4;
 
-/// How often counter and clock are looked at together, at most, until nothing comes in between.
+/// Maximum number of attempts to read counter and clock together without an interruption.
 const TRIES: u32 = 4;
-/// Ticks between two looks that nothing came in between.
+/// Ticks between two readings that count as uninterrupted.
 const UNDISTURBED: u64 = 512;
-/// Ticks between two looks that say too little about the clock.
+/// Ticks between two readings that say too little about the clock.
 const USELESS: u64 = 8192;
 
-/// The lines, one after the other, and who may draw the next.
+/// Sequence of lines, and the lock of the thread that draws the next one.
 #[repr(align(64))]
 pub(super) struct Follower {
     /// Odd while the line is being replaced.
     version: AtomicU64,
     start: AtomicU64,
-    /// Ticks from start to end; zero: there is no line.
+    /// Ticks from start to end; zero if there is no line.
     length: AtomicU64,
     base: AtomicU64,
     slope: AtomicU64,
-    /// No answer is less.
+    /// Lower bound of all answers.
     floor: AtomicU64,
-    /// For how many nanoseconds a line is drawn.
+    /// Nanoseconds for which a line is drawn.
     period: u64,
-    /// The counter is no clock: the other one answers for good.
+    /// True if the counter is not usable as a clock: the system's clock answers for good.
     distrusted: AtomicBool,
-    /// Only ever tried: whoever does not get it does without a new line.
+    /// Only taken with `try_lock`: a thread that does not get the lock continues without a
+    /// new line.
     drawing: Mutex<Drawing>,
 }
 
-/// What the next line is drawn from.
+/// Data from which the next line is drawn.
 struct Drawing {
     asked: bool,
     last: Option<Sighting>,
-    /// The slope that was seen, without corrections.
+    /// Measured slope, without corrections.
     seen: Option<u64>,
 }
 
@@ -87,7 +90,7 @@ const NO_LINE: Line = Line { start: 0, length: 0, base: 0, slope: 0 };
 impl Line {
     #[inline]
     fn after(&self, ticks: u64) -> u64 {
-        // A period's nanoseconds and the fraction take 56 bits.
+        // The nanoseconds of a period and the fraction take 56 bits.
         self.base + ((ticks * self.slope) >> FRACTION)
     }
 
@@ -95,8 +98,8 @@ impl Line {
         self.after(self.length)
     }
 
-    /// The time at a tick of the line, or at its start just before it: the counter may have been
-    /// read before the line was.
+    /// Returns the time at a tick of the line, or the line's start time for a tick just before it:
+    /// the counter may have been read before the line was.
     fn at(&self, ticks: u64) -> Option<u64> {
         let passed = ticks.wrapping_sub(self.start);
         let missing = self.start.wrapping_sub(ticks);
@@ -132,7 +135,7 @@ impl Sighting {
 }
 
 impl Follower {
-    /// Knows nothing yet. A line is drawn for so many nanoseconds.
+    /// Creates a follower without knowledge of the clock. Lines are drawn for `period` nanoseconds.
     pub(super) const fn new(period: u64) -> Follower {
         Follower {
             version: AtomicU64::new(0),
@@ -147,7 +150,7 @@ impl Follower {
         }
     }
 
-    /// The clock's time, by the counter if possible.
+    /// Returns the clock's time, by the counter if possible.
     #[inline]
     pub(super) fn now(&self, source: &impl Source) -> u64 {
         // Pairs with the end of `draw`: the words are of this version, or of a later one.
@@ -156,7 +159,8 @@ impl Follower {
         if line.length != 0 {
             let passed = source.ticks().wrapping_sub(line.start);
             let floor = self.floor.load(Relaxed);
-            // Pairs with the fence in `draw`: a word of a later version shows in the version, too.
+            // Pairs with the fence in `draw`: if a word is of a later version, the version shows
+            // that, too.
             fence(Acquire);
             let whole = version.is_multiple_of(2) && self.version.load(Relaxed) == version;
             if whole && passed <= line.length {
@@ -176,7 +180,7 @@ impl Follower {
         }
     }
 
-    /// The line, unless it is just being replaced.
+    /// Returns the line, unless it is being replaced.
     fn line(&self) -> Option<Line> {
         let version = self.version.load(Acquire);
         let line = self.words();
@@ -185,7 +189,7 @@ impl Follower {
         whole.then_some(line)
     }
 
-    /// The time where no line says it.
+    /// Returns the time where no line covers it.
     #[cold]
     #[inline(never)]
     fn look(&self, source: &impl Source) -> u64 {
@@ -199,7 +203,7 @@ impl Follower {
         if let Some(nanos) = reached.and_then(|line| line.at(source.ticks())) {
             return nanos.max(self.floor.load(Relaxed));
         }
-        // While a line is being replaced, `floor` is where it has ended already.
+        // While a line is being replaced, `floor` already covers its end.
         let nanos = source.nanos().max(reached.map_or(0, |line| line.end()));
         self.floor.fetch_max(nanos, AcqRel).max(nanos)
     }
@@ -212,7 +216,7 @@ impl Follower {
                 return self.distrusted.store(true, Relaxed);
             }
         }
-        // Nobody else draws.
+        // No other thread draws.
         let old = self.words();
         let Some(last) = drawing.last else { return drawing.last = Sighting::take(source) };
         let is_drawn = old.at(source.ticks()).is_some();
@@ -236,8 +240,8 @@ impl Follower {
         }
     }
 
-    /// The line from `here` on, and the slope since the `last` sighting. None if the counter does
-    /// not keep its speed.
+    /// Returns the line from `here` on, and the slope since the `last` sighting. `None` if the
+    /// counter does not keep its speed.
     fn next(
         &self,
         old: Line,
@@ -249,7 +253,7 @@ impl Follower {
         let ticks = u128::from(here.ticks.wrapping_sub(last.ticks));
         let slope = u64::try_from((passed << FRACTION).checked_div(ticks)?).ok()?;
         let is_steady = seen.is_none_or(|seen| slope.abs_diff(seen) <= seen / STEADY);
-        // A line that has ended ahead of the clock lets the clock catch up during the next one.
+        // If a line has ended ahead of the clock, the next line lets the clock catch up.
         let base = here.nanos.max(old.end());
         let ahead = base - here.nanos;
         if !SLOPES.contains(&slope) || !is_steady || ahead > self.period / AHEAD {
@@ -266,7 +270,7 @@ impl Follower {
         self.floor.fetch_max(reached, AcqRel);
         let version = self.version.load(Relaxed);
         self.version.store(version + 1, Release);
-        // Whoever sees a word of the new line sees the odd version as well.
+        // A thread that sees a word of the new line sees the odd version as well.
         fence(Release);
         self.start.store(line.start, Relaxed);
         self.length.store(line.length, Relaxed);

@@ -1,24 +1,24 @@
-//! What time comes from: the processor's counter of ticks, and the clocks of the system.
+//! Sources of time: the processor's tick counter, and the clocks of the system.
 
 use rustix::time::{ClockId, clock_gettime};
 
 /// A counter and the clock that it is compared with.
 pub(super) trait Source {
-    /// Whether the counter may be taken for a clock: it runs at one speed, whatever the processor
-    /// does, and shows the same on all cores. Asked once.
+    /// Whether the counter is usable as a clock: it runs at one speed, whatever the processor does,
+    /// and shows the same on all cores. Called once.
     fn is_trusted(&self) -> bool;
-    /// The counter. Only asked for if it is trusted.
+    /// Returns the counter. Only called if the counter is trusted.
     fn ticks(&self) -> u64;
-    /// Nanoseconds on the system's clock, which never goes back.
+    /// Returns nanoseconds on the system's clock, which never goes back.
     fn nanos(&self) -> u64;
 }
 
-/// This processor, and CLOCK_MONOTONIC.
+/// This processor's counter, and CLOCK_MONOTONIC.
 pub(super) struct Processor;
 
 fn nanos(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
-    // Clocks that were set before 1970 count as 1970.
+    // A clock set before 1970 counts as 1970.
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
         + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
@@ -41,18 +41,18 @@ mod counter {
 
     #[inline]
     pub(super) fn ticks() -> u64 {
-        // SAFETY: every processor of this kind has the instruction; it touches nothing.
+        // SAFETY: every processor of this kind has the instruction; it touches no memory.
         unsafe { _rdtsc() }
     }
 
     #[inline]
     pub(super) fn finish_loads() {
-        // SAFETY: every processor of this kind has the instruction; it touches nothing.
+        // SAFETY: every processor of this kind has the instruction; it touches no memory.
         unsafe { _mm_lfence() }
     }
 
-    /// The processor says that its counter keeps one speed, and the kernel, which has compared the
-    /// cores with each other and looks after them, uses it itself.
+    /// Whether the processor declares that its counter keeps one speed, and the kernel uses the
+    /// counter itself. The kernel has compared the cores with each other and monitors them.
     pub(super) fn is_trusted() -> bool {
         const POWER_LEAF: u32 = 0x8000_0007;
         const INVARIANT: u32 = 1 << 8;
@@ -74,7 +74,7 @@ mod counter {
         0
     }
 
-    /// The system's clock, which is all there is here, is read in order.
+    /// Does nothing: only the system's clock is available here, and it is read in order.
     pub(super) fn finish_loads() {}
 
     pub(super) fn is_trusted() -> bool {
@@ -82,8 +82,8 @@ mod counter {
     }
 }
 
-/// Waits until the processor has finished the loads that stand before, so that a reading of the
-/// counter that stands after them is made after them.
+/// Waits until the processor has finished earlier loads, so that a later reading of the counter
+/// happens after them.
 #[inline]
 pub(super) fn finish_loads() {
     counter::finish_loads();

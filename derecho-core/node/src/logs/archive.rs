@@ -1,10 +1,11 @@
-//! Where a process keeps its logs: a folder of its own among those of a host, for a domain or a group.
+//! Location of a process's logs: a folder of its own among those of a host, for a domain or
+//! a group.
 //!
-//! Owns: which of them is this process's. Never does: read what is in them.
+//! Owns: the choice of this process's folder. Never does: read the folder's logs.
 //!
 //! ```text
-//!   <root> ─ domain-7 ─┬─ 0   kept by one process, as long as it runs
-//!                      ├─ 1   nobody's at this moment: whoever comes next takes it
+//!   <root> ─ domain-7 ─┬─ 0   used by one process while it runs
+//!                      ├─ 1   unused at this moment: the next process takes it
 //!                      └─ 2
 //!          group-bank ─── 0
 //! ```
@@ -23,16 +24,16 @@ use super::folder::Folder;
 use super::journal::StreamJournal;
 use super::thread::{Logs, OnFull, Settings};
 
-/// So many processes keep logs in one root at most.
+/// Maximum number of processes that keep logs in one root.
 const MOST: usize = 256;
-/// So long a folder that nobody keeps may be looked at by others before it is passed over.
+/// Longest time for which others may read an unused folder before it is skipped.
 const LOOKED_AT: Duration = Duration::from_secs(5);
-/// So often it is looked whether they still do.
+/// Interval between checks of whether others still read the folder.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// What the group of a domain is called in its logs: this, and the domain's number.
+/// Prefix of a domain's group id in its logs; the domain's number is added.
 const GROUP: u128 = u128::from_be_bytes(*b"squall domain \0\0");
 
-/// For what logs are kept: all that take part in it keep theirs side by side.
+/// Domain or group whose logs are kept: all its members keep their logs side by side.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Home {
     folder: String,
@@ -40,12 +41,12 @@ pub struct Home {
 }
 
 impl Home {
-    /// For the topics of a domain.
+    /// Returns the home of the topics of a domain.
     pub fn of_domain(domain: u32) -> Home {
         Home { folder: format!("domain-{domain}"), group: GroupId(GROUP + u128::from(domain)) }
     }
 
-    /// For the objects of a group.
+    /// Returns the home of the objects of a group.
     pub fn of_group(name: &str) -> Home {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         let letter = |byte: u8| match plain(byte) {
@@ -60,26 +61,27 @@ impl Home {
 /// A process's folder of logs.
 pub struct Archive {
     logs: Logs,
-    /// The folder in which the own one lies with those of others.
+    /// Folder that contains this process's folder and those of others.
     root: PathBuf,
     folder: PathBuf,
     known: BTreeSet<StreamKey>,
-    /// Those of which a log was opened since.
+    /// Streams whose log was opened since.
     opened: Mutex<BTreeSet<StreamKey>>,
 }
 
 impl Archive {
-    /// Takes a folder under `root` that nobody has, or makes one, with this identity.
+    /// Takes an unused folder under `root`, or creates one, with this identity.
     ///
     /// # Errors
-    /// Why nothing can be kept there.
+    /// The reason why nothing can be kept there.
     pub fn open(
         root: &Path,
         home: &Home,
         fresh: LogId,
         settings: Settings,
     ) -> Result<Archive, LogError> {
-        // Not made: a mistyped name would be a place where nobody looks for what was kept.
+        // The root is not created: a mistyped name would create a place where nobody looks for
+        // the logs.
         Folder::read(root)?;
         let root = root.join(&home.folder);
         Folder::make(&root)?;
@@ -99,33 +101,34 @@ impl Archive {
         Err(LogError::Disk { file: root.display().to_string(), cause })
     }
 
-    /// Its identity.
+    /// Identity of the folder's logs.
     pub fn log(&self) -> LogId {
         self.logs.owner().log
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Whether there was something of this stream in it when it was opened.
+    /// Whether the folder contained anything of this stream when it was opened.
     pub fn knows(&self, stream: StreamKey) -> bool {
         self.known.contains(&stream)
     }
 
-    /// All streams of which there is something in it, or may be.
+    /// Returns all streams of which the folder contains, or may contain, anything.
     pub fn streams(&self) -> BTreeSet<StreamKey> {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         self.known.union(&opened).copied().collect()
     }
 
-    /// The log of views. `waker` is called by the log thread when something has become of it.
+    /// Returns the log of views. The log thread calls `waker` when the log's state has changed.
     pub fn views(&self, waker: impl Fn() + Send + Sync + 'static) -> StreamJournal {
         StreamJournal::new(&self.logs, self.root.clone(), (VIEWS, OnFull::Wait, None), waker)
     }
 
-    /// The log of a stream, of which so much is kept, or all. `waker` is called by the log thread when something has become of it.
+    /// Returns the log of a stream, of which `keep` is kept, or everything. The log thread calls
+    /// `waker` when the log's state has changed.
     pub fn journal(
         &self,
         stream: StreamKey,
@@ -137,8 +140,8 @@ impl Archive {
     }
 }
 
-/// Takes a folder; none if another process keeps it. One at which others only look (I-106) is as good as free: they
-/// have done soon.
+/// Takes a folder; returns `None` if another process uses it. A folder that others only read
+/// (I-106) counts as free, because they finish soon.
 fn take(folder: &Path, deadline: Instant) -> Result<Option<Folder>, LogError> {
     loop {
         match Folder::open(folder) {

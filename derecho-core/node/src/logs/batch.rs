@@ -1,6 +1,6 @@
-//! What a turn has for the log of a stream: copied once, so that the turn can go on.
+//! A turn's records for the log of a stream: copied once, so that the turn can go on.
 //!
-//! Owns: the copies. Never does: give them versions; the log does.
+//! Owns: the copies. Never does: assign versions; the log does.
 
 use derecho_core::log::record::LONGEST;
 use derecho_core::log::{Entry, LogError, Mark, WallTime};
@@ -14,12 +14,12 @@ pub struct Batch {
 
 #[derive(Debug)]
 enum Item {
-    /// A message whose payload ends here in `bytes`.
+    /// Message whose payload ends at this offset of `bytes`.
     Message(Entry<'static>, usize),
     Mark(Mark, WallTime),
 }
 
-/// One thing of a batch.
+/// Message or mark of a batch.
 pub(super) enum Put<'a> {
     Message(Entry<'a>),
     Mark(&'a Mark, WallTime),
@@ -44,22 +44,22 @@ impl Batch {
         self.items.push(Item::Mark(mark, now));
     }
 
-    /// How many messages and marks it has.
+    /// Number of messages and marks.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the batch is empty.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// How many bytes of payload it has.
+    /// Bytes of payload.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// How much memory it takes.
+    /// Bytes of memory that the batch takes.
     pub(super) fn footprint(&self) -> usize {
         self.bytes.len() + self.items.len() * size_of::<Item>()
     }
@@ -69,7 +69,7 @@ impl Batch {
         self.bytes.clear();
     }
 
-    /// All that is in it, in order.
+    /// Iterates over all messages and marks, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = Put<'_>> {
         let mut from = 0;
         self.items.iter().map(move |item| match item {

@@ -1,6 +1,7 @@
-//! The port to a disk over a folder of this host.
+//! The disk port over a folder of this host.
 //!
-//! Owns: the folder's lock, and its open files. Never does: leave the folder; names are names in it.
+//! Owns: the folder's lock, and its open files. Never does: leave the folder; all names are names
+//! in it.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -11,26 +12,28 @@ use derecho_core::log::{Disk, DiskError, LogError};
 use rustix::fs::{self, AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
-/// The file whose lock makes this process the folder's only writer (I-81).
+/// File whose lock makes this process the folder's only writer (I-81).
 pub const LOCK: &str = "lock";
-/// So many files are kept open. At one more all are closed, and opened again as they are needed.
+/// Maximum number of open files. Beyond it all are closed, and opened again as needed.
 const OPEN_FILES: usize = 64;
 
-/// A folder of logs.
+/// Folder of logs.
 pub struct Folder {
     path: PathBuf,
     dir: OwnedFd,
-    /// Held as long as the folder is open, by the only one who writes or by those who look; none if it is only read.
+    /// Lock held while the folder is open, exclusive for the writer or shared for readers; `None`
+    /// if the folder is read without a lock.
     lock: Option<OwnedFd>,
     writes: bool,
     files: HashMap<String, OwnedFd>,
 }
 
 impl Folder {
-    /// Opens a folder to write in it, as the only one.
+    /// Opens a folder as its only writer.
     ///
     /// # Errors
-    /// [`LogError::Locked`] if another process does, or why there is no such folder.
+    /// [`LogError::Locked`] if another process writes there, or the reason why the folder cannot
+    /// be opened.
     pub fn open(path: &Path) -> Result<Folder, LogError> {
         let mut folder = Folder::read(path)?;
         folder.lock = Some(folder.locked(FlockOperation::NonBlockingLockExclusive)?);
@@ -38,11 +41,12 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Opens a folder in which nobody writes, to read what is in it: nobody comes to write there as long as this is open.
-    /// Several may do so at a time.
+    /// Opens a folder without a writer for reading: no process can open it for writing until this
+    /// is closed. Several readers may do so at a time.
     ///
     /// # Errors
-    /// [`LogError::Locked`] if a process writes there, or why there is no such folder.
+    /// [`LogError::Locked`] if a process writes there, or the reason why the folder cannot
+    /// be opened.
     pub fn look(path: &Path) -> Result<Folder, LogError> {
         let mut folder = Folder::read(path)?;
         folder.lock = Some(folder.locked(FlockOperation::NonBlockingLockShared)?);
@@ -60,10 +64,10 @@ impl Folder {
         }
     }
 
-    /// Opens a folder to read what is in it, also while another process writes there.
+    /// Opens a folder for reading, even while another process writes there.
     ///
     /// # Errors
-    /// Why there is no such folder.
+    /// The reason why the folder cannot be opened.
     pub fn read(path: &Path) -> Result<Folder, LogError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = fs::openat(CWD, path, flags, Mode::empty());
@@ -71,14 +75,14 @@ impl Folder {
         Ok(Folder { path: path.to_owned(), dir, lock: None, writes: false, files: HashMap::new() })
     }
 
-    /// Makes a folder, so that it is there after a crash; one that is there is as good.
+    /// Creates a folder so that it survives a crash; an existing folder is accepted.
     ///
     /// # Errors
-    /// Why it cannot be made. The folder in which it is to be must be there.
+    /// The reason why the folder cannot be created. Its parent folder must exist.
     pub fn make(path: &Path) -> Result<(), LogError> {
         match retry_on_intr(|| fs::mkdirat(CWD, path, Mode::from_raw_mode(0o700))) {
             Ok(()) => {}
-            // It may be something else.
+            // The existing entry may be something else than a folder.
             Err(Errno::EXIST) => drop(Folder::read(path)?),
             Err(errno) => return Err(refused(path, errno)),
         }
@@ -103,7 +107,7 @@ impl Folder {
         let mode = Mode::from_raw_mode(0o600);
         let open = || fs::openat(&self.dir, name, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, mode);
         let file = retry_on_intr(open).map_err(|errno| match errno {
-            // What makes a file needs nothing but the folder.
+            // Creating a file needs nothing but the folder, so the folder was removed.
             Errno::NOENT if flags.contains(OFlags::CREATE) => DiskError::Removed,
             other => cause(other),
         })?;
@@ -111,7 +115,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Closes the files that are open: what has their names now is opened when it is needed.
+    /// Closes the open files; files that have their names now are opened when needed.
     pub(super) fn close_files(&mut self) {
         self.files.clear();
     }
@@ -124,7 +128,8 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some(lock) = &self.lock {
-            // Said, not only closed: a child that was forked just now has the file too, until it runs its program.
+            // Unlock explicitly: a child that was just forked also has the file until it executes
+            // its program.
             let _ = fs::flock(lock, FlockOperation::Unlock);
         }
     }
@@ -144,7 +149,7 @@ fn cause(errno: Errno) -> DiskError {
     }
 }
 
-/// A file without a name takes all that is written, and ends with this process.
+/// Fails for a file without a name: such a file accepts writes, and vanishes with this process.
 fn has_name(file: &OwnedFd) -> Result<(), DiskError> {
     match fs::fstat(file) {
         Ok(stat) if stat.st_nlink == 0 => Err(DiskError::Removed),
@@ -165,7 +170,7 @@ impl Disk for Folder {
         let mut names = Vec::new();
         for entry in fs::Dir::read_from(&self.dir).map_err(cause)? {
             let entry = entry.map_err(cause)?;
-            // Names that are no text are none of ours.
+            // Names that are not text are not ours.
             names.extend(entry.file_name().to_str().ok().map(str::to_owned));
         }
         Ok(names)
@@ -202,7 +207,7 @@ impl Disk for Folder {
         while written < bytes.len() {
             let count = retry_on_intr(|| pwrite(file, &bytes[written..], at + written as u64));
             match count.map_err(cause)? {
-                // A file system that takes nothing and says nothing has no room.
+                // A file system that writes nothing and reports no error has no room.
                 0 => return Err(DiskError::Full),
                 count => written += count,
             }

@@ -1,7 +1,7 @@
-//! Harmed logs that this process has looked through.
+//! Harmed logs that this process has examined.
 //!
-//! Owns: what was found, as long as the files are the same, and for half a minute at most: files may have been brought back while they
-//! were looked through. Never does: look through a log.
+//! Owns: the findings, while the files are unchanged, and for half a minute at most, because files
+//! may have been restored during the examination. Never does: examine a log.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
@@ -10,10 +10,10 @@ use derecho_core::log::segment::FileHeader;
 use derecho_core::log::{LogId, StreamKey};
 use derecho_core::storage::harmed::Harm;
 
-/// Age at which what was found is looked for again.
+/// Age at which a finding is no longer used.
 const OLD: Duration = Duration::from_secs(30);
 
-/// The files of a stream: names, lengths, and times of the last change.
+/// Files of a stream: names, lengths, and times of the last change.
 type Files = Vec<(String, u64, Option<SystemTime>)>;
 
 fn files(folder: &str, stream: StreamKey) -> Option<Files> {
@@ -30,23 +30,23 @@ fn files(folder: &str, stream: StreamKey) -> Option<Files> {
     Some(files)
 }
 
-/// See the [module](self).
+/// Cache of findings, see the [module](self).
 #[derive(Default)]
 pub(super) struct KnownHarm(BTreeMap<(StreamKey, LogId), (Files, Instant, Harm)>);
 
 impl KnownHarm {
-    /// The harm of a log, if it was found before and the files are the same.
+    /// Returns the harm of a log, if it was found before and the files are unchanged.
     pub(super) fn find(&self, of: (StreamKey, LogId), folder: &str) -> Option<Harm> {
         let (known, _, harm) = self.0.get(&of).filter(|(_, found, _)| found.elapsed() < OLD)?;
         (files(folder, of.0).as_ref() == Some(known)).then(|| harm.clone())
     }
 
-    /// Whether harm was found before that may be there no more.
+    /// Whether harm was found before, which may be gone now.
     pub(super) fn is_known(&self, of: (StreamKey, LogId)) -> bool {
         self.0.contains_key(&of)
     }
 
-    /// Remembers the harm of a log, or that there is none.
+    /// Records the harm of a log, or that there is none.
     pub(super) fn set(&mut self, of: (StreamKey, LogId), folder: &str, harm: Option<Harm>) {
         match harm.zip(files(folder, of.0)) {
             Some((harm, files)) => {

@@ -1,7 +1,7 @@
-//! The log of one stream as a member's turn sees it, done by the log thread.
+//! The log of one stream as a member's turn sees it; the log thread does the work.
 //!
-//! Owns: the batch of this turn, and the errand on its way. Never does: wait for the log thread; a queue that is full
-//! says so, and the turn asks again.
+//! Owns: the batch of this turn, and the pending errand. Never does: wait for the log thread; a
+//! full queue refuses, and the turn tries again.
 
 use std::path::PathBuf;
 use std::sync::mpsc::TrySendError;
@@ -27,10 +27,10 @@ use super::thread::{
 };
 use crate::clock;
 
-/// Bytes of a batch; more goes into the next one.
+/// Bytes of a batch; further records go into the next one.
 const BATCH: usize = 1 << 20;
 
-/// What an errand and its answer are handed over in.
+/// Hand-over of an errand and its answer.
 #[derive(Default)]
 struct Slot {
     errand: Mutex<Option<Errand>>,
@@ -43,7 +43,7 @@ impl Slot {
     }
 }
 
-/// An errand on its way: however that ends, it is answered.
+/// A pending errand: it is answered however it ends.
 struct Errands {
     slot: Arc<Slot>,
     shown: Arc<Shown>,
@@ -75,8 +75,8 @@ impl Errands {
 
 impl Drop for Errands {
     fn drop(&mut self) {
-        // The log's thread has ended before it came to it, or in the middle of it. One that was not taken is there
-        // no more.
+        // The log thread has ended before it reached the errand, or in the middle of it. An errand
+        // that has been taken back is no longer in the slot.
         let unanswered = match self.state {
             Progress::Waits => self.slot.take_errand().is_some(),
             Progress::Begun => true,
@@ -89,13 +89,13 @@ impl Drop for Errands {
     }
 }
 
-/// See the [module](self).
+/// Journal of one stream, see the [module](self).
 pub struct StreamJournal {
     log: LogId,
     handle: StreamHandle,
     slot: Arc<Slot>,
     batch: Batch,
-    /// The folders beside the own one lie in this one.
+    /// Folder that contains this process's folder and its neighbours.
     root: PathBuf,
 }
 
@@ -115,7 +115,7 @@ impl StreamJournal {
         }
     }
 
-    /// Hands the batch on. `false` if the queue is full.
+    /// Hands the batch on. Returns `false` if the queue is full.
     fn push(&mut self) -> bool {
         if self.batch.is_empty() {
             return true;
@@ -126,7 +126,7 @@ impl StreamJournal {
                 self.batch = batch;
                 return false;
             }
-            // The log's thread has ended without a word.
+            // The log thread has ended without a report.
             Err(Refused::Over(StreamState::Closed)) if self.handle.state() == StreamState::Open => {
                 self.handle.shown.show_failed(LogError::Failed);
             }
@@ -168,7 +168,7 @@ impl Journal for StreamJournal {
         if self.batch.bytes() >= BATCH && !self.push() {
             return false;
         }
-        // A message that no record can hold would have been refused when it was written.
+        // A message that no record can hold would have been refused at its write.
         let _ = self.batch.push(Entry { reception_time: now(), ..entry });
         true
     }
@@ -203,15 +203,16 @@ impl Journal for StreamJournal {
 
 impl Drop for StreamJournal {
     fn drop(&mut self) {
-        // What is left of the batch, then the end: the log is written by nobody any more. If there is no room, the log's
-        // thread finds it when it has made some.
+        // Hand over the rest of the batch and the end: no further writes follow. If the queue is
+        // full, the log thread finds the rest once it has made room.
         let rest = std::mem::take(&mut self.batch);
         self.handle.shown.leave(rest);
         let _ = self.handle.queue.try_send(Job::Work(Box::new(|_: &mut Writer<Folder>| {})));
     }
 }
 
-/// Does an errand on the log thread. If its disk is full it waits for room, or gives up, as what is appended does.
+/// Runs an errand on the log thread. If the disk is full, waits for room or gives up, as
+/// appends do.
 fn do_errand(
     writer: &mut Writer<Folder>,
     shown: &Arc<Shown>,
@@ -225,7 +226,7 @@ fn do_errand(
             return answer;
         };
         match writer.judge(shown, error) {
-            // What it has become on the way is seen when it is opened again.
+            // Its state after the partial errand is read when the log is opened again.
             None => drop(writer.logs.remove(&shown.key)),
             Some(state) => {
                 let error = error.clone().within(&writer.disk.place());
@@ -243,7 +244,7 @@ fn try_errand(
     root: &std::path::Path,
     errand: &Errand,
 ) -> Answer {
-    // What a log is claimed to have is checked as a whole, once.
+    // The whole log behind a claim is checked, once.
     let harm = match writer.open_or_harm(shown, matches!(errand, Errand::Claim(_))) {
         Ok(harm) => harm,
         Err(error) => return Answer::Failed(error),
@@ -251,7 +252,7 @@ fn try_errand(
     let locks = matches!(errand, Errand::Claim(_) | Errand::Roll);
     let mut neighbours = match neighbours(root, writer.owner.log, locks) {
         Ok(neighbours) => neighbours,
-        // What is not looked at may be what matters: nothing begins without it.
+        // An unread neighbour may be the one that matters, so nothing begins without it.
         Err(error) if locks => return Answer::Failed(error),
         Err(_) => Vec::new(),
     };
@@ -270,7 +271,7 @@ fn try_errand(
     let Some(kept) = writer.logs.get_mut(&shown.key) else {
         return Answer::Failed(LogError::Failed);
     };
-    // What was read of others' logs a moment ago is not read again.
+    // Use what was read of the neighbours' logs a moment ago.
     for neighbour in &mut neighbours {
         neighbour.known = writer.known.remove(&(shown.key, neighbour.log));
     }
@@ -306,7 +307,7 @@ fn try_errand(
     answer
 }
 
-/// The claim of a harmed log (I-98). `None`: the log was put aside, and is open and empty.
+/// Returns the claim of a harmed log (I-98). `None`: the log was put aside, and is open and empty.
 fn open_harmed(
     writer: &mut Writer<Folder>,
     (shown, root, errand): (&Arc<Shown>, &std::path::Path, &Errand),
@@ -316,7 +317,7 @@ fn open_harmed(
     let (owner, stream, place) = (writer.owner, shown.key, writer.disk.place());
     let begins = matches!(errand, Errand::Load(..) | Errand::Recall(_));
     if begins && !writer.harm.is_known((stream, owner.log)) {
-        // The log was claimed as a sound one: whoever begins from it begins from what was claimed.
+        // The log was claimed as a sound one: a start from it must find what was claimed.
         return Err(harm.error);
     }
     let judged = harmed::judge(errand, (owner, stream, &mut writer.disk), neighbours, &harm);
@@ -328,7 +329,7 @@ fn open_harmed(
             let more = errands::excused(&words_in(root), own, Some(&harm), neighbours);
             claim.accounts.extend(more);
             writer.harm.set((stream, owner.log), &place, Some(harm));
-            // Others that hold the store complete it.
+            // Other members that hold the store complete it.
             if matches!(errand, Errand::Claim(true)) {
                 shown.show_harmed(error);
             }
@@ -345,7 +346,7 @@ fn open_harmed(
     Ok(None)
 }
 
-/// Removes what is to be kept aside no longer (I-96), and says so.
+/// Removes logs put aside beyond the limit (I-96), and logs their removal.
 fn tidy_asides(writer: &mut Writer<Folder>, shown: &Shown) {
     let (stream, most) = (shown.key, shown.keep.as_ref().and_then(|keep| keep.past.bytes));
     match aside::keep_last(&mut writer.disk, stream, most) {
@@ -359,12 +360,12 @@ fn tidy_asides(writer: &mut Writer<Folder>, shown: &Shown) {
                 );
             }
         }
-        // They are looked at again when the next one is put aside.
+        // They are examined again when the next log is put aside.
         Err(error) => tracing::warn!("logs that were put aside stay: {error}"),
     }
 }
 
-/// Without which logs somebody has said to go on.
+/// Returns the logs without which an operator has allowed to proceed.
 fn words_in(root: &std::path::Path) -> Vec<Word> {
     let said = Folder::read(root).and_then(|mut root| proceed::words(&mut root));
     said.unwrap_or_else(|error| {
@@ -373,7 +374,7 @@ fn words_in(root: &std::path::Path) -> Vec<Word> {
     })
 }
 
-/// Remembers which logs in reach are harmed.
+/// Records which logs in reach are harmed.
 fn note_harm(known: &mut KnownHarm, stream: StreamKey, neighbours: &[Neighbour<Folder>]) {
     for neighbour in neighbours {
         let of = (stream, neighbour.log);
@@ -384,7 +385,8 @@ fn note_harm(known: &mut KnownHarm, stream: StreamKey, neighbours: &[Neighbour<F
 }
 
 impl Writer<Folder> {
-    /// Has the log of a stream open, and shown here; or says how it is harmed. A harmed log of views is an error.
+    /// Ensures that the log of a stream is open and shown here, or returns its harm. A harmed log
+    /// of views is an error.
     fn open_or_harm(&mut self, shown: &Arc<Shown>, checks: bool) -> Result<Option<Harm>, LogError> {
         let (owner, stream) = (self.owner, shown.key);
         let (of, log) = ((owner, stream), (stream, owner.log));
@@ -392,7 +394,7 @@ impl Writer<Folder> {
             if let Some(harm) = self.harm.find(log, &self.disk.place()) {
                 return Ok(Some(harm));
             }
-            // Other files may be there now, under the same names.
+            // Other files may have the same names now.
             self.disk.close_files();
         }
         let error = match self.open(shown) {
@@ -412,12 +414,12 @@ impl Writer<Folder> {
         }))
     }
 
-    /// Has the log of a stream open, and shown here.
+    /// Ensures that the log of a stream is open and shown here.
     fn open(&mut self, shown: &Arc<Shown>) -> Result<(), LogError> {
         let is_left =
             self.logs.get(&shown.key).is_some_and(|kept| !Arc::ptr_eq(&kept.shown, shown));
         if is_left {
-            // Whoever had it before has left it, and this thread has not come to that yet.
+            // The previous user has left the log, and this thread has not processed that yet.
             self.close_left();
         }
         if let Some(kept) = self.logs.get_mut(&shown.key) {
@@ -442,8 +444,8 @@ impl Writer<Folder> {
     }
 }
 
-/// The folders beside the own one. Those that nobody keeps are kept out of others' hands as long as they are looked at;
-/// whoever comes for one waits for that (see [`Archive`](super::Archive)).
+/// Returns the folders beside this process's own. With `locks`, folders without a writer are locked
+/// for reading; a process that wants one waits for that (see [`Archive`](super::Archive)).
 fn neighbours(
     root: &std::path::Path,
     own: LogId,

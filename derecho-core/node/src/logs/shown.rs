@@ -1,6 +1,6 @@
-//! What a stream's log shows to whoever pushes to it.
+//! State of a stream's log that its users can see.
 //!
-//! Owns: how far it is durable, how it is, and why. Never does: wait.
+//! Owns: the durable version, the state of the log, and its error. Never does: wait.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,48 +10,50 @@ use derecho_core::storage::errands::Keep;
 
 use super::batch::Batch;
 
-/// What a stream does when the disk is full.
+/// Behaviour of a stream when the disk is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnFull {
-    /// It waits for room, and so do all of the folder: pushes are refused when the queue is full.
+    /// Wait for room, together with all logs of the folder: pushes are refused when the queue
+    /// is full.
     Wait,
-    /// Its log takes no part any more.
+    /// Detach the log: it records nothing more.
     Detach,
 }
 
-/// How a stream's log is.
+/// State of a stream's log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum StreamState {
-    /// It takes what is pushed.
+    /// The log accepts pushes.
     Open = 0,
-    /// The disk is full, and it waits for room.
+    /// The disk is full, and the log waits for room.
     Full = 1,
-    /// The disk was full, and it takes nothing more.
+    /// The disk was full, and the log accepts nothing more.
     Detached = 2,
-    /// It has failed, and nothing more will be durable (I-82).
+    /// The log has failed, and nothing more becomes durable (I-82).
     Failed = 3,
-    /// It was ended.
+    /// The log was closed.
     Closed = 4,
-    /// The log cannot be opened, and is not put aside, for it may have what no other log has (I-98).
+    /// The log cannot be opened, and is not put aside, because it may have what no other log
+    /// has (I-98).
     Harmed = 5,
 }
 
-/// What a stream's log shows.
+/// Visible state of a stream's log.
 pub(super) struct Shown {
     pub(super) key: StreamKey,
     pub(super) on_full: OnFull,
-    /// How much of it is kept; none: all of it.
+    /// Retention of the log; `None` keeps everything.
     pub(super) keep: Option<Keep>,
     durable: AtomicU64,
-    /// Marks that were appended from batches, and how many of them are durable.
+    /// Number of marks appended from batches, and how many of them are durable.
     marked: AtomicU64,
     noted: AtomicU64,
     state: AtomicU8,
     error: Mutex<Option<LogError>>,
-    /// What whoever has left it had still for it.
+    /// Last batch of a user that has left the log.
     left: Mutex<Option<Batch>>,
-    /// Batches that were pushed, and that the log's thread has taken.
+    /// Number of batches pushed, and number of batches that the log thread has taken.
     pushed: AtomicU64,
     taken: AtomicU64,
     pub(super) waker: Box<dyn Fn() + Send + Sync>,
@@ -86,12 +88,12 @@ impl Shown {
         self.noted.load(Ordering::Acquire)
     }
 
-    /// A mark was appended.
+    /// Counts an appended mark.
     pub(super) fn mark(&self) {
         self.marked.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A batch goes into the queue; it comes back if there is no room.
+    /// Counts a batch that goes into the queue; `take_back` reverts this if there is no room.
     pub(super) fn push(&self) {
         self.pushed.fetch_add(1, Ordering::AcqRel);
     }
@@ -100,19 +102,19 @@ impl Shown {
         self.pushed.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// A batch was taken from the queue.
+    /// Counts a batch taken from the queue.
     pub(super) fn take(&self) {
         self.taken.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The last of it, if nobody pushes to it any more, and nothing that comes before that is in the queue.
+    /// Returns the last batch, if the log has no user any more and the queue has no earlier batch.
     pub(super) fn rest(&self) -> Option<Batch> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        // Looked at when it is known to be left: then nothing more is pushed.
+        // Compared only after the user has left: then no further push follows.
         left.take_if(|_| self.taken.load(Ordering::Acquire) >= self.pushed.load(Ordering::Acquire))
     }
 
-    /// All that was appended is durable.
+    /// Publishes that everything appended is durable.
     pub(super) fn publish_all(&self, version: Version) {
         let marked = self.marked.load(Ordering::Relaxed);
         if self.noted.swap(marked, Ordering::Release) != marked {
@@ -137,17 +139,17 @@ impl Shown {
         states.into_iter().find(|known| *known as u8 == state).unwrap_or(StreamState::Closed)
     }
 
-    /// Whether it takes what is pushed.
+    /// Whether the log accepts pushes.
     pub(super) fn takes(&self) -> bool {
         matches!(self.state(), StreamState::Open | StreamState::Full | StreamState::Harmed)
     }
 
-    /// Nobody pushes to it any more, and this is the last of it.
+    /// Records that the user leaves the log, with its last batch.
     pub(super) fn leave(&self, rest: Batch) {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(rest);
     }
 
-    /// There is room again, if there was none.
+    /// Shows that there is room again, if there was none.
     pub(super) fn show_room(&self) {
         if self.state() == StreamState::Full {
             tracing::warn!("the log of stream {} has room again, and goes on", self.key);
@@ -155,7 +157,7 @@ impl Shown {
         }
     }
 
-    /// There is no room, for a while.
+    /// Shows that the log waits for room.
     pub(super) fn show_full(&self, error: LogError) {
         if self.state() != StreamState::Full {
             tracing::warn!("the log of stream {} waits for room: {error}", self.key);
@@ -174,14 +176,14 @@ impl Shown {
         }
     }
 
-    /// Shows that the log is open, where it was harmed before.
+    /// Shows that the log is open, if it was harmed before.
     pub(super) fn show_open(&self) {
         if self.state() == StreamState::Harmed {
             self.show(StreamState::Open, None);
         }
     }
 
-    /// Shows it, and wakes whoever looks.
+    /// Shows a state, and wakes the log's user.
     pub(super) fn show(&self, state: StreamState, error: Option<LogError>) {
         if let Some(error) = error {
             *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);

@@ -1,7 +1,8 @@
-//! The log thread: makes durable what is pushed to it.
+//! The log thread: makes pushed records durable.
 //!
-//! Owns: the logs of a folder, and who is told what is durable. Never does: wait for more before it writes;
-//! batches come from load. All that is ready is appended, then each log is written once and synced once.
+//! Owns: the logs of a folder, and the reports of what is durable. Never does: wait for more before
+//! it writes; batches form under load. Everything that is ready is appended, then each log is
+//! written once and synced once.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,33 +27,34 @@ pub use super::shown::{OnFull, StreamState};
 use crate::clock;
 use crate::threads::{ThreadSettings, fail_where_files_end};
 
-/// So many bytes are taken from the queue before all of it is written and synced.
+/// Maximum bytes taken from the queue before everything is written and synced.
 const GATHERED: usize = 16 << 20;
-/// How often a log that found no room tries again.
+/// Interval between attempts of a log that found no room.
 const ROOM_AGAIN: Duration = Duration::from_millis(20);
-/// How long a process that drops its logs waits for what is still to be written.
+/// Longest time that dropping `Logs` waits for pending writes.
 const LINGER: Duration = Duration::from_secs(5);
-/// What waits for the log thread takes so many bytes at most, unless it is said.
+/// Default limit of the bytes that wait for the log thread.
 pub const QUEUE_BYTES: usize = 64 << 20;
-/// So many views are kept at least.
+/// Minimum number of views that are kept.
 const VIEWS_KEPT: u64 = 1_000;
-/// Files of views get so large.
+/// Maximum size of a file of views.
 pub(super) const VIEWS_FILE: u64 = 1 << 20;
-/// Batches that are kept to be filled again.
+/// Maximum number of batches kept for reuse.
 const SPARE: usize = 64;
 
-/// How a folder's logs are kept.
+/// Settings of a folder's logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// So many batches are in the queue at most.
+    /// Maximum number of batches in the queue.
     pub queue: usize,
-    /// Batches in the queue take so many bytes at most, all logs of the folder together; one alone may be larger.
+    /// Maximum bytes of batches in the queue, over all logs of the folder; a single batch may
+    /// be larger.
     pub queue_bytes: usize,
-    /// How large files get.
+    /// Size limits of files.
     pub limits: Limits,
-    /// How much is looked at when a log is opened.
+    /// Extent of the check when a log is opened.
     pub check: Check,
-    /// Where and how the thread runs.
+    /// Scheduling of the log thread.
     pub thread: ThreadSettings,
 }
 
@@ -68,21 +70,21 @@ impl Default for Settings {
     }
 }
 
-/// Why a batch was not taken.
+/// Reason why a batch was refused.
 #[derive(Debug)]
 pub enum Refused {
-    /// The queue is full; the batch comes back to be pushed later.
+    /// The queue is full; the batch is returned, to push it later.
     Full(Batch),
-    /// The log takes nothing more.
+    /// The log accepts nothing more.
     Over(StreamState),
 }
 
-/// How the log thread ended.
+/// Result of closing the logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// All that was pushed was written and synced, or its log had failed.
+    /// Everything that was pushed was written and synced, or its log had failed.
     Clean,
-    /// The deadline has passed first; what is not durable may be lost.
+    /// The deadline passed first; records that are not durable may be lost.
     Late,
 }
 
@@ -90,12 +92,12 @@ pub(super) type Work<D> = Box<dyn FnOnce(&mut Writer<D>) + Send>;
 
 pub(super) enum Job<D> {
     Batch(Arc<Shown>, Batch),
-    /// Something that wants the logs as they are, with all before it committed.
+    /// Work on the logs, after everything before it is committed.
     Work(Work<D>),
     Close,
 }
 
-/// The logs of a folder, and the thread that writes them.
+/// Logs of a folder, and the thread that writes them.
 pub struct Logs<D = Folder> {
     owner: Owner,
     queue: SyncSender<Job<D>>,
@@ -106,7 +108,7 @@ pub struct Logs<D = Folder> {
     thread: Option<JoinHandle<()>>,
 }
 
-/// One stream's log, for whoever pushes to it.
+/// Handle of one stream's log, for its user.
 pub struct StreamHandle<D = Folder> {
     pub(super) shown: Arc<Shown>,
     pub(super) queue: SyncSender<Job<D>>,
@@ -114,14 +116,14 @@ pub struct StreamHandle<D = Folder> {
     spare: Arc<Mutex<Vec<Batch>>>,
 }
 
-/// How much waits for the log thread.
+/// Bytes that wait for the log thread.
 struct Load {
     bytes: AtomicUsize,
     most: usize,
 }
 
 impl Load {
-    /// So many bytes more are to wait. `false`: that is too much, and they do not.
+    /// Adds waiting bytes. Returns `false`, without adding, if that exceeds the limit.
     fn add(&self, bytes: usize) -> bool {
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let has_room = before == 0 || before.saturating_add(bytes) <= self.most;
@@ -140,7 +142,7 @@ impl Logs {
     /// Opens a folder, or claims it for this group with this identity, and starts its thread.
     ///
     /// # Errors
-    /// Why the folder cannot be written in.
+    /// The reason why the folder cannot be written to.
     pub fn start(
         path: &Path,
         group: GroupId,
@@ -152,10 +154,10 @@ impl Logs {
 }
 
 impl<D: Disk + Send + 'static> Logs<D> {
-    /// [`Logs::start`] on a disk that is open already.
+    /// Starts the logs as [`Logs::start`] does, on a disk that is already open.
     ///
     /// # Errors
-    /// As of it.
+    /// As for [`Logs::start`].
     pub fn start_on(
         mut disk: D,
         group: GroupId,
@@ -183,7 +185,7 @@ impl<D: Disk + Send + 'static> Logs<D> {
             settings.thread.begin();
             fail_where_files_end();
             writer.run(&jobs);
-            // Whoever waits for the end has all files closed and the folder unlocked.
+            // When the end is reported, all files are closed and the folder is unlocked.
             drop(writer);
             let _ = ends.send(());
         };
@@ -203,22 +205,22 @@ impl<D: Disk + Send + 'static> Logs<D> {
         })
     }
 
-    /// Whose the folder is.
+    /// Owner of the folder.
     pub fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// For whoever pushes to the log that shows this.
+    /// Creates a handle on the log with this visible state.
     pub(super) fn handle(&self, shown: Arc<Shown>) -> StreamHandle<D> {
         let (queue, load) = (self.queue.clone(), Arc::clone(&self.load));
         StreamHandle { shown, queue, load, spare: Arc::clone(&self.spare) }
     }
 
-    /// Opens the log of a stream. `waker` is called whenever more is durable or the state changes, by the log
-    /// thread: it must not block. One that has failed may be opened again.
+    /// Opens the log of a stream. The log thread calls `waker` whenever more is durable or the
+    /// state changes; `waker` must not block. A failed log may be opened again.
     ///
     /// # Errors
-    /// What is wrong with the log, and where; [`LogError::Locked`] if it is open already.
+    /// The fault of the log, and where it is; [`LogError::Locked`] if the log is already open.
     pub fn stream(
         &self,
         key: StreamKey,
@@ -246,7 +248,8 @@ impl<D: Disk + Send + 'static> Logs<D> {
         Ok((self.handle(shown), recovery))
     }
 
-    /// Has all that was pushed written and synced, and ends the thread, if that is done within this time.
+    /// Writes and syncs everything that was pushed, and ends the thread, if that succeeds within
+    /// this time.
     pub fn close(mut self, within: Duration) -> Ending {
         self.end(within)
     }
@@ -257,7 +260,7 @@ impl<D> Logs<D> {
         let Some(thread) = self.thread.take() else { return Ending::Clean };
         let deadline = Instant::now() + within;
         self.closing.store(true, Ordering::Release);
-        // The queue may be full: it empties, or the deadline passes.
+        // If the queue is full, wait until it has room or the deadline passes.
         let mut job = Job::Close;
         while let Err(TrySendError::Full(back)) = self.queue.try_send(job) {
             if Instant::now() >= deadline {
@@ -283,7 +286,7 @@ impl<D> Drop for Logs<D> {
     }
 }
 
-/// Has the log thread do something, and waits for the answer; `None` if it has ended.
+/// Runs `work` on the log thread, and waits for the answer; `None` if the thread has ended.
 fn ask<D: 'static, T: Send + 'static>(
     queue: &SyncSender<Job<D>>,
     work: impl FnOnce(&mut Writer<D>) -> T + Send + 'static,
@@ -297,7 +300,7 @@ fn ask<D: 'static, T: Send + 'static>(
 }
 
 impl<D: Disk + Send + 'static> StreamHandle<D> {
-    /// An empty batch, one that was used before if there is one.
+    /// Returns an empty batch, reused if one is spare.
     pub fn batch(&self) -> Batch {
         self.spare.try_lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
     }
@@ -305,7 +308,7 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
     /// Hands a batch to the log thread, without waiting.
     ///
     /// # Errors
-    /// [`Refused`].
+    /// [`Refused`] if the queue is full or the log accepts nothing more.
     pub fn try_push(&self, batch: Batch) -> Result<(), Refused> {
         if !self.shown.takes() {
             return Err(Refused::Over(self.state()));
@@ -314,7 +317,7 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
         if !self.load.add(bytes) {
             return Err(Refused::Full(batch));
         }
-        // First: what is taken was pushed.
+        // Count the push first: every batch taken then counts as pushed.
         self.shown.push();
         let refused = match self.queue.try_send(Job::Batch(Arc::clone(&self.shown), batch)) {
             Ok(()) => return Ok(()),
@@ -326,26 +329,26 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
         Err(refused)
     }
 
-    /// The last message that is durable (I-80).
+    /// Returns the version of the last durable message (I-80).
     pub fn durable(&self) -> Version {
         self.shown.durable()
     }
 
-    /// How the log is.
+    /// Returns the state of the log.
     pub fn state(&self) -> StreamState {
         self.shown.state()
     }
 
-    /// Why it is not [`StreamState::Open`].
+    /// Returns the reason why the log is not [`StreamState::Open`].
     pub fn error(&self) -> Option<LogError> {
         self.shown.error()
     }
 
-    /// Has the log thread do something with the log as it is when all that was pushed before is committed:
-    /// read, drop, cut, make a checkpoint. Waits for it; nothing for a turn.
+    /// Runs `work` on the log thread once everything pushed before is committed: read, drop, cut,
+    /// make a checkpoint. Waits for the result; not for use in a turn.
     ///
     /// # Errors
-    /// [`LogError::Failed`] if there is no log any more; what `work` says.
+    /// [`LogError::Failed`] if the log no longer exists; any error of `work`.
     pub fn with<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut StreamLog, &mut D) -> Result<T, LogError> + Send + 'static,
@@ -361,13 +364,13 @@ impl<D: Disk + Send + 'static> StreamHandle<D> {
     }
 }
 
-/// A log, and what it shows.
+/// A log, and its visible state.
 pub(super) struct Kept {
     pub(super) log: StreamLog,
     pub(super) shown: Arc<Shown>,
-    /// All of its files were checked.
+    /// True if all files of the log were checked.
     pub(super) is_checked: bool,
-    /// So many files it had when it was looked last what may be dropped.
+    /// Number of files at the last check of what may be dropped.
     files: usize,
 }
 
@@ -376,7 +379,7 @@ impl Kept {
         Kept { log, shown: Arc::clone(shown), is_checked: false, files: 0 }
     }
 
-    /// Drops what is to be kept no longer; it is looked for when another file was begun.
+    /// Drops records beyond the retention; checked when a further file was begun.
     fn trim(&mut self, disk: &mut impl Disk) -> Result<(), LogError> {
         let files = self.log.segments().len();
         if self.log.stream() == VIEWS && files != self.files {
@@ -390,14 +393,14 @@ impl Kept {
         let trimmed = errands::trim(&mut self.log, disk, keep, now);
         self.files = self.log.segments().len();
         match trimmed {
-            // Without room for the checkpoint all stays.
+            // Without room for the checkpoint, everything stays.
             Err(error) if !error.is_full() => Err(error),
             _ => Ok(()),
         }
     }
 }
 
-/// Drops views that were long ago: a restart asks for the last one alone.
+/// Drops old views: a restart needs only the last one.
 fn trim_views(log: &mut StreamLog, disk: &mut impl Disk) -> Result<(), LogError> {
     let policy = Retention { messages: Some(VIEWS_KEPT), ..Retention::default() };
     let Some(tail) = log.spare(policy, WallTime::default()) else { return Ok(()) };
@@ -407,15 +410,16 @@ fn trim_views(log: &mut StreamLog, disk: &mut impl Disk) -> Result<(), LogError>
     }
 }
 
-/// What the log thread has.
+/// State of the log thread.
 pub(super) struct Writer<D> {
     pub(super) disk: D,
     pub(super) owner: Owner,
     pub(super) settings: Settings,
     pub(super) logs: BTreeMap<StreamKey, Kept>,
-    /// Others' logs of a stream, as far as they were read when they had not come as far as was asked.
+    /// Others' logs of a stream, as far as they were read when they had not reached the
+    /// requested point.
     pub(super) known: BTreeMap<(StreamKey, LogId), StreamLog>,
-    /// The harmed logs of this folder and of others.
+    /// Harmed logs of this folder and of others.
     pub(super) harm: KnownHarm,
     load: Arc<Load>,
     spare: Arc<Mutex<Vec<Batch>>>,
@@ -424,7 +428,7 @@ pub(super) struct Writer<D> {
 
 impl<D> Drop for Writer<D> {
     fn drop(&mut self) {
-        // However the thread ends, nobody waits for it.
+        // However the thread ends, no user keeps waiting for it.
         let shown = self.logs.values().map(|kept| &kept.shown);
         shown.filter(|it| it.takes()).for_each(|it| it.show(StreamState::Closed, None));
     }
@@ -432,7 +436,7 @@ impl<D> Drop for Writer<D> {
 
 impl<D: Disk> Writer<D> {
     fn run(&mut self, jobs: &Receiver<Job<D>>) {
-        // It ends as well when nobody is left who could push.
+        // The loop also ends when no user is left that could push.
         loop {
             let first = match self.views_wait() {
                 true => jobs.recv_timeout(ROOM_AGAIN),
@@ -478,7 +482,7 @@ impl<D: Disk> Writer<D> {
         self.logs.get(&VIEWS).is_some_and(|kept| kept.log.pending() > 0)
     }
 
-    /// Closes the logs that were left, with the last that is for them.
+    /// Closes the logs whose users have left, with their last batches.
     pub(super) fn close_left(&mut self) {
         let left = self.logs.iter().filter_map(|(key, kept)| {
             let rest = kept.shown.rest()?;
@@ -493,7 +497,7 @@ impl<D: Disk> Writer<D> {
     }
 
     fn append(&mut self, shown: &Shown, mut batch: Batch) {
-        // What is for a log that has failed or was detached is lost; who pushed it sees the state.
+        // Records for a failed or detached log are lost; the log's user sees the state.
         if let Some(kept) = self.logs.get_mut(&shown.key) {
             let (log, disk) = (&mut kept.log, &self.disk);
             let appended = batch.iter().try_for_each(|put| match put {
@@ -515,7 +519,7 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    /// Writes and syncs all that was appended, and tells it.
+    /// Writes and syncs everything that was appended, and publishes it.
     fn commit(&mut self) {
         let keys: Vec<StreamKey> = self
             .logs
@@ -523,7 +527,7 @@ impl<D: Disk> Writer<D> {
             .filter(|(_, kept)| kept.log.pending() > 0)
             .map(|(key, _)| *key)
             .collect();
-        // All are written before the first is synced, so that the disk can put them into one sweep.
+        // Write all before the first sync, so that the disk can handle them in one sweep.
         for key in &keys {
             self.write(*key);
         }
@@ -541,7 +545,7 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    /// Writes what was appended to a log; waits for room if that is how it was opened.
+    /// Writes what was appended to a log; waits for room if the log was opened so.
     fn write(&mut self, key: StreamKey) {
         loop {
             let Some(kept) = self.logs.get_mut(&key) else { return };
@@ -550,7 +554,8 @@ impl<D: Disk> Writer<D> {
             };
             let shown = Arc::clone(&kept.shown);
             if key == VIEWS && error.is_full() && !self.closing.load(Ordering::Acquire) {
-                // The logs beside it have policies of their own for a full disk, and are not kept from them.
+                // Other logs have policies of their own for a full disk; a waiting log of views
+                // must not stop them.
                 return shown.show_full(error.within(&self.disk.place()));
             }
             if let Some(state) = self.judge(&shown, &error) {
@@ -559,7 +564,8 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    /// What becomes of a log by this error. If it is that the disk is full, and that is waited for: none, after a while.
+    /// Returns the state of a log after this error. Returns `None`, after a pause, if the disk is
+    /// full and the log waits for room.
     pub(super) fn judge(&self, shown: &Shown, error: &LogError) -> Option<StreamState> {
         if !error.is_full() {
             return Some(StreamState::Failed);

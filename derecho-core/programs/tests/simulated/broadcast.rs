@@ -1,4 +1,4 @@
-//! Every message reaches everyone whole and in order, and none overtakes.
+//! Every message reaches all nodes completely and in order, and none is overtaken.
 
 use std::sync::{Arc, Mutex};
 

@@ -52,7 +52,8 @@ fn sst<R: Row>(cluster: &Cluster<Thread<R>>, node: NodeIndex) -> &Sst<R> {
 }
 
 impl<R: Row> Group<R> {
-    /// A group whose tables have started. `role` gives what the node of a rank registers.
+    /// Creates a group whose tables have started. `role` gives the setup that the node of a
+    /// rank registers.
     pub(crate) fn new(
         seed: u64,
         nodes: usize,
@@ -94,7 +95,7 @@ impl<R: Row> Group<R> {
         self.cluster.is_running(self.nodes[rank])
     }
 
-    /// The application of a node acts, a little later.
+    /// Performs an application's action at a node, a little later.
     pub(crate) fn act(
         &mut self,
         rank: usize,
@@ -118,7 +119,7 @@ impl<R: Row> Group<R> {
         assert_eq!(self.cluster.run_until(at), Stop::Reached);
     }
 
-    /// Runs until a condition holds of all tables by rank, checking something at each step.
+    /// Runs until a condition holds over all tables by rank, checking an invariant at each step.
     pub(crate) fn run_until(&mut self, what: &str, mut met: impl FnMut(&[&Table<R>]) -> bool) {
         let nodes = self.nodes.clone();
         let stop = self.cluster.run_until_met(|cluster| {

@@ -1,4 +1,4 @@
-//! The programs on simulated networks that behave as badly as the contract of a link allows.
+//! The programs on simulated networks that use every freedom that the contract of a link allows.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

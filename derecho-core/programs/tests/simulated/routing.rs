@@ -1,5 +1,5 @@
-//! After the links have come to rest every router's table is that of a reference, and no router
-//! recomputes for nothing.
+//! Once the links have come to rest, every router's table equals a reference, and no router
+//! recomputes without need.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,8 +12,8 @@ use crate::group::Group;
 
 type Costs = Vec<Vec<i32>>;
 
-/// All distances, by relaxing all links often enough (Bellman and Ford): another algorithm than
-/// the program's.
+/// Computes all distances by relaxing all links often enough (Bellman and Ford): another algorithm
+/// than the program's.
 fn reference(costs: &Costs, from: usize) -> Vec<Option<u64>> {
     let mut distance = vec![None; costs.len()];
     distance[from] = Some(0);
@@ -44,7 +44,7 @@ fn check(costs: &Costs, tables: &Tables, what: &str) {
             }
             let found = routes.to(Rank(to as u16));
             assert_eq!(found.map(|r| r.cost), expected, "{what}: from {from} to {to}");
-            // The next hop is a neighbour from which the rest is as long as it must be.
+            // The next hop is a neighbour from which the remaining distance is correct.
             if let Some(route) = found {
                 let next = route.next_hop.index();
                 let rest = reference(costs, next)[to].expect("the next hop can go on");
@@ -124,22 +124,22 @@ fn a_router_recomputes_only_when_a_shortest_path_may_have_changed() {
     group.run_for(5_000_000);
     check(&costs, &tables, "hub and ring");
     let before: Vec<u64> = (0..routers).map(|rank| installed(&group, rank)).collect();
-    // A ring link that nobody uses gets dearer, then cheaper but not cheap enough.
+    // An unused ring link gets costlier, then cheaper but not cheap enough.
     for cost in [200, 21] {
         group.act(2, 1, move |table| routing::set_link(table, Rank(3), cost));
         group.run_for(5_000_000);
     }
     let after: Vec<u64> = (0..routers).map(|rank| installed(&group, rank)).collect();
     assert_eq!(after, before);
-    // Now it is: only router 2 has a shorter path by it.
+    // Now the link is cheap enough: only router 2 has a shorter path by it.
     group.act(2, 1, |table| routing::set_link(table, Rank(3), 19));
     group.run_for(5_000_000);
     for (rank, before) in before.iter().enumerate() {
         let more = installed(&group, rank) - before;
         assert_eq!(more, u64::from(rank == 2), "router {rank}");
     }
-    // A link of the hub concerns everyone but the router that it leads to. And everyone sees how
-    // often everyone has installed a table.
+    // A link of the hub affects all routers except the one that it leads to. Every router sees how
+    // often each has installed a table.
     let before: Vec<u64> = (0..routers).map(|rank| installed(&group, rank)).collect();
     group.act(0, 1, |table| routing::set_link(table, Rank(1), 9));
     group.run_for(5_000_000);

@@ -1,4 +1,4 @@
-//! All or nothing, whoever fails and whenever.
+//! All or nothing, whichever node fails and whenever.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,13 +16,14 @@ type Votes = Vec<(usize, u64, bool)>;
 struct Record {
     /// Decisions by rank, in order.
     decided: Vec<Vec<Decision>>,
-    /// By instance and by the leader who asked.
+    /// Votes by instance and by the asking leader.
     votes: BTreeMap<(u64, u64), Votes>,
 }
 
 type Shared = Arc<Mutex<Record>>;
 
-/// A group whose nodes all have the same `wanted` requests and vote no on multiples of `no`.
+/// Creates a group whose nodes all have the same `wanted` requests and vote no on multiples
+/// of `no`.
 fn start(seed: u64, nodes: usize, wanted: u64, no: u64) -> (Group<Commit>, Shared) {
     let record = Arc::new(Mutex::new(Record::default()));
     record.lock().unwrap().decided = vec![Vec::new(); nodes];
@@ -48,9 +49,9 @@ fn start(seed: u64, nodes: usize, wanted: u64, no: u64) -> (Group<Commit>, Share
     (group, record)
 }
 
-/// Everyone's decisions, those of the failed too, are prefixes of one list; what is committed was
-/// what one leader asked and everyone alive at the end had said yes to, and nobody no; a request is
-/// the same for all who vote on it.
+/// Checks that all nodes' decisions, including those of failed nodes, are prefixes of one list. For
+/// each commit, one leader asked, every node alive at the end voted yes, and none voted no. All
+/// nodes vote on the same request.
 fn check(seed: u64, nodes: usize, alive: &[usize], record: &Shared) {
     let record = record.lock().unwrap();
     let longest = record.decided.iter().max_by_key(|list| list.len()).unwrap();
@@ -67,7 +68,7 @@ fn check(seed: u64, nodes: usize, alive: &[usize], record: &Shared) {
         assert_eq!(voters.len(), votes.len(), "seed {seed}: one vote each on {asked:?}");
         assert!(votes.iter().all(|vote| vote.1 == votes[0].1), "seed {seed}: {votes:?}");
     }
-    // An instance that nobody but its failed leader has seen may be given out again by the next.
+    // The next leader may reuse an instance that only its failed leader has seen.
     for decision in longest.iter().filter(|decision| decision.committed) {
         let mut asked = record.votes.iter().filter(|(asked, _)| asked.0 == decision.instance);
         let all = |votes: &Votes| {
@@ -78,7 +79,7 @@ fn check(seed: u64, nodes: usize, alive: &[usize], record: &Shared) {
     }
 }
 
-/// The node leads, and has nothing more to ask.
+/// Whether the node has finished the instances up to `last`.
 fn idle(table: &Table<Commit>, last: u64) -> bool {
     table.get(table.me(), Commit::finished) >= last
 }
@@ -101,7 +102,7 @@ fn without_failures_all_decide_by_the_votes() {
                 assert_eq!(decision.committed, !refused, "seed {seed}");
             }
         }
-        // A commit has asked everyone; an abort may have been decided before all had voted.
+        // A commit has asked all nodes; an abort may have been decided before all had voted.
         for decision in record.decided[0].iter().filter(|decision| decision.committed) {
             assert_eq!(record.votes[&(decision.instance, 0)].len(), nodes, "seed {seed}");
         }
@@ -113,7 +114,7 @@ fn a_participant_that_fails_before_its_vote_aborts_and_is_asked_no_more() {
     for seed in 0..10 {
         let (mut group, record) = start(seed, 4, 0, 1000);
         group.crash(2);
-        // Nobody knows yet. The leader asks all four.
+        // No node knows of the crash yet. The leader asks all four.
         group.act(0, 1, |table| {
             table.publish(Commit::request, 77);
             table.publish(Commit::participants, 0b1111);
@@ -129,7 +130,7 @@ fn a_participant_that_fails_before_its_vote_aborts_and_is_asked_no_more() {
     }
 }
 
-/// Crashes at random moments, the leader more often than others; somebody survives.
+/// Crashes nodes at random moments, the leader more often than others; some survive.
 fn crashes(seed: u64) -> (u64, usize) {
     let mut random = Random::new(seed);
     let nodes = random.between(2, 6) as usize;
@@ -144,7 +145,7 @@ fn crashes(seed: u64) -> (u64, usize) {
             failed += 1;
         }
     }
-    // The last leader asks for all that it wants; then all survivors are done with all.
+    // The last leader makes all its requests; then all survivors finish all instances.
     let alive: Vec<usize> = (0..nodes).filter(|&rank| group.is_running(rank)).collect();
     group.run_until(&format!("seed {seed}: survivors finish, {failed} failed"), |tables| {
         let last = tables[alive[0]].get(tables[alive[0]].me(), Commit::instance);
@@ -165,7 +166,7 @@ fn crashes(seed: u64) -> (u64, usize) {
 #[test]
 fn all_agree_whoever_crashes_and_whenever() {
     let runs: Vec<_> = (0..4000).map(crashes).collect();
-    // The runs are worth something: many failures, and work got done all the same.
+    // The runs are meaningful: many failures, and work was done nevertheless.
     assert!(runs.iter().map(|run| run.0).sum::<u64>() > 3000);
     assert!(runs.iter().filter(|run| run.1 > 0).count() > 2000);
 }

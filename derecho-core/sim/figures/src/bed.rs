@@ -1,12 +1,12 @@
-//! The test bed: tables on a simulated cluster, and what an application does with them.
+//! Test bed: tables on a simulated cluster, and the actions of an application on them.
 //!
 //! Owns: the threads of each node as in the paper's table 1 (a detector; with SST-reads also a
-//! reader), and the stamps that callbacks leave. Never does: know a price.
+//! reader), and the time stamps of callbacks. Never does: know a price.
 //!
 //! ```text
 //!   turn begins                  turn ends = next turn begins
 //!   |-- predicates, triggers, posts --|
-//!        ^ a callback leaves a stamp   ^ and this is the moment that it gets
+//!        ^ a callback leaves a stamp   ^ the time that the stamp gets
 //! ```
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use derecho_sim::{Cluster, Config, CostModel, NodeIndex, Stop};
 
 use crate::FigureError;
 
-/// How rows reach the others.
+/// Means by which rows reach the other nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// SST-writes.
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// As the paper calls it.
+    /// Name as in the paper.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Writes => "SST-writes",
@@ -38,49 +38,49 @@ impl Kind {
     }
 }
 
-/// What happened at a node, and when.
+/// Event at a node, with its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stamp {
     pub(crate) rank: Rank,
     pub(crate) what: u64,
-    /// When the turn began.
+    /// Start of the turn.
     pub(crate) began: Time,
-    /// When it ended.
+    /// End of the turn.
     pub(crate) at: Time,
 }
 
 #[derive(Default)]
 struct Stamps {
-    /// Left in turns that have not ended.
+    /// Stamps of turns that have not ended.
     open: Vec<Stamp>,
     done: Vec<Stamp>,
-    /// When the turn under way began.
+    /// Start of the turn under way.
     now: Time,
 }
 
-/// Where the callbacks of one experiment leave their stamps.
+/// Stamps of the callbacks of one experiment.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Stamps>>);
 
 impl Log {
-    /// Leaves a stamp, which gets the moment at which this turn of the node ends.
+    /// Records a stamp, which gets the time at which this turn of the node ends.
     pub(crate) fn stamp(&self, rank: Rank, what: u64) {
         let mut stamps = self.lock();
         let began = stamps.now;
         stamps.open.push(Stamp { rank, what, began, at: began });
     }
 
-    /// The stamps that have their moments, oldest first; they are taken out.
+    /// Takes the stamps that have their times, oldest first.
     pub(crate) fn take(&self) -> Vec<Stamp> {
         std::mem::take(&mut self.lock().done)
     }
 
-    /// How many stamps have their moments and were not taken.
+    /// Number of stamps that have their times and were not taken.
     pub(crate) fn len(&self) -> usize {
         self.lock().done.len()
     }
 
-    /// A turn of a node begins, so the one before has ended.
+    /// Records the start of a node's turn, which is the end of the previous turn.
     fn begin(&self, rank: Rank, at: Time) {
         let mut stamps = self.lock();
         let Stamps { open, done, now } = &mut *stamps;
@@ -94,7 +94,7 @@ impl Log {
     }
 
     fn lock(&self) -> MutexGuard<'_, Stamps> {
-        // Whatever a panicking test left there is a list of stamps all the same.
+        // Whatever a panicking test left is still a list of stamps.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -135,13 +135,13 @@ impl<R: Row> Machine for Thread<R> {
     }
 }
 
-/// What a node registers when its table starts.
+/// Registrations of a node when its table starts.
 pub(crate) type Setup<R> = Box<dyn FnOnce(&mut Scope<'_, R>) + Send>;
 
-/// Threads start at random moments within this time, in nanoseconds: longer than any refresh.
+/// Threads start at random times within this period, in nanoseconds: longer than any refresh.
 const START_SPREAD: u64 = 100_000;
 
-/// The thread of a node that evaluates.
+/// Index of a node's evaluating thread.
 const DETECTOR: usize = 0;
 
 /// A cluster whose tables have started.
@@ -153,7 +153,8 @@ pub(crate) struct Bed<R: Row> {
 }
 
 impl<R: Row> Bed<R> {
-    /// `nodes` nodes with a table of this row. `role` gives what the node of a rank registers.
+    /// Creates `nodes` nodes with a table of this row. `role` gives the registrations of the node
+    /// of a rank.
     pub(crate) fn new(
         costs: CostModel,
         kind: Kind,
@@ -212,33 +213,33 @@ impl<R: Row> Bed<R> {
         Ok(Bed { cluster, nodes: by_rank, log })
     }
 
-    /// The time.
+    /// Returns the current time.
     pub(crate) fn now(&self) -> Time {
         self.cluster.now()
     }
 
-    /// All ranks.
+    /// Iterates over all ranks.
     pub(crate) fn ranks(&self) -> impl Iterator<Item = Rank> + use<R> {
         (0..self.nodes.len() as u16).map(Rank)
     }
 
-    /// The stamps.
+    /// Returns the stamps.
     pub(crate) fn log(&self) -> &Log {
         &self.log
     }
 
-    /// Looks at the table of a node from outside, without cost.
+    /// Reads the table of a node from outside, without cost.
     pub(crate) fn table<T>(&self, rank: Rank, look: impl FnOnce(&Table<R>) -> T) -> T {
         let table = detector(&self.cluster, self.nodes[rank.index()]).table();
         look(table.expect("all tables have started"))
     }
 
-    /// What a node has posted.
+    /// Returns the counters of a node's posts.
     pub(crate) fn counters(&self, rank: Rank) -> LinkCounters {
         self.cluster.counters(self.nodes[rank.index()])
     }
 
-    /// The application of a node acts after `wait` nanoseconds. Returns the moment.
+    /// Schedules an application's act at a node after `wait` nanoseconds. Returns its time.
     pub(crate) fn act(
         &mut self,
         rank: Rank,
@@ -254,12 +255,12 @@ impl<R: Row> Bed<R> {
         at
     }
 
-    /// Lets so many nanoseconds pass.
+    /// Lets `nanos` nanoseconds pass.
     pub(crate) fn pass(&mut self, nanos: u64) {
         self.cluster.run_until(self.now().after(nanos));
     }
 
-    /// Runs until a condition holds; `what` is said if it never does.
+    /// Runs until a condition holds; the error names `what` if it never does.
     pub(crate) fn run_until(
         &mut self,
         what: &str,
@@ -281,7 +282,7 @@ pub(crate) struct View<'a, R: Row> {
 }
 
 impl<R: Row> View<'_, R> {
-    /// Whether something holds of every node's own table.
+    /// Whether a condition holds for every node's own table.
     pub(crate) fn all(&self, look: impl Fn(&Table<R>) -> bool) -> bool {
         self.nodes.iter().all(|&node| detector(self.cluster, node).table().is_some_and(&look))
     }

@@ -1,11 +1,11 @@
-//! The test bed of the multicast figures: members of subgroups on a simulated cluster, all of them
-//! sending as fast as their windows let them.
+//! Test bed of the multicast figures: members of subgroups on a simulated cluster, all of them
+//! sending as fast as their windows permit.
 //!
-//! Owns: how a run begins, when it is measured, and what is made of the counters. Never does: know
-//! a price, or compute what the protocol would do.
+//! Owns: the start of a run, the measured period, and the evaluation of the counters. Never does:
+//! know a price, or compute what the protocol would do.
 //!
 //! ```text
-//!   all gather ── senders begin ── every window has gone round ── measured ──> end
+//!   all gather ── senders begin ── every window was used once ── measured ──> end
 //! ```
 
 use std::cell::RefCell;
@@ -18,74 +18,74 @@ use crate::FigureError;
 use crate::member::{Batches, Habits, Ledger, Member};
 use crate::parallel::each;
 
-/// Members begin to send at random moments within this time, in nanoseconds.
+/// Members begin to send at random times within this period, in nanoseconds.
 const START_SPREAD: u64 = 2_000;
-/// How often it is looked whether a run has come far enough, in nanoseconds.
+/// Interval between checks of whether a run has advanced enough, in nanoseconds.
 const SLICE: u64 = 20_000;
-/// A run in which nothing is delivered for so long has come to a standstill, in nanoseconds.
-/// A log that holds everything up does so for less.
+/// Time without any delivery after which a run counts as stuck, in nanoseconds. A log that blocks
+/// all deliveries does so for a shorter time.
 const STANDSTILL: u64 = 1_000_000_000;
-/// The thread of a member.
+/// Index of a member's thread.
 const POLLING: usize = 0;
 
-/// What some senders wait after each message.
+/// Delay of some senders after each message.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Delay {
-    /// The last so many senders are delayed.
+    /// Number of delayed senders, counted from the last.
     pub(crate) senders: usize,
-    /// For so many nanoseconds after each message; `None` if they send nothing at all.
+    /// Delay in nanoseconds after each message; `None` if these senders send nothing at all.
     pub(crate) nanos: Option<u64>,
 }
 
-/// One run.
+/// Parameters of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) costs: CostModel,
     pub(crate) seed: u64,
     pub(crate) habits: Habits,
     pub(crate) delay: Option<Delay>,
-    /// Windows of all senders that go round before it is measured.
+    /// Number of windows of all senders before the measurement begins.
     pub(crate) warm_windows: f64,
-    /// It is measured for at least so many nanoseconds ...
+    /// Minimum duration of the measurement in nanoseconds.
     pub(crate) least_ns: u64,
-    /// ... and so many windows of all senders.
+    /// Minimum number of windows of all senders in the measurement.
     pub(crate) least_windows: f64,
 }
 
-/// Runs setups, as many at once as there are processors.
+/// Runs setups, in parallel on all processors.
 pub(crate) fn run_all(setups: &[Setup]) -> Result<Vec<Outcome>, FigureError> {
     each(setups, run)
 }
 
-/// What came out of a run. Rates and shares are means over the members.
+/// Result of a run. Rates and shares are means over the members.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Outcome {
     /// Delivered application data, GB/s.
     pub(crate) gigabytes: f64,
-    /// Messages delivered in a second.
+    /// Messages delivered per second.
     pub(crate) messages: f64,
-    /// From commit to delivery, µs.
+    /// Latency from commit to delivery, in µs.
     pub(crate) latency: f64,
-    /// Writes of one member for each message that it delivers.
+    /// Number of writes of one member per delivered message.
     pub(crate) writes: f64,
-    /// The share of the time that the polling thread posts.
+    /// Share of the time that the polling thread spends posting.
     pub(crate) posting: f64,
-    /// The share of the time that a sending thread waits for room.
+    /// Share of the time that a sending thread waits for room.
     pub(crate) waiting: f64,
-    /// Null places of the order for each message.
+    /// Null places of the order per message.
     pub(crate) nulls: f64,
     pub(crate) sends: Batches,
     pub(crate) receives: Batches,
     pub(crate) deliveries: Batches,
 }
 
-/// The mean size of batches.
+/// Returns the mean size of batches.
 pub(crate) fn mean(batches: &Batches) -> f64 {
     let sum: u64 = batches.iter().map(|(size, often)| size * often).sum();
     sum as f64 / batches.values().sum::<u64>().max(1) as f64
 }
 
-/// What is read off at the beginning and at the end of what is measured.
+/// Counters at the beginning or at the end of the measurement.
 struct Reading {
     at: Time,
     taken: u64,
@@ -134,7 +134,7 @@ pub(crate) fn run(setup: &Setup) -> Result<Outcome, FigureError> {
 }
 
 impl Crowd {
-    /// All members, whose subgroups have begun.
+    /// Creates all members, whose subgroups have begun.
     fn gather(setup: &Setup) -> Result<Crowd, FigureError> {
         let habits = setup.habits;
         let config = Config {
@@ -172,7 +172,7 @@ impl Crowd {
         Ok(Crowd { cluster, habits, ledger })
     }
 
-    /// Every sender begins to send.
+    /// Makes every sender begin to send.
     fn begin(&mut self, setup: &Setup) {
         let mut random = Random::new(setup.seed);
         let undelayed = self.habits.senders - setup.delay.map_or(0, |delay| delay.senders);
@@ -183,7 +183,7 @@ impl Crowd {
             }
             let wait = delay.flatten().unwrap_or(0);
             for group in 0..self.habits.active {
-                // Whoever sends at intervals does not do so in step with the others.
+                // Senders with intervals do not send in step with each other.
                 let spread = random.between(0, START_SPREAD.max(wait));
                 let start = self.cluster.now().after(spread);
                 self.cluster.inject_again(
@@ -200,12 +200,12 @@ impl Crowd {
         }
     }
 
-    /// The least that any member has taken.
+    /// Returns the smallest number of messages that any member has taken.
     fn least(&self) -> u64 {
         self.ledger.borrow().taken.iter().copied().min().unwrap_or(0)
     }
 
-    /// Runs until that moment at least, and until every member has taken so many messages.
+    /// Runs at least until `moment`, and until every member has taken `messages` messages.
     fn until(&mut self, moment: Time, messages: u64) -> Result<(), FigureError> {
         let (mut least, mut since) = (self.least(), self.cluster.now());
         while self.cluster.now() < moment || self.least() < messages {
@@ -265,7 +265,7 @@ mod tests {
         .unwrap()
     }
 
-    /// More than 80 % of the port, at either price of the processor.
+    /// More than 80 % of the port, at both prices of the processor.
     #[test]
     fn sixteen_members_that_all_send_fill_their_ports() {
         for network in [Network::Spindle, Network::Ours] {
@@ -274,8 +274,8 @@ mod tests {
         }
     }
 
-    /// At the 9.7 GB/s of the paper a message is younger at its delivery than half of the paper's
-    /// windows are long, for which its senders wait.
+    /// At the paper's load of 9.7 GB/s, a message's latency is less than half of the time of a
+    /// window, for which the senders wait.
     #[test]
     fn at_the_papers_load_messages_are_young() {
         let every = (16.0 * 10.0 * 1024.0 / 9.7) as u64;

@@ -1,26 +1,26 @@
-//! What an experiment has found: points, and the paper's claims beside what was measured.
+//! Result of an experiment: points, and the paper's claims beside the measured values.
 //!
-//! Owns: the forms in which a figure leaves: JSON, a table for people, CSV. Never does: compute a
-//! point.
+//! Owns: the output formats of a figure: JSON, a table for people, CSV. Never does: compute
+//! a point.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde::Serialize;
 
-/// The points of one line.
+/// Points of one line.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Series {
-    /// What the line shows.
+    /// Name of the line.
     pub name: String,
-    /// Where its points are.
+    /// Horizontal positions of the points.
     pub x: Vec<f64>,
-    /// And how high.
+    /// Vertical positions of the points.
     pub y: Vec<f64>,
 }
 
 impl Series {
-    /// A line without points.
+    /// Creates a line without points.
     pub fn new(name: impl Into<String>) -> Series {
         Series { name: name.into(), x: Vec::new(), y: Vec::new() }
     }
@@ -31,20 +31,20 @@ impl Series {
         self.y.push(y);
     }
 
-    /// The height at `x`, if there is a point.
+    /// Returns the y value at `x`, if there is a point.
     pub fn at(&self, x: f64) -> Option<f64> {
         let index = self.x.iter().position(|&own| own == x)?;
         self.y.get(index).copied()
     }
 }
 
-/// A value of a claim: as it stands in the paper, or as it was measured.
+/// Value of a claim: as in the paper, or as measured.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Value {
     /// A number; its unit is in the claim's name.
     Number(f64),
-    /// What is no single number: a bound, a shape.
+    /// A value that is not a single number: a bound, a shape.
     Text(String),
 }
 
@@ -75,39 +75,39 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// An experiment's outcome.
+/// Result of an experiment.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Figure {
-    /// Its name, as in [`list`](crate::list()).
+    /// Name of the figure, as in [`list`](crate::list()).
     #[serde(rename = "figure")]
     pub name: String,
-    /// What it shows.
+    /// Subject of the figure.
     pub title: String,
-    /// What the x axis counts, with its unit.
+    /// Quantity of the x axis, with its unit.
     pub x_label: String,
-    /// What the y axis counts, with its unit.
+    /// Quantity of the y axis, with its unit.
     pub y_label: String,
     /// Whether the y axis is logarithmic.
     pub log_y: bool,
-    /// The names of x = 1, 2, ..., where x is no quantity.
+    /// Names of x = 1, 2, ..., where x is not a quantity.
     pub ticks: Vec<String>,
-    /// The names of y = 1, 2, ..., where y is who and x is when.
+    /// Names of y = 1, 2, ..., where y is a member and x is a time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<String>,
-    /// The lines.
+    /// Lines of the figure.
     pub series: Vec<Series>,
-    /// The paper's claims.
+    /// Claims of the paper.
     pub paper: BTreeMap<String, Value>,
-    /// The same claims, as they came out here.
+    /// Measured values of the same claims.
     pub measured: BTreeMap<String, Value>,
-    /// The claims that are not met; a note says why.
+    /// Claims that are not met; a note says why.
     pub unmet: Vec<String>,
-    /// What was fed in, what was assumed, what differs from the paper and why.
+    /// Inputs, assumptions, and differences from the paper with their reasons.
     pub notes: Vec<String>,
 }
 
 impl Figure {
-    /// A figure without points.
+    /// Creates a figure without points.
     pub fn new(name: &str, title: impl Into<String>, x_label: &str, y_label: &str) -> Figure {
         Figure {
             name: name.into(),
@@ -125,7 +125,7 @@ impl Figure {
         }
     }
 
-    /// Sets a claim of the paper beside what was measured, and says whether they agree.
+    /// Records a claim of the paper with the measured value, and whether they agree.
     pub fn claim(
         &mut self,
         claim: &str,
@@ -145,17 +145,17 @@ impl Figure {
         self.notes.push(note.into());
     }
 
-    /// The line of that name.
+    /// Returns the line with this name.
     pub fn line(&self, name: &str) -> Option<&Series> {
         self.series.iter().find(|series| series.name == name)
     }
 
-    /// One JSON object, as `squall sim figure --json` prints it.
+    /// Returns one JSON object, as `squall sim figure --json` prints it.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and texts are JSON; names are texts")
     }
 
-    /// The points, one line each: `series,x,y`.
+    /// Returns the points, one line each: `series,x,y`.
     pub fn to_csv(&self) -> String {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
         let mut text = format!("series,{},{}\n", quoted(&self.x_label), quoted(&self.y_label));
@@ -168,7 +168,7 @@ impl Figure {
         text
     }
 
-    /// Everything as text for people.
+    /// Returns everything as text for people.
     pub fn to_table(&self) -> String {
         let mut text = format!("{}: {}\n{}\n\n", self.name, self.title, self.y_label);
         if self.rows.is_empty() {
@@ -180,7 +180,7 @@ impl Figure {
         text
     }
 
-    /// A line of the table for each x.
+    /// Returns a line of the table for each x.
     fn by_x(&self) -> Vec<Vec<String>> {
         let mut xs: Vec<f64> = self.series.iter().flat_map(|series| series.x.clone()).collect();
         xs.sort_by(f64::total_cmp);
@@ -194,7 +194,7 @@ impl Figure {
         rows
     }
 
-    /// A line of the table for each name of y, with the times at which it was so.
+    /// Returns a line of the table for each name of y, with its times.
     fn by_row(&self) -> Vec<Vec<String>> {
         let head = [self.x_label.clone()].into_iter();
         let mut rows = vec![head.chain(self.series.iter().map(|line| line.name.clone())).collect()];
@@ -228,7 +228,7 @@ impl Figure {
         }
     }
 
-    /// What stands at `x` of the x axis.
+    /// Returns the label at `x` of the x axis.
     pub(crate) fn tick(&self, x: f64) -> String {
         let named = (x.fract() == 0.0 && x >= 1.0).then(|| self.ticks.get(x as usize - 1));
         named
@@ -238,7 +238,7 @@ impl Figure {
     }
 }
 
-/// A number with as many digits as a reader wants.
+/// Formats a number with a readable number of digits.
 pub(crate) fn short(number: f64) -> String {
     let size = number.abs();
     if number.fract() == 0.0 && size < 1e9 {

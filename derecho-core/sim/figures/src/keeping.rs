@@ -1,34 +1,34 @@
-//! What a member does with the messages that it is to keep: it copies them, and a log writes them.
+//! Storage of messages at a member: copies in memory, and a log.
 //!
 //! Owns: the clock of the log's thread and its disk. Never does: know a price, or write a byte;
-//! only how long that takes counts here.
+//! only durations count here.
 //!
 //! ```text
 //!   taken ──copied by the polling thread──> ready ──all that is ready──> written ── synced
-//!                                             |<──── more than MOST_BEHIND: held up ────>|
+//!                                             |<──── more than MOST_BEHIND: blocked ────>|
 //! ```
 
 use derecho_core::ids::Time;
 use derecho_core::storage::MOST_BEHIND;
 use derecho_sim::DiskPrices;
 
-/// What becomes of a message when it was delivered.
+/// Treatment of a delivered message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Keeping {
-    /// It is let go of.
+    /// The message is released.
     Nothing,
-    /// It is copied into the member's memory.
+    /// The message is copied into the member's memory.
     Memory,
-    /// That, and appended to a log.
+    /// The message is copied, and appended to a log.
     Log,
 }
 
-/// A log on a disk of its own, written by a thread of its own.
+/// Log on a disk of its own, written by a thread of its own.
 pub(crate) struct Log {
     prices: DiskPrices,
     /// Bytes that wait for the disk.
     ready: u64,
-    /// The group that is being written, and when it is synced.
+    /// The batch that is being written, and the time of its sync.
     group: Option<(u64, Time)>,
 }
 
@@ -37,7 +37,7 @@ impl Log {
         Log { prices, ready: 0, group: None }
     }
 
-    /// What happened on the disk until now: each group that was synced let the next one begin.
+    /// Advances the disk to `now`: each synced batch lets the next one begin.
     pub(crate) fn settle(&mut self, now: Time) {
         while let Some((_, synced)) = self.group
             && synced <= now
@@ -55,12 +55,12 @@ impl Log {
         }
     }
 
-    /// Whether it is so far behind that its member takes nothing more.
+    /// Whether the log is so far behind that its member takes nothing more.
     pub(crate) fn holds_up(&self) -> bool {
         self.ready + self.group.map_or(0, |(bytes, _)| bytes) > MOST_BEHIND
     }
 
-    /// When it may be less far behind.
+    /// Returns the time at which the log may be less far behind.
     pub(crate) fn next_sync(&self) -> Option<Time> {
         self.group.map(|(_, synced)| synced)
     }
@@ -77,7 +77,7 @@ impl Log {
 mod tests {
     use super::*;
 
-    /// A byte takes a nanosecond, a sync a thousand.
+    /// Creates a log with a write time of one nanosecond per byte, and a sync time of a thousand.
     fn log() -> Log {
         Log::new(DiskPrices { bytes_per_second: 1e9, sync_ns: 1000.0 })
     }
@@ -91,7 +91,7 @@ mod tests {
         log.append(300, Time(20));
         log.settle(Time(1099));
         assert_eq!(log.next_sync(), Some(Time(1100)));
-        // It went on when the first group was synced, not when somebody looked.
+        // The second batch began when the first one was synced, not when `settle` was called.
         log.settle(Time(2000));
         assert_eq!(log.next_sync(), Some(Time(1100 + 500 + 1000)));
         log.settle(Time(2600));

@@ -1,9 +1,9 @@
 //! The papers' experiments, run by the product's own code in virtual time.
 //!
-//! Owns: the experiments, the prices of the papers' networks (`networks/*.toml`) and the forms in
-//! which a figure leaves. Never does: compute a point. Points come from executed turns of
-//! machines over simulated links, from the links' counters and from the virtual clock; what a
-//! thing costs comes from the files of prices, and nothing in them was tuned to a claim.
+//! Owns: the experiments, the prices of the papers' networks (`networks/*.toml`) and the output
+//! formats of figures. Never does: compute a point. Points come from executed turns of machines
+//! over simulated links, from the links' counters and from the virtual clock. Prices come from the
+//! price files, and none was tuned to a claim.
 //!
 //! ```
 //! let options = derecho_figures::Options { quick: true, ..Default::default() };
@@ -34,16 +34,16 @@ use experiments::{counting, detection, routing, throughput, views as changes};
 pub use figure::{Figure, Series, Value};
 pub use network::{Costs, Network};
 
-/// How an experiment is run.
+/// Options of an experiment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Fewer points and fewer rounds: seconds instead of minutes.
+    /// True for fewer points and fewer rounds: seconds instead of minutes.
     pub quick: bool,
-    /// Where all chance comes from: random waits, and who has which rank.
+    /// Seed of all randomness: random waits, and the assignment of ranks.
     pub seed: u64,
-    /// Which file of prices the multicast figures take.
+    /// Price file of the multicast figures.
     pub costs: Costs,
-    /// Prices to be used instead of those in the files: TOML, as in a section of them.
+    /// Prices that replace those in the files: TOML, as in a section of them.
     pub prices: String,
 }
 
@@ -55,7 +55,7 @@ impl Default for Options {
 
 type Experiment = fn(&Options) -> Result<Figure, FigureError>;
 
-/// The experiments: name, what it shows, where in the papers it comes from.
+/// The experiments: name, subject, source in the papers.
 const EXPERIMENTS: &[(&str, &str, Experiment)] = &[
     ("sst-3", "parallel RDMA reads and writes (SST, figure 3)", throughput::figure_3),
     ("sst-table4", "the simplest predicate (SST, table 4)", detection::table_4),
@@ -100,7 +100,7 @@ const EXPERIMENTS: &[(&str, &str, Experiment)] = &[
     ("view-change", "the time without deliveries in a view change", changes::view_change),
 ];
 
-/// The names of all figures, and what each shows.
+/// Returns the names of all figures, with the subject of each.
 pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
     EXPERIMENTS.iter().map(|&(name, shows, _)| (name, shows))
 }
@@ -113,14 +113,14 @@ pub fn run(name: &str, options: &Options) -> Result<Figure, FigureError> {
     }
 }
 
-/// Why there is no figure.
+/// Reason why there is no figure.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FigureError {
-    /// There is no figure of that name.
+    /// No figure has this name.
     Unknown(String),
     /// The prices cannot be used; the text says why.
     Network(String),
-    /// An experiment did not come to its end; the text says which and how far it came.
+    /// An experiment did not finish; the text says which one, and how far it came.
     Stuck(String),
     /// The picture could not be drawn.
     Picture(String),

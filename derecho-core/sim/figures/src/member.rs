@@ -1,14 +1,14 @@
 //! One member of the experiments with subgroups: a node, and the application above it.
 //!
-//! Owns: what an application of the papers does, and what is written down of it. Never does: know a
+//! Owns: the behaviour of the papers' application, and the measurements of it. Never does: know a
 //! price, or anything of the protocol.
 //!
 //! ```text
 //!   turn begins                                              turn ends = next turn begins
 //!   |-- the application takes what the last turn delivered --|-- the node's turn, posts --|
 //! ```
-//! So a delivery lasts as long as the turn that makes it, and what the application does with it
-//! holds up the next turn: as with the papers' upcalls, which run on the polling thread.
+//! A delivery therefore takes as long as the turn that makes it, and the application's work delays
+//! the next turn, as with the papers' upcalls, which run on the polling thread.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -28,25 +28,25 @@ use derecho_sim::{DiskPrices, NodeIndex, SimLink};
 
 use crate::keeping::{Keeping, Log};
 
-/// The first region of a member; each subgroup has two.
+/// First region of a member; each subgroup has two regions.
 const FIRST_REGION: u64 = 16;
-/// How soon an application looks again for room, in nanoseconds for each subgroup that it sends to.
+/// Interval at which an application looks for room, in nanoseconds per subgroup that it sends to.
 const LOOK_AGAIN: u64 = 250;
-/// The most subgroups that count for it.
+/// Maximum number of subgroups that count for this interval.
 const LOOKS: usize = 8;
 
-/// How often which batch was seen.
+/// Frequency of each batch size.
 pub(crate) type Batches = BTreeMap<u64, u64>;
 
-/// What is written down while a run is measured.
+/// Measurements of a run.
 #[derive(Default)]
 pub(crate) struct Ledger {
     pub(crate) measuring: bool,
-    /// When the messages of each subgroup's senders were committed.
+    /// Commit times of the messages of each subgroup's senders.
     committed: Vec<Vec<Vec<Time>>>,
-    /// Messages that each member has taken, from the beginning.
+    /// Messages that each member has taken since the beginning.
     pub(crate) taken: Vec<u64>,
-    /// From commit to delivery, over all members.
+    /// Sum of the latencies from commit to delivery, over all members.
     pub(crate) latency_ns: u64,
     pub(crate) latencies: u64,
     /// Time that applications have waited for room.
@@ -54,7 +54,7 @@ pub(crate) struct Ledger {
     pub(crate) sends: Batches,
     pub(crate) receives: Batches,
     pub(crate) deliveries: Batches,
-    /// What members complained of.
+    /// Errors that members reported.
     pub(crate) faults: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Ledger {
         }
     }
 
-    /// Begins to measure.
+    /// Starts the measurement.
     pub(crate) fn begin(&mut self) {
         self.measuring = true;
     }
@@ -79,18 +79,18 @@ fn count(batches: &mut Batches, size: u64) {
     }
 }
 
-/// What all members of a run have in common.
+/// Parameters common to all members of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Habits {
     pub(crate) members: usize,
-    /// The first so many members send.
+    /// Number of sending members, counted from the first.
     pub(crate) senders: usize,
     pub(crate) subgroups: usize,
-    /// In the first so many subgroups something is sent.
+    /// Number of subgroups with traffic, counted from the first.
     pub(crate) active: usize,
     /// Bytes of a message.
     pub(crate) bytes: usize,
-    /// Messages that a sender may have in flight.
+    /// Maximum number of messages of a sender in flight.
     pub(crate) window: usize,
     pub(crate) terms: Terms,
     pub(crate) keeping: Keeping,
@@ -103,7 +103,7 @@ struct Group {
     memory: Option<SenderMemory>,
     lines: OwnRegion,
     gathered: bool,
-    /// The next message lies ready outside of the memory.
+    /// True if the next message lies ready outside of the memory.
     copied: bool,
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// The member whose end of the network this is.
+    /// Creates the member at this end of the network.
     pub(crate) fn new(
         link: &mut SimLink,
         habits: Habits,
@@ -129,7 +129,7 @@ impl Member {
         ledger: &Rc<RefCell<Ledger>>,
     ) -> Result<Member, String> {
         let me = link.index().0;
-        // It reads no streams, so nobody looks at its acknowledgements of them.
+        // The member reads no streams, so its acknowledgements of them are not read.
         let acks = OwnRegion::heap(LINE_WORDS);
         let node = Node::new(link.node(), acks, Arc::new(|| {}));
         let mut groups = Vec::new();
@@ -156,14 +156,14 @@ impl Member {
         self.groups.iter().all(|group| group.gathered)
     }
 
-    /// Places of the orders that this member has passed, null ones too.
+    /// Returns the places of the orders that this member has passed, including null ones.
     pub(crate) fn passed(&self) -> u64 {
         let ids = self.groups.iter().filter_map(|group| group.id);
         ids.map(|id| self.node.delivered(id)).sum()
     }
 
-    /// One act of the thread that sends to a subgroup: a message, if there is room. Returns when it
-    /// acts again.
+    /// Performs one act of the thread that sends to a subgroup: sends a message, if there is room.
+    /// Returns the time of its next act.
     pub(crate) fn send(&mut self, group: usize, now: Time, effects: &mut Effects) -> Time {
         let Habits { bytes, terms, .. } = self.habits;
         let own = &mut self.groups[group];
@@ -213,7 +213,8 @@ impl Member {
         self.founded = true;
     }
 
-    /// The application takes what was delivered, and keeps it if it is to, as long as its log follows.
+    /// Takes delivered messages as the application, and stores them if required, while its log
+    /// keeps up.
     fn take(&mut self, now: Time, effects: &mut Effects) -> usize {
         let mut ledger = self.ledger.borrow_mut();
         let ledger = &mut *ledger;
@@ -299,7 +300,7 @@ impl Machine for Member {
         done
     }
 
-    /// What is held up goes on when the disk is done.
+    /// Blocked work continues when the disk is done.
     fn wants_turn_at(&self) -> Option<Time> {
         self.log.as_ref().filter(|log| log.holds_up()).and_then(Log::next_sync)
     }
@@ -317,8 +318,8 @@ fn open(link: &mut SimLink, region: RegionId, words: usize) -> Result<OwnRegion,
     link.open(region, words).map_err(|error| error.to_string())
 }
 
-/// The memory of a sender: the papers' window is what its bytes and its order ring have room for.
-/// Where nothing is sent there are as many places, but no bytes.
+/// Returns the geometry of a sender's memory: the papers' window is the capacity of its bytes and
+/// its order ring. Without traffic there are as many places, but no bytes.
 fn geometry_of(habits: &Habits, group: usize) -> Result<Geometry, String> {
     let Habits { bytes, window, .. } = *habits;
     // A record has whole lines.

@@ -1,6 +1,6 @@
-//! The networks of the papers: what things cost there.
+//! Networks of the papers, with their prices.
 //!
-//! Owns: the committed files of prices. Never does: price anything; the simulator does.
+//! Owns: the committed price files. Never does: price anything; the simulator does.
 
 use derecho_sim::CostModel;
 
@@ -11,7 +11,7 @@ const DERECHO: &str = include_str!("../networks/derecho.toml");
 const PAPER: &str = include_str!("../networks/paper.toml");
 const OURS: &str = include_str!("../networks/ours.toml");
 
-/// A section of a file of prices.
+/// Section of a price file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Network {
     /// 40 Gb/s, one rack.
@@ -22,24 +22,24 @@ pub enum Network {
     Marmot,
     /// 100 Gb/s.
     Derecho,
-    /// The same cluster, with what the Spindle paper measured on it.
+    /// The `Derecho` cluster, with the values measured in the Spindle paper.
     Spindle,
-    /// The same network, with the processor's prices as they were measured in this product.
+    /// The `Spindle` network, with the processor prices measured in this product.
     Ours,
 }
 
-/// Which file of prices the multicast figures take.
+/// Price file of the multicast figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Costs {
-    /// What the papers measured.
+    /// Values measured by the papers.
     #[default]
     Paper,
-    /// What was measured of this product, on the papers' network.
+    /// Values measured of this product, on the papers' network.
     Ours,
 }
 
 impl Costs {
-    /// The network with these prices, of which `papers` is what a paper measured.
+    /// Returns the network with these prices; `papers` is the network measured by a paper.
     pub(crate) fn network(self, papers: Network) -> Network {
         match self {
             Costs::Paper => papers,
@@ -60,7 +60,8 @@ impl Network {
         }
     }
 
-    /// The prices, with those of `changes` (TOML, as in the files but without a section) instead.
+    /// Returns the prices, with those of `changes` (TOML, as in the files but without a
+    /// section) replaced.
     pub fn costs(self, changes: &str) -> Result<CostModel, FigureError> {
         let (file, name) = self.place();
         let table = |text: &str| -> Result<toml::Table, FigureError> {

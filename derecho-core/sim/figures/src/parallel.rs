@@ -1,6 +1,6 @@
-//! Many runs at a time.
+//! Parallel execution of many runs.
 //!
-//! Owns: the threads. Never does: let what comes out depend on them.
+//! Owns: the threads. Never does: let the results depend on them.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::FigureError;
 
-/// Does the same with every setup, as many at once as there are processors. Each is a world of its own, so what
-/// comes out does not depend on it.
+/// Runs every setup, in parallel on all processors. Each run is an independent world, so the
+/// results do not depend on the parallelism.
 pub(crate) fn each<S: Sync, T: Send>(
     setups: &[S],
     run: impl Fn(&S) -> Result<T, FigureError> + Sync,

@@ -1,6 +1,6 @@
-//! A figure as a picture.
+//! Drawing of a figure.
 //!
-//! Owns: where lines, axes and legend are drawn. Never does: change a point.
+//! Owns: the positions of lines, axes and legend. Never does: change a point.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
@@ -10,7 +10,8 @@ use crate::FigureError;
 use crate::figure::{Figure, Series, short};
 
 const SIZE: (u32, u32) = (900, 560);
-/// The lines' colours, told apart also by those who see few colours; longer lists begin anew, with rings.
+/// Colours of the lines, distinguishable also with colour blindness; further lines reuse them,
+/// with rings.
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -23,7 +24,7 @@ const COLOURS: [RGBColor; 8] = [
 ];
 
 impl Figure {
-    /// The figure as an SVG picture.
+    /// Returns the figure as an SVG picture.
     pub fn to_svg(&self) -> Result<String, FigureError> {
         let mut text = String::new();
         {
@@ -94,7 +95,7 @@ impl Figure {
             if self.ticks.is_empty() && self.rows.is_empty() {
                 chart.draw_series(LineSeries::new(points(), colour.stroke_width(2)))?;
             }
-            // A list that has begun anew has rings.
+            // Lines with a reused colour have rings.
             let style = || match index < COLOURS.len() {
                 true => colour.filled(),
                 false => colour.stroke_width(2),
@@ -108,7 +109,7 @@ impl Figure {
         area.present()
     }
 
-    /// What stands at `y` of the y axis.
+    /// Returns the label at `y` of the y axis.
     fn row(&self, y: f64) -> String {
         if self.rows.is_empty() {
             return short(y);

@@ -1,5 +1,5 @@
-//! One-sided operations by hand, without a table: what the SST is measured against, and how
-//! operations overlap (table 4, figure 3).
+//! One-sided operations without a table: the baseline of the SST, and the overlap of operations
+//! (table 4, figure 3).
 //!
 //! Owns: bare machines that post and poll. Never does: use anything of the SST.
 
@@ -21,16 +21,16 @@ fn costed(costs: CostModel, seed: u64) -> Config {
     Config { costs, deadline: Time(u64::MAX), step_limit: u64::MAX, ..Config::costed(seed) }
 }
 
-/// One of two nodes that pass a number to and fro.
+/// One of two nodes that pass a number back and forth.
 struct Player {
     kind: Kind,
     own: OwnRegion,
-    /// Answers what it sees; the other one begins.
+    /// True for the node that answers; the other one begins.
     answers: bool,
     peer: Option<(Peer, Replica)>,
     ready: bool,
     reading: bool,
-    /// When the number that it sent came back.
+    /// Time at which the sent number came back.
     back: Arc<AtomicU64>,
     came_back: bool,
     sent: u64,
@@ -59,7 +59,7 @@ impl Machine for Player {
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
         if self.came_back {
-            // The turn that saw it has ended now.
+            // The turn that saw the number has ended now.
             self.came_back = false;
             self.back.store(now.0, Ordering::Relaxed);
         }
@@ -82,7 +82,8 @@ impl Machine for Player {
     }
 }
 
-/// Times of round trips of detection between two nodes, in nanoseconds, each after a random wait.
+/// Returns the times of round trips of detection between two nodes, in nanoseconds, each after a
+/// random wait.
 pub(crate) fn round_trips(
     costs: CostModel,
     kind: Kind,
@@ -131,14 +132,14 @@ fn expect(stop: Stop, what: &str) -> Result<(), FigureError> {
     Err(FigureError::Stuck(format!("waiting until {what}: {stop:?}")))
 }
 
-/// A node that posts one operation to each peer when it is told to.
+/// Node that posts one operation to each peer on request.
 struct Poster {
     own: OwnRegion,
     peers: Vec<(Peer, Replica)>,
     ready: usize,
-    /// Reads that are complete.
+    /// Number of completed reads.
     complete: usize,
-    /// When the last of them was seen to be.
+    /// Time at which the last of them was seen to be complete.
     ended: Arc<AtomicU64>,
     expected: usize,
 }
@@ -163,8 +164,9 @@ impl Machine for Poster {
     }
 }
 
-/// Mean time of `parallel` operations to as many nodes at once, in nanoseconds: of reads until the
-/// poll that sees the last complete, of writes until the last is visible at its reader.
+/// Returns the mean time of `parallel` operations to as many nodes at once, in nanoseconds: for
+/// reads until the poll that sees the last completion, for writes until the last is visible at
+/// its reader.
 pub(crate) fn parallel(
     costs: CostModel,
     kind: Kind,
@@ -241,15 +243,15 @@ impl Poster {
     }
 }
 
-/// What writes in a row took, in nanoseconds.
+/// Times of consecutive writes, in nanoseconds.
 pub(crate) struct Writes {
-    /// From the beginning to the last post.
+    /// Time from the beginning to the last post.
     pub(crate) post: f64,
-    /// From the last post to its being visible.
+    /// Time from the last post to its visibility.
     pub(crate) way: f64,
 }
 
-/// So many writes of a size to one peer, one after the other.
+/// Measures a number of writes of one size to one peer, one after the other.
 pub(crate) fn writes(
     costs: CostModel,
     seed: u64,
@@ -292,7 +294,7 @@ pub(crate) fn writes(
     Ok(Writes { post, way: cluster.now().since(last) as f64 })
 }
 
-/// A node that copies in each of so many turns.
+/// Node that copies bytes in each of a number of turns.
 struct Copier {
     from: Vec<u8>,
     to: Vec<u8>,
@@ -313,7 +315,7 @@ impl Machine for Copier {
     }
 }
 
-/// The time of a turn that copies so many bytes, in nanoseconds.
+/// Returns the time of a turn that copies `bytes` bytes, in nanoseconds.
 pub(crate) fn copies(costs: CostModel, seed: u64, bytes: u64) -> Result<f64, FigureError> {
     const TURNS: u64 = 4;
     let mut cluster = Cluster::new(costed(costs, seed));

@@ -1,4 +1,4 @@
-//! Every experiment runs, its points come from what things cost, and it leaves in every form.
+//! Every experiment runs, its points depend on the prices, and it can be output in every format.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use derecho_figures::{Figure, FigureError, Options, list, run};
@@ -15,7 +15,7 @@ fn leaves_in_every_form(figure: &Figure) {
         assert!(!series.x.is_empty() && series.x.len() == series.y.len(), "{name}: {series:?}");
         assert!(series.x.iter().all(|x| x.is_finite() && *x >= 0.0), "{name}: {series:?}");
         assert!(series.y.iter().all(|y| y.is_finite() && *y >= 0.0), "{name}: {series:?}");
-        // Nothing is delivered while a group stops; all else takes time, or has a rate.
+        // Nothing is delivered while a group stops; everything else takes time, or has a rate.
         let stops = name == "derecho-5";
         assert!(stops || series.y.iter().all(|y| *y > 0.0), "{name}: {series:?}");
         assert!(series.y.iter().any(|y| *y > 0.0), "{name}: {series:?}");
@@ -108,7 +108,7 @@ fn a_figure_is_the_same_each_time() {
     assert_eq!(quick("sst-complex", ""), quick("sst-complex", ""));
 }
 
-/// All points of a line.
+/// Returns all points of a line.
 fn line<'a>(figure: &'a Figure, name: &str) -> &'a [f64] {
     &figure.line(name).unwrap().y
 }
@@ -173,7 +173,7 @@ fn writes_are_steady_over_the_nodes_and_reads_are_not() {
     let ratio = |points: Vec<f64>| points[points.len() - 1] / points[0];
     assert!((0.8..1.25).contains(&ratio(first(&writes))));
     assert!(ratio(first(&reads)) > 1.25);
-    // And a table fetched whole does not care how much of it a predicate looks at.
+    // A table that is fetched whole does not depend on the part that a predicate reads.
     let with_writes = ratio(writes.series[1].y.clone());
     assert!(with_writes > 1.5 * ratio(reads.series[1].y.clone()));
 }

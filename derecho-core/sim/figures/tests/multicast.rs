@@ -1,4 +1,4 @@
-//! The multicast figures: their points come from prices and from what is switched on.
+//! The multicast figures: their points depend on the prices and on the disabled optimisations.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use derecho_figures::{Costs, Figure, Options, run};
@@ -100,8 +100,8 @@ fn idle_subgroups_cost_what_their_predicates_cost() {
     assert!(left(&ours) > 2.0 * left(&paper), "{}", left(&ours));
 }
 
-/// The window of a sender comes back although all of it was used up at once and all its messages
-/// are taken: bytes are let go of later than they are taken.
+/// The window of a sender becomes free again even if all of it was used at once and all its
+/// messages are taken: bytes are released later than they are taken.
 #[test]
 fn the_smallest_window_goes_round() {
     let figure = quick("spindle-6", "");
@@ -122,7 +122,7 @@ fn what_is_kept_costs_its_copy_and_its_disk() {
         }
         assert!(all_above(&of(&plain, "atomic"), &of(&plain, "volatile storage")), "{stage}");
     }
-    // Storage that costs nothing would be no limit, and the figure says so.
+    // Storage without cost would be no limit, and the figure says so.
     let free = quick(
         "spindle-18",
         "copy_ns_per_byte = 0.0\n[disk]\nbytes_per_second = 1e15\nsync_ns = 0.0",
@@ -132,7 +132,7 @@ fn what_is_kept_costs_its_copy_and_its_disk() {
         assert!(!plain.unmet.contains(&claim), "{}", plain.to_table());
         assert!(free.unmet.contains(&claim), "{}", free.to_table());
     }
-    // Who sends faster than the disk writes goes as fast as that, whole groups or not.
+    // A sender faster than the disk runs at the disk's rate, with or without whole batches.
     for (figure, disk) in [(&plain, 471.1), (&dearer, 200.0)] {
         let logged = line(figure, "everything, logged storage");
         assert!(logged.iter().all(|rate| (0.95..1.05).contains(&(rate / disk))), "{logged:?}");

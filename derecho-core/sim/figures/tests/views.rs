@@ -1,4 +1,4 @@
-//! The figures of views: their points come from prices, and what happens, happens in order.
+//! The figures of views: their points depend on the prices, and the steps happen in order.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use derecho_figures::{Figure, Options, run};
@@ -12,14 +12,14 @@ fn line<'a>(figure: &'a Figure, name: &str) -> &'a [f64] {
     &figure.line(name).unwrap_or_else(|| panic!("{name} is missing in {}", figure.name)).y
 }
 
-/// When a step was taken in the row of this name.
+/// Returns the time of a step in the row of this name.
 fn when(figure: &Figure, step: &str, row: &str) -> Option<f64> {
     let row = figure.rows.iter().position(|own| own == row).unwrap() as f64 + 1.0;
     let line = figure.line(step)?;
     line.y.iter().position(|y| *y == row).map(|point| line.x[point])
 }
 
-/// All times of a step in the rows that begin so.
+/// Returns all times of a step in the rows whose names begin with `band`.
 fn times(figure: &Figure, step: &str, band: &str) -> Vec<f64> {
     let rows = figure.rows.iter().filter(|row| row.starts_with(band));
     rows.filter_map(|row| when(figure, step, row)).collect()
@@ -50,7 +50,7 @@ fn dearer_posts_make_joins_and_leaves_longer_at_every_size() {
     }
 }
 
-/// What a networked group waits before it suspects is no price.
+/// The time that a networked group waits before it suspects is not a price.
 #[test]
 fn a_crash_on_a_network_takes_the_time_that_suspicions_are_gathered() {
     let figure = quick("view-change", "");
@@ -67,7 +67,7 @@ fn a_narrower_port_slows_the_group_and_lengthens_the_stops_of_long_messages() {
         let left = sum(&narrow) / sum(&plain);
         assert!((0.2..0.7).contains(&left), "{name}: {left}");
     }
-    // The group stops in the crash, and nowhere else for so long.
+    // The group stops in the crash, and at no other time for that long.
     let stopped = line(&plain, "10 KB, all send").iter().filter(|rate| **rate == 0.0).count();
     assert!((2..=5).contains(&stopped), "{stopped} buckets of half a millisecond");
 }
@@ -95,7 +95,7 @@ fn a_view_change_goes_through_its_steps_in_order() {
         assert_eq!(of("installed").len(), members, "{band}");
         assert_eq!(of("delivers again").len(), members, "{band}");
         assert_eq!(of("proposed").len(), 1, "{band}: one leads");
-        // Atomic delivery: who proposes has heard of all how far they have come.
+        // Atomic delivery: the proposer has the reports of all members.
         assert!(most(&of("wedged")) <= most(&of("reported")), "{band}");
         assert!(most(&of("reported")) < least(&of("proposed")), "{band}");
         assert!(least(&of("proposed")) < least(&of("accepted")), "{band}");

@@ -1,28 +1,28 @@
-//! What is known of a life when it is over.
+//! Account of a finished life.
 //!
 //! Owns: counts. Never does: judge.
 
 use std::ops::AddAssign;
 
-/// Where a member is in a view change.
+/// Progress of a member in a view change.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Step {
-    /// Its streams are stopped, and not everybody has been told how far it has come.
+    /// The member's streams are stopped, and its report has not been sent to all.
     Wedged,
-    /// It has told everybody.
+    /// The member has sent its report to all.
     Reported,
-    /// It leads, and has proposed a decision, perhaps not to all.
+    /// The member leads, and has proposed a decision, perhaps not to all.
     Proposed,
-    /// It has accepted what another one proposes, and perhaps not told all.
+    /// The member has accepted another member's proposal, and perhaps not told all.
     Accepted,
-    /// It knows the decision, and has not told it to all.
+    /// The member knows the decision, and has not told all.
     Decided,
-    /// It is in the new view, and its streams do not all go on yet.
+    /// The member is in the new view, and not all of its streams have continued yet.
     Installed,
 }
 
 impl Step {
-    /// All of them, in their order.
+    /// All steps, in their order.
     pub const ALL: [Step; 6] = [
         Step::Wedged,
         Step::Reported,
@@ -32,7 +32,7 @@ impl Step {
         Step::Installed,
     ];
 
-    /// What it is called.
+    /// Name of the step.
     pub fn name(self) -> &'static str {
         match self {
             Step::Wedged => "wedged",
@@ -45,27 +45,27 @@ impl Step {
     }
 }
 
-/// What faults met.
+/// Coverage: situations in which faults happened.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Coverage {
-    /// Crashes at each step.
+    /// Number of crashes at each step.
     pub crashes: [u64; 6],
-    /// Those of them that took the leader.
+    /// Number of those crashes that hit the leader.
     pub leader_crashes: [u64; 6],
-    /// Nodes that stood still for a while, by the step at which they began to.
+    /// Number of pauses, by the step at which they began.
     pub pauses: [u64; 6],
-    /// Nodes that went on after that, by the step at which they were.
+    /// Number of ended pauses, by the node's step at that time.
     pub resumes: [u64; 6],
-    /// Nodes that stood still in a view change while others decided.
+    /// Number of nodes that stood still in a view change while others decided.
     pub overslept: u64,
-    /// Members that were between two layouts of a topic when a view change stopped them.
+    /// Number of members that a view change stopped between two layouts of a topic.
     pub layouts_met: u64,
-    /// Crashes of who told the state to a new member, or of the new member, before it was told.
+    /// Number of crashes of a state transfer's sender or receiver before its end.
     pub transfers_cut: u64,
 }
 
 impl Coverage {
-    /// Everything that faults can meet, what it is called, and how often they have met it.
+    /// Returns the name and count of each situation.
     pub fn counts(&self) -> Vec<(String, u64)> {
         let steps = [
             ("crashes", &self.crashes),
@@ -101,53 +101,53 @@ impl AddAssign for Coverage {
     }
 }
 
-/// What came of a life, or of many.
+/// Result of one life, or of many.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Account {
-    /// Writes that landed, messages of links, faults and acts of applications.
+    /// Number of landed writes, messages of links, faults and acts of applications.
     pub events: u64,
-    /// Messages that were written.
+    /// Number of messages written.
     pub messages: u64,
-    /// Messages that were delivered, each at each reader.
+    /// Number of messages delivered, counted at each reader.
     pub deliveries: u64,
-    /// Views that were installed.
+    /// Number of views installed.
     pub view_changes: u64,
-    /// Epochs that were begun, each at each member.
+    /// Number of epochs begun, counted at each member.
     pub epochs: u64,
-    /// Nodes that stopped for good.
+    /// Number of nodes that stopped for good.
     pub crashes: u64,
-    /// Those of them that came back as new ones.
+    /// Number of those nodes that came back as new ones.
     pub restarts: u64,
-    /// Cuts of any kind between nodes.
+    /// Number of cuts of any kind between nodes.
     pub partitions: u64,
-    /// Nodes that stood still for a while.
+    /// Number of nodes that stood still for a while.
     pub pauses: u64,
-    /// Nodes that stood still until the others had been judged.
+    /// Number of nodes that stood still until the others had been judged.
     pub stops: u64,
-    /// Lives that were led.
+    /// Number of lives.
     pub lives: u64,
-    /// Lives at whose end a group was there, in which everything that is promised was looked for.
+    /// Number of lives that ended with a group, in which all guarantees were checked.
     pub judged: u64,
-    /// Lives in which the same was done while nodes stood still.
+    /// Number of lives in which all guarantees were also checked while nodes stood still.
     pub judged_without: u64,
-    /// Messages that were looked for at readers at these ends.
+    /// Number of messages checked at readers at these ends.
     pub looked_for: u64,
-    /// Nodes that fell out while they lived.
+    /// Number of live nodes that were excluded.
     pub evictions: u64,
-    /// Networked groups that lost their primary partition, as they may.
+    /// Number of networked groups that lost their primary partition, as is permitted.
     pub lost: u64,
-    /// What the faults met.
+    /// Situations in which the faults happened.
     pub coverage: Coverage,
-    /// What should not have been.
+    /// Violations of rules.
     pub violations: Vec<String>,
-    /// Follows from everything that happened; the same for the same seed.
+    /// Hash over all events; the same for the same seed.
     pub hash: u64,
-    /// What happened, if somebody wanted to read it.
+    /// Journal of the events, if requested.
     pub journal: Vec<String>,
 }
 
 impl Account {
-    /// Deliveries per message that was written.
+    /// Returns the number of deliveries per message written.
     pub fn deliveries_per_message(&self) -> f64 {
         self.deliveries as f64 / self.messages.max(1) as f64
     }

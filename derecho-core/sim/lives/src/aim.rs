@@ -1,7 +1,7 @@
-//! Lives that are aimed at view changes: one after the other, and a fault waits at a step of each.
+//! Lives aimed at view changes: one change follows the other, and a fault waits at a step of each.
 //!
-//! Owns: which moments faults wait for, so that rare ones are met as often as others. Never does: harm; the
-//! storm does.
+//! Owns: the moments for which faults wait, so that rare ones are met as often as others. Never
+//! does: cause harm; the storm does.
 
 use derecho_sim::NodeIndex;
 
@@ -11,7 +11,7 @@ use crate::member::Member;
 use crate::storm::Moment;
 use crate::world::World;
 
-/// What is drawn from: each step, of anybody or of the leader, and what comes about more seldom, more often.
+/// Moments to draw from: each step, of any node or of the leader; rarer moments appear more often.
 const MOMENTS: [Moment; 20] = [
     of_anybody(Step::Wedged),
     of_anybody(Step::Reported),
@@ -29,7 +29,7 @@ const MOMENTS: [Moment; 20] = [
     of_leader(Step::Decided),
     of_leader(Step::Installed),
     of_leader(Step::Installed),
-    // A leader that has accepted what another one has proposed is the successor of that one.
+    // A leader that has accepted another leader's proposal is that one's successor.
     Moment::Succession,
     Moment::Succession,
     Moment::Succession,
@@ -45,7 +45,7 @@ const fn of_leader(step: Step) -> Moment {
 }
 
 impl World {
-    /// Some time of a life that is aimed at view changes.
+    /// Runs a part of a life that is aimed at view changes.
     pub(crate) fn aimed_round(&mut self, nodes: usize) {
         self.storm.aimed = true;
         self.random_change();
@@ -62,10 +62,11 @@ impl World {
         court.journal.sum_up();
     }
 
-    /// Lets a fault wait for a moment.
+    /// Sets a fault to wait for a moment.
     fn aim(&mut self) {
         let moment = MOMENTS[self.random.below(MOMENTS.len() as u64) as usize];
-        // Who has stopped has a successor only when nobody waits for it any more, and is past that moment then.
+        // A stopped node has a successor only when no node waits for it any more, and is past that
+        // moment then.
         let stops = !matches!(moment, Moment::Succession) && self.random.one_in(2);
         let stops = stops && self.storm.has(Fault::Pause);
         let fits = |fault| match stops {
@@ -77,11 +78,11 @@ impl World {
         }
     }
 
-    /// Brings a view change about, while layouts change.
+    /// Causes a view change, while layouts change.
     fn disturb(&mut self, nodes: usize) {
         (0..self.random.below(3)).for_each(|_| self.random_change());
         let living: Vec<NodeIndex> = self.living();
-        // Larger groups make no other kind of view change, only a slower one.
+        // Larger groups cause no other kind of view change, only a slower one.
         match (self.random.below(2), self.one_of(&living)) {
             (_, None) => self.come(nodes),
             _ if living.len() <= nodes => self.come(nodes),

@@ -1,21 +1,21 @@
-//! What has to be true of what all members of a group write, install and deliver, crashed and evicted ones
-//! too.
+//! Rules over everything that members of a group write, install and deliver, including crashed and
+//! excluded ones.
 //!
-//! Owns: the rules, by names of its own, and what they need to know. Never does: look into a node; it is
-//! told what applications did and saw.
+//! Owns: the rules, with their names, and the data that they need. Never does: look into a node;
+//! applications report what they did and saw.
 //!
-//! | rule | says |
-//! | --- | --- |
-//! | order | any two members deliver an epoch of an atomic topic in the same order, and a reader that takes late takes in the order of the member |
-//! | content | what a reader of a member takes late or holds stays as it was written |
-//! | sequence | of each writer every message comes once, none is left out, across epochs |
-//! | origin | what is delivered was written, byte for byte |
-//! | agreement | who goes on from an epoch has delivered all that anybody has delivered of it |
-//! | state | members that have the group's state begin a view with the same |
-//! | views | of a number there is one view, and one layout of an epoch; members install them in order |
-//! | partition | a networked view is decided by a primary partition of the one before |
-//! | isolation | who is out delivers nothing, and of what it writes then nobody delivers anything |
-//! | progress | nobody finds that a member lives and makes no progress, but where links are late with what they copy |
+//! * order: any two members deliver an epoch of an atomic topic in the same order, and a reader
+//!   that takes late takes in the member's order.
+//! * content: a record that a late reader takes or holds stays as it was written.
+//! * sequence: of each writer every message comes once, and none is left out, across epochs.
+//! * origin: every delivered message was written, byte for byte.
+//! * agreement: a member that continues from an epoch has delivered everything that any member has
+//!   delivered of it.
+//! * state: members that have the group's state begin a view with the same state.
+//! * views: each number has one view, and each epoch one layout; members install views in order.
+//! * partition: a networked view is decided by a primary partition of the previous one.
+//! * isolation: a node that is out delivers nothing, and its later writes are delivered nowhere.
+//! * progress: no live member is found to make no progress, unless links copy late.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,48 +29,48 @@ use derecho_core::multicast::subgroup::Level;
 use crate::journal::Journal;
 use crate::topics::{Topics, level_of};
 
-/// A writer, and the stream of one of its stays in a topic.
+/// A writer, and the stream of one of its memberships of a topic.
 pub(crate) type Writer = (NodeId, u64);
 
-/// A message as it was delivered.
+/// A message as delivered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Delivered {
     pub(crate) writer: Writer,
     pub(crate) number: u64,
 }
 
-/// A topic, and one stay of a member in it, which its lines name.
+/// A topic, and one membership of it, named by its lines.
 pub(crate) type Stay = (u64, RegionId);
 
-/// An epoch of a topic: of which group, which topic, and what it is called there.
+/// An epoch of a topic: group, topic, and name of the epoch.
 pub(crate) type Epoch = (Generation, u64, u64);
 
-/// What one member has delivered of a topic.
+/// Deliveries of one member in a topic.
 #[derive(Default)]
 struct Log {
-    /// How much of each epoch.
+    /// Number of deliveries in each epoch.
     counts: BTreeMap<Epoch, usize>,
-    /// Epochs that it has begun, and whether it reads in them.
+    /// Epochs that the member has begun, and whether it reads in them.
     begun: Vec<(Epoch, bool)>,
-    /// The number of the last message, by writer.
+    /// Number of the last message, by writer.
     last: BTreeMap<Writer, u64>,
     left: bool,
 }
 
-/// See the [module](self).
+/// The checker, see the [module](self).
 #[derive(Default)]
 pub(crate) struct Court {
     logs: BTreeMap<(NodeId, Stay), Log>,
-    /// The order of each epoch, as far as anybody has delivered it.
+    /// Order of each epoch, as far as any member has delivered it.
     orders: BTreeMap<Epoch, Vec<Delivered>>,
     layouts: BTreeMap<Epoch, (Layout, u64)>,
     views: BTreeMap<(Generation, u64), View>,
-    /// When the newest view was first installed.
+    /// Time at which the newest view was first installed.
     pub(crate) newest_at: Time,
-    /// What those who have the state have as it when a view begins.
+    /// State with which the members that have it begin a view.
     states: BTreeMap<(Generation, u64), Topics>,
     installed: BTreeMap<NodeId, (Generation, u64)>,
-    /// How many messages each writer has written; those that it has written when it was out are void.
+    /// Number of messages of each writer; those written after the writer was out are void.
     written: BTreeMap<Writer, u64>,
     void: BTreeMap<Writer, u64>,
     leaving: BTreeSet<NodeId>,
@@ -82,32 +82,33 @@ pub(crate) struct Court {
     pub(crate) layouts_met: u64,
     pub(crate) journal: Journal,
     pub(crate) violations: Vec<String>,
-    /// Who has found which member to make no progress, and by which answer.
+    /// Findings that a member makes no progress: the finding node, the condition, and the answer.
     pub(crate) stuck: Vec<(NodeId, Wait, Answer)>,
-    /// Links may be late by any time with what they copy, so whoever does not get it may be left out (I-336).
+    /// True if links may copy late by any time: a member that does not receive the words may then
+    /// be excluded (I-336).
     pub(crate) has_late_links: bool,
     digest: u64,
 }
 
 impl Court {
-    /// A rule is broken.
+    /// Records a violation of a rule.
     pub(crate) fn charge(&mut self, rule: &str, what: &str) {
         let at = self.journal.now.0 as f64 / 1000.0;
         self.journal.say(format_args!("VIOLATION of {rule}: {what}"));
         self.violations.push(format!("{rule}: {what} (at {at} µs)"));
     }
 
-    /// A networked group is to begin with these.
+    /// Sets the founders of a networked group.
     pub(crate) fn founders(&mut self, view: View) {
         self.views.insert((Generation::NONE, 0), view);
     }
 
-    /// The newest view that anybody has installed, of the group that was founded last.
+    /// Returns the newest installed view of the group that was founded last.
     pub(crate) fn newest(&self) -> Option<&View> {
         self.views.last_key_value().map(|(_, view)| view).filter(|view| view.number > 0)
     }
 
-    /// The view that a node has installed last, or in which it is a founder.
+    /// Returns the view that a node has installed last, or in which it is a founder.
     pub(crate) fn last_view_of(&self, node: NodeId) -> Option<&View> {
         self.installed.get(&node).map_or(self.founding(), |key| self.views.get(key))
     }
@@ -156,7 +157,7 @@ impl Court {
         }
     }
 
-    /// A view begins at a node with this state.
+    /// Checks the state with which a view begins at a node.
     pub(crate) fn begins_with(&mut self, node: NodeId, view: &View, state: &Topics) {
         let known = self.states.entry((view.group, view.number)).or_insert_with(|| state.clone());
         if known != state {
@@ -167,8 +168,8 @@ impl Court {
         }
     }
 
-    /// Those who go on, and those who have asked to leave, have decided a networked view. More than half of
-    /// the votes, or half of them with the lowest-ranked that has one.
+    /// Checks that the continuing members and those that asked to leave could decide a networked
+    /// view: more than half of the votes, or half of them with the lowest-ranked voter.
     fn lacks_partition(&self, view: &View) -> Option<String> {
         let before = self.views.get(&(view.group, view.number.checked_sub(1)?))?;
         if view.group != Generation::NONE {
@@ -234,7 +235,7 @@ impl Court {
         self.leaving.insert(node);
     }
 
-    /// A node says itself that it is no member any more.
+    /// Records that a node reports that it is no longer a member.
     pub(crate) fn is_out(&mut self, node: NodeId, fate: Fate) {
         self.note([3, node.0 as u64, fate as u64, 0]);
         self.journal.says(node, format_args!("is out: {fate:?}"));
@@ -246,7 +247,7 @@ impl Court {
         self.void.extend(own.map(|(writer, count)| (*writer, *count)));
     }
 
-    /// Nodes that have said that they are out.
+    /// Nodes that have reported that they are out.
     pub(crate) fn out(&self) -> &BTreeMap<NodeId, Fate> {
         &self.out
     }
@@ -257,7 +258,7 @@ impl Court {
         assert_eq!(*count, number, "applications number their messages");
         *count += 1;
         if self.out.contains_key(&writer.0) {
-            // A stream of which nobody has heard while it was in.
+            // A stream of which no member has heard while its writer was in.
             self.void.entry(writer).or_insert(number);
         }
     }
@@ -306,8 +307,9 @@ impl Court {
         }
     }
 
-    /// Agreement: who goes on from an epoch has delivered all that anybody has delivered in it. In the end
-    /// those do who are there, and read.
+    /// Checks agreement: a member that continues from an epoch has delivered everything that
+    /// any member has delivered in it. At the end of a life this applies to the readers that
+    /// are `there`.
     pub(crate) fn judge(&mut self, there: &BTreeSet<NodeId>) {
         let mut charges = Vec::new();
         for ((node, (topic, _)), log) in &self.logs {
@@ -327,8 +329,8 @@ impl Court {
         charges.iter().for_each(|what| self.charge("agreement", what));
     }
 
-    /// Liveness and self-delivery: what these writers wrote, these readers have. Returns what is missing, and how many
-    /// messages were looked for.
+    /// Checks liveness and self-delivery: these readers have everything that these writers wrote.
+    /// Returns the missing messages, and the number of messages checked.
     pub(crate) fn missing(
         &self,
         readers: &[(NodeId, u64)],
@@ -363,8 +365,8 @@ impl Court {
     }
 }
 
-/// Whether those who take part are a primary partition of a view: more than half of the votes, or half of
-/// them with the lowest-ranked of those who have one.
+/// Whether the participants are a primary partition of a view: more than half of the votes, or half
+/// of them with the lowest-ranked voter.
 pub(crate) fn is_primary(view: &View, takes_part: impl Fn(NodeId) -> bool) -> bool {
     let voters: Vec<(NodeId, u32)> = view
         .members

@@ -1,37 +1,38 @@
 //! The menu of faults.
 //!
-//! Owns: their names. Never does: any of them; the storm does.
+//! Owns: their names. Never does: cause a fault; the storm does.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Something that goes wrong with nodes or with what is between them.
+/// Fault of a node or of the connections between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Fault {
-    /// A node stops for good, in the midst of a turn perhaps.
+    /// A node stops for good, possibly in the middle of a turn.
     Crash,
-    /// A node stops for good, and a moment later comes back as a new one.
+    /// A node stops for good, and comes back a moment later as a new one.
     Restart,
-    /// Nothing passes between two halves, or between some pairs, for a while. Networked groups only.
+    /// Nothing passes between two halves, or between some pairs, for a while. Networked
+    /// groups only.
     Partition,
     /// Nothing passes in one direction, for a while. Networked groups only.
     OneWay,
-    /// A node stands still for a while, and then goes on as if nothing had been.
+    /// A node stands still for a while, and then continues as if nothing had happened.
     Pause,
-    /// All that a node does takes many times as long, for a while.
+    /// Everything that a node does takes many times as long, for a while.
     SlowNode,
-    /// What passes between two nodes is many times slower, for a while.
+    /// Messages between two nodes are many times slower, for a while.
     SlowLink,
-    /// What a node posts arrives at some of its peers much later than at others, for a while.
+    /// Posts of a node arrive at some of its peers much later than at others, for a while.
     Delay,
     /// Each node's clock is ahead by some time, and fast or slow.
     Skew,
-    /// A node stands still and does not go on before the others have been judged without it.
+    /// A node stands still and does not continue before the others have been judged without it.
     Stop,
 }
 
-/// All of them, and what they are called.
+/// All faults with their names.
 const NAMES: [(&str, Fault); 10] = [
     ("crash", Fault::Crash),
     ("restart", Fault::Restart),
@@ -45,39 +46,39 @@ const NAMES: [(&str, Fault); 10] = [
     ("stop", Fault::Stop),
 ];
 
-/// A choice of faults.
+/// Set of faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Faults(u16);
 
 impl Faults {
-    /// None of them.
+    /// The empty set.
     pub const NONE: Faults = Faults(0);
-    /// All of them.
+    /// The set of all faults.
     pub const ALL: Faults = Faults((1 << NAMES.len()) - 1);
 
-    /// Whether this one is among them.
+    /// Whether the set contains this fault.
     pub fn has(self, fault: Fault) -> bool {
         self.0 >> fault as u8 & 1 == 1
     }
 
-    /// These, and this one.
+    /// Returns the set with this fault added.
     #[must_use]
     pub fn and(self, fault: Fault) -> Faults {
         Faults(self.0 | 1 << fault as u8)
     }
 
-    /// These without this one.
+    /// Returns the set without this fault.
     #[must_use]
     pub fn without(self, fault: Fault) -> Faults {
         Faults(self.0 & !(1 << fault as u8))
     }
 
-    /// One after the other.
+    /// Iterates over the faults of the set.
     pub fn iter(self) -> impl Iterator<Item = Fault> {
         NAMES.iter().map(|(_, fault)| *fault).filter(move |fault| self.has(*fault))
     }
 
-    /// What they are called.
+    /// Iterates over the names of all faults.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMES.iter().map(|(name, _)| *name)
     }

@@ -1,26 +1,26 @@
-//! What happened in a life, line by line, for whoever reads it.
+//! Journal of a life's events, line by line, for a human reader.
 //!
-//! Owns: the lines. Never does: decide anything; a life that nobody reads is the same life.
+//! Owns: the lines. Never does: decide anything; the life is the same without a reader.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use derecho_core::ids::{NodeId, Time};
 
-/// See the [module](self).
+/// The journal, see the [module](self).
 #[derive(Default)]
 pub(crate) struct Journal {
-    /// Whether somebody wants to read it.
+    /// Whether the journal is kept.
     pub(crate) kept: bool,
     pub(crate) now: Time,
     lines: Vec<String>,
-    /// What each node has delivered since the last summary, by topic.
+    /// Number of deliveries of each node since the last summary, by topic.
     delivered: BTreeMap<(NodeId, u64), u64>,
     names: BTreeMap<NodeId, usize>,
 }
 
 impl Journal {
-    /// A node has this place in the order in which nodes came.
+    /// Sets a node's index in the order in which nodes came.
     pub(crate) fn name(&mut self, node: NodeId, index: usize) {
         self.names.insert(node, index);
     }
@@ -54,7 +54,7 @@ impl Journal {
         }
     }
 
-    /// What was delivered since the last time, in one line for each node.
+    /// Writes the deliveries since the last summary, in one line for each node.
     pub(crate) fn sum_up(&mut self) {
         let mut nodes: BTreeMap<NodeId, String> = BTreeMap::new();
         for ((node, topic), count) in std::mem::take(&mut self.delivered) {

@@ -1,7 +1,7 @@
-//! A reader that takes late and holds what it has taken.
+//! A reader that takes late and holds the records it has taken.
 //!
-//! Owns: the records that the reader has and has not taken, and what each of them has to be. Never does: trust a
-//! record before its node's host has said that the node is still a member.
+//! Owns: the records that the reader holds or has not taken yet, and their expected contents. Never
+//! does: trust a record before its node's host has confirmed that the node is still a member.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use derecho_sim::Random;
 
 use crate::court::{Court, Delivered};
 
-/// Records that a reader may hold at once.
+/// Maximum number of records that a reader holds at once.
 const MOST_HELD: usize = 12;
 
-/// See the [module](self).
+/// The late reader, see the [module](self).
 pub(crate) struct LateReader {
     topic: u64,
     inbox: Arc<Inbox>,
@@ -25,7 +25,7 @@ pub(crate) struct LateReader {
 }
 
 impl LateReader {
-    /// A reader that gets what is delivered from now on.
+    /// Creates a reader that gets everything delivered from now on.
     pub(crate) fn new(topic: u64, inbox: Arc<Inbox>) -> LateReader {
         LateReader { topic, inbox, due: VecDeque::new(), held: Vec::new() }
     }
@@ -34,12 +34,13 @@ impl LateReader {
         &self.inbox
     }
 
-    /// The prompt reader has got this message.
+    /// Records a message that the prompt reader has received.
     pub(crate) fn is_due(&mut self, what: Delivered) {
         self.due.push_back(what);
     }
 
-    /// Takes what is left, and releases everything. An inbox that is dropped releases nothing that it still has.
+    /// Takes the rest, and releases everything. An inbox that is dropped releases nothing that it
+    /// still contains.
     pub(crate) fn discard(self) {
         while self.inbox.take().is_some() {}
     }
@@ -49,8 +50,8 @@ impl LateReader {
         self.inbox.is_empty() && self.held.is_empty()
     }
 
-    /// Takes up to `count` records, holds some of them, and releases some that were held. `is_member`: whether the
-    /// host still counts the node as a member; asked after a record was read.
+    /// Takes up to `count` records, holds some of them, and releases some held ones. `is_member`:
+    /// whether the host still counts the node as a member; checked after a record was read.
     pub(crate) fn take(
         &mut self,
         count: u64,

@@ -1,16 +1,16 @@
-//! Random lives of whole groups in virtual time: applications that read and write topics, faults, and
-//! checkers of what everybody delivers, crashed and evicted nodes too.
+//! Random lives of whole groups in virtual time: applications that read and write topics, faults,
+//! and checkers of all deliveries, including those of crashed and excluded nodes.
 //!
-//! Owns: what happens to a group, and what has to be true of it then. Never does: protocol; the code that
-//! runs is the product's, and no checker asks it whether it was right.
+//! Owns: the events of a group's life, and the rules that must hold. Never does: protocol; the code
+//! that runs is the product's, and no checker asks the product whether it was right.
 //!
-//! Read in this order: [`Plan`] and [`live`] (a life from a seed), [`Faults`] (what happens to it),
-//! `court` (what has to be true at every delivery), `verdict` (what has to be true in the end).
+//! Read in this order: [`Plan`] and [`live`] (a life from a seed), [`Faults`] (the faults), `court`
+//! (rules at every delivery), `verdict` (rules at the end).
 //!
 //! ```text
 //!   Plan ── seed ──> World: a cluster of Members, each a Group with an application
-//!                      │  storm: faults come and end           journal: what happened, to be read
-//!                      └> Court: what was written, delivered, installed ── Account: violations, coverage
+//!                      │  storm: faults begin and end          journal: events, for a reader
+//!                      └> Court: writes, deliveries, views ── Account: violations, coverage
 //! ```
 
 mod account;

@@ -1,7 +1,7 @@
 //! One life of a group, from a seed.
 //!
-//! Owns: the course of a life. Never does: give up a life because its group is lost before its time; the
-//! rules hold to the end.
+//! Owns: the course of a life. Never does: end a life early because its group is lost; the rules
+//! hold to the end.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -15,29 +15,29 @@ use crate::account::Account;
 use crate::faults::Faults;
 use crate::world::{Kind, World};
 
-/// What a life follows from: the same plan is the same life, to the last word that lands.
+/// Plan of a life: the same plan gives the same life, to the last word that lands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// Where all chance comes from.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// What it lives on.
+    /// Kind of the group.
     pub kind: Kind,
-    /// How many nodes it begins with.
+    /// Number of nodes at the start.
     pub nodes: usize,
-    /// What happens to it, beside nodes that come and leave.
+    /// Permitted faults, in addition to joining and leaving nodes.
     pub faults: Faults,
-    /// How long it lives: rounds of some twenty microseconds to hundred each.
+    /// Length of the life in rounds of some twenty to a hundred microseconds each.
     pub rounds: usize,
-    /// View change follows view change, and faults are aimed at their steps.
+    /// True if view changes follow each other, and faults are aimed at their steps.
     pub aimed: bool,
-    /// Readers become writers, and writers become readers only, between any two rounds.
+    /// True if readers become writers, and writers become pure readers, between any two rounds.
     pub toggles: bool,
-    /// Faults do not spare a networked group: most of these groups are lost.
+    /// True if faults do not spare a networked group: most of these groups are lost.
     pub wild: bool,
 }
 
 impl Plan {
-    /// The usual life of this seed.
+    /// Returns the usual life of this seed.
     pub fn new(seed: u64, kind: Kind) -> Plan {
         Plan {
             seed,
@@ -66,18 +66,19 @@ impl fmt::Display for Plan {
     }
 }
 
-/// How the network of this life is.
+/// Returns the network configuration of a life.
 fn config(plan: &Plan) -> Config {
     let mut config = Config::adversarial(plan.seed);
     let mut random = Random::new(plan.seed ^ 0x6e65_7477);
-    // On one host the kernel knows at once; elsewhere it may take a while, and nobody can be sure.
+    // On one host the kernel knows of a crash at once; elsewhere that may take a while, and no node
+    // can be sure.
     if plan.kind == Kind::Network && random.one_in(2) {
         config.evidence.crash = Some((Evidence::Uncertain, (50_000, 1_500_000)));
     }
     config
 }
 
-/// Lives this life. `read`: whether somebody wants to read what happened.
+/// Runs a life. `read`: whether to keep a journal.
 pub fn live(plan: Plan, read: bool) -> Account {
     let mut world = World::empty(config(&plan), plan.kind);
     world.tally.lives = 1;
@@ -85,7 +86,7 @@ pub fn live(plan: Plan, read: bool) -> Account {
     let panicked = catch(|| {
         world.prepare(plan.faults, plan.wild);
         world.populate(plan.nodes);
-        // Else faults meet the founding.
+        // Otherwise faults may hit the founding.
         if world.random.one_in(2) {
             world.settle();
         }
@@ -111,11 +112,11 @@ pub fn live(plan: Plan, read: bool) -> Account {
 }
 
 thread_local! {
-    /// What was said by the panic that is being caught here, if one is to be.
+    /// Message of the panic that is being caught on this thread, if one is.
     static CAUGHT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs something whose panics are an answer. Returns what the panic said.
+/// Runs `run`, in which a panic is a possible result. Returns the panic's message.
 fn catch(run: impl FnOnce()) -> Option<String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,7 +1,7 @@
 //! One member of a group: a node, and an application that writes and reads topics.
 //!
-//! Owns: what the application does, and what it tells the court. Never does: stop looking when it is out;
-//! what it delivers then is for the court as well.
+//! Owns: the application's actions, and its reports to the court. Never does: stop reporting when
+//! it is out; its later deliveries are also for the court to judge.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -33,38 +33,40 @@ use crate::late::LateReader;
 use crate::topics::{Part, Topics};
 use crate::withheld::Withheld;
 
-/// Members are suspected after this silence: much more than any delay that is not a fault.
+/// Silence after which members are suspected: much longer than any delay that is not a fault.
 pub(crate) const TIMEOUT: u64 = 2_000_000;
 const PATIENCE: Patience = Patience { member_timeout: Some(TIMEOUT), gather: 100_000 };
 
-/// The nodes of which the host says that they stand still.
+/// Nodes that the host shows as standing still.
 pub(crate) type Halted = Arc<Mutex<BTreeSet<NodeId>>>;
 
-/// A part in a topic.
+/// A member's part in a topic.
 struct Taken {
     lines: (RegionId, OwnRegion),
     stream: Option<(RegionId, SenderMemory)>,
     reads: bool,
     inbox: Option<Arc<Inbox>>,
-    /// A second reader, in demanding lives.
+    /// Second reader, in demanding lives.
     late: Option<LateReader>,
-    /// Epochs of the inbox's deliveries: a new one begins with the first that is put in after it.
+    /// Epoch of the inbox's deliveries: a new one begins with the first record that is put in after
+    /// its start.
     epoch: Epoch,
     written: u64,
     leaves: bool,
 }
 
-/// Whether a member may leave a topic while a reader of it has records that it has not taken or released.
+/// Whether a member may leave a topic while one of its readers has records that it has not taken
+/// or released.
 const LEAVERS_HOLD: bool = true;
 
-/// The barrier of a process that has one thread.
+/// Barrier of a process that has one thread.
 struct OneThread;
 
 impl Barrier for OneThread {
     fn issue(&self) {}
 }
 
-/// What it has done in its last turn.
+/// Events of the last turn.
 #[derive(Clone, Copy, Default)]
 struct Turned {
     reported: bool,
@@ -74,7 +76,7 @@ struct Turned {
 /// One node and its application.
 pub struct Member {
     pub(crate) me: NodeId,
-    /// None before it knows with whom.
+    /// `None` before the node knows its group.
     group: Option<Group<Topics>>,
     prepared: Option<(Node, Share)>,
     pub(crate) out: Option<Fate>,
@@ -86,18 +88,21 @@ pub struct Member {
     parted: Vec<LateReader>,
     stage: Stage,
     turned: Turned,
-    /// The group and number of the view of which the events are: several views may begin in one turn.
+    /// Group and number of the view to which the events belong: several views may begin in
+    /// one turn.
     view: (Generation, u64),
-    /// The view is new, and the streams do not all go on in it yet.
+    /// True if the view is new, and not all streams have continued in it yet.
     is_new_view: bool,
     walking: bool,
     suspects: usize,
     withheld: Withheld,
-    /// It has delivered nothing more since it found that the others had gone on without it.
+    /// True once the node has found that the others continued without it; it has delivered
+    /// nothing since.
     is_overtaken: bool,
 }
 
-/// The bytes of a message: who wrote it, where, which one it is, and bytes that follow from that.
+/// Returns the bytes of a message: its writer, topic, stream and number, and bytes that follow
+/// from these.
 pub(crate) fn content(writer: NodeId, topic: u64, stream: u64, number: u64) -> Vec<u8> {
     let mut bytes = writer.0.to_le_bytes().to_vec();
     bytes.extend(number.to_le_bytes());
@@ -112,7 +117,8 @@ pub(crate) fn content(writer: NodeId, topic: u64, stream: u64, number: u64) -> V
 }
 
 impl Member {
-    /// `demands`: as in the product, the node counts changes in its streams, and its application has late readers.
+    /// Creates a member. `demands`: as in the product, the node counts changes in its streams, and
+    /// its application has late readers.
     pub(crate) fn new(link: &mut SimLink, court: &Rc<RefCell<Court>>, demands: bool) -> Member {
         let acks = link.open(ACKS, ACKS_WORDS).expect("a node that runs opens regions");
         let mut node = Node::new(link.node(), acks, Arc::new(|| {}));
@@ -151,7 +157,8 @@ impl Member {
         }
     }
 
-    /// Comes into its group. `halted`: whom the host shows as standing still, if it shows anybody.
+    /// Enters its group. `halted`: nodes that the host shows as standing still, if the host
+    /// shows any.
     pub(crate) fn begin(&mut self, entrance: Entrance, halted: Option<Halted>) {
         let (node, control) = self.prepared.take().expect("it begins once");
         let local = matches!(entrance, Entrance::Local);
@@ -161,7 +168,7 @@ impl Member {
             let lists = |halted: &Halted, node| {
                 halted.lock().unwrap_or_else(PoisonError::into_inner).contains(&node)
             };
-            // Else whoever stands still is found out by its silence.
+            // Otherwise a node that stands still is detected by its silence.
             let is_halted = move |node| halted.as_ref().is_some_and(|halted| lists(halted, node));
             Host { arbiter, is_halted: Arc::new(is_halted) }
         });
@@ -172,34 +179,36 @@ impl Member {
         self.group.as_ref().expect("it has begun")
     }
 
-    /// Its name.
+    /// Node id of the member.
     pub fn id(&self) -> NodeId {
         self.me
     }
 
-    /// What it waits for, and whom it awaits.
+    /// Conditions that the member waits for, with the awaited nodes.
     pub fn waits(&self) -> impl Iterator<Item = Wait> + '_ {
         self.group().waits().map(|(wait, _)| wait)
     }
 
-    /// The members of the view that it has installed.
+    /// Members of the view that it has installed.
     pub fn members(&self) -> Vec<NodeId> {
         self.group().view().members.iter().map(|member| member.node).collect()
     }
 
-    /// Why it is no member any more, if it is none.
+    /// Reason why it is no longer a member, if so.
     pub fn fate(&self) -> Option<Fate> {
         self.out
     }
 
-    /// From now on this node posts nothing of its stream in a topic to that node, or to any: an error.
+    /// Withholds all later posts of this node's stream in a topic to one node, or to all: a
+    /// planted error.
     pub fn withhold_stream(&mut self, topic: u64, to: Option<NodeId>) {
         let part = self.parts.get(&topic).and_then(|part| part.stream.as_ref());
         let region = part.map(|(region, _)| *region);
         region.into_iter().for_each(|region| self.withhold(region, to));
     }
 
-    /// From now on this node posts nothing of its acknowledgements in a topic to that node, or to any: an error.
+    /// Withholds all later posts of this node's acknowledgements in a topic to one node, or to all:
+    /// a planted error.
     pub fn withhold_lines(&mut self, topic: u64, to: Option<NodeId>) {
         let region = self.parts.get(&topic).map(|part| part.lines.0);
         region.into_iter().for_each(|region| self.withhold(region, to));
@@ -210,7 +219,7 @@ impl Member {
         self.withheld.add(region, peer);
     }
 
-    /// Messages that it has written to its stream in a topic.
+    /// Number of messages that it has written to its stream in a topic.
     pub fn count_written(&self, topic: u64) -> u64 {
         self.written(topic).1
     }
@@ -219,7 +228,7 @@ impl Member {
         self.group.as_mut().expect("it has begun")
     }
 
-    /// Reads a topic from some time on, and perhaps writes it.
+    /// Joins a topic as a reader, a writer, or both.
     pub fn enter(&mut self, topic: u64, reads: bool, sends: bool) {
         if self.parts.contains_key(&topic) || self.out.is_some() {
             return;
@@ -245,21 +254,23 @@ impl Member {
         self.announce(topic, true);
     }
 
-    /// Brings what this member has in a topic into the group, and tells all members of its part.
+    /// Registers this member's regions of a topic with its group, and tells all members of
+    /// its part.
     fn announce(&mut self, topic: u64, is_new: bool) {
         let Some(taken) = self.parts.get(&topic) else { return };
         let share = Share { lines: taken.lines.clone(), memory: taken.stream.clone() };
         let sends = taken.stream.as_ref().map(|(id, _)| *id);
         let part = Part { topic, reads: taken.reads, sends, lines: taken.lines.0 };
-        // Whoever stops writing has nothing new to bring: an epoch that still has its stream may be to come.
+        // A node that stops writing registers nothing new: an epoch that still has its stream may
+        // be to come.
         if is_new || sends.is_some() {
             self.group_mut().bring(topic, share);
         }
         self.group_mut().submit(&part.encode());
     }
 
-    /// Begins to write a topic that this member reads, with a stream of its own; or stops writing, and goes
-    /// on reading.
+    /// Begins to write a topic that this member reads, with a stream of its own; or stops writing,
+    /// and continues to read.
     pub fn toggle_writer(&mut self, topic: u64) {
         let may_toggle = self.parts.get(&topic).is_some_and(|part| part.reads && !part.leaves);
         if self.out.is_some() || !may_toggle {
@@ -273,7 +284,7 @@ impl Member {
         self.announce(topic, false);
     }
 
-    /// Memory for a stream of its own.
+    /// Opens memory for a stream of its own.
     fn open_stream(&mut self) -> (RegionId, SenderMemory) {
         let id = self.group_mut().node_mut().fresh_region();
         // Small memory is reused soon.
@@ -288,7 +299,7 @@ impl Member {
         (id, self.group_mut().node_mut().count_changes(memory))
     }
 
-    /// A member that reads a topic begins to write it as well.
+    /// Makes a member that reads a topic write it as well.
     pub(crate) fn begin_to_write(&mut self, topic: u64) {
         let reads = self.parts.get(&topic).is_some_and(|part| part.inbox.is_some());
         if reads && !self.writes(topic) {
@@ -296,14 +307,14 @@ impl Member {
         }
     }
 
-    /// The late reader of a topic goes, with all that it has not taken, and another one comes.
+    /// Replaces the late reader of a topic; the old one discards everything that it has not taken.
     pub(crate) fn renew_late_reader(&mut self, topic: u64) {
         if self.close_late_reader(topic) {
             self.add_late_reader(topic);
         }
     }
 
-    /// Returns whether there was a late reader.
+    /// Closes a late reader. Returns whether there was one.
     fn close_late_reader(&mut self, topic: u64) -> bool {
         self.drain(topic);
         let late = self.parts.get_mut(&topic).and_then(|part| part.late.take());
@@ -321,14 +332,14 @@ impl Member {
         }
     }
 
-    /// Late readers take and release some records.
+    /// Lets late readers take and release some records.
     pub(crate) fn read_late(&mut self, mut random: Random) {
         let manners = (random.between(2, 6), random.between(2, 12));
         let count = random.below(8);
         self.take_late(count, manners, &mut random);
     }
 
-    /// Late readers take and release everything.
+    /// Lets late readers take and release everything.
     pub(crate) fn read_all(&mut self) {
         self.take_late(u64::MAX, (u64::MAX, 1), &mut Random::new(0));
     }
@@ -337,7 +348,8 @@ impl Member {
         self.topics().into_iter().for_each(|topic| self.drain(topic));
         let me = self.me;
         if self.out.is_some() {
-            // The others may have gone on without this member: what it holds is not promised any more.
+            // The others may have continued without this member: records that it holds are no
+            // longer guaranteed.
             self.parted.clear();
             self.parts.values_mut().for_each(|part| part.late = None);
             return;
@@ -352,7 +364,7 @@ impl Member {
         self.parted.retain(|late| !late.is_done());
     }
 
-    /// Wants no more of a topic.
+    /// Leaves a topic.
     pub fn exit(&mut self, topic: u64) {
         if !LEAVERS_HOLD {
             self.close_late_reader(topic);
@@ -364,7 +376,7 @@ impl Member {
         }
     }
 
-    /// Wants to be no member any more.
+    /// Asks to leave the group.
     pub fn leave(&mut self) {
         if self.out.is_none() {
             self.court.borrow_mut().wants_to_leave(self.me);
@@ -372,14 +384,14 @@ impl Member {
         self.group_mut().leave();
     }
 
-    /// Whether every act of a node that is out is refused (I-48).
+    /// Whether the node, which is out, refuses every act (I-48).
     pub(crate) fn refuses(&mut self) -> bool {
         let part = Part { topic: 5, reads: true, sends: None, lines: RegionId(0) };
         !self.group_mut().submit(&part.encode()) && !self.group_mut().leave()
     }
 
-    /// Where it is in a view change. `unposted`: whether it is in the midst of saying what follows from its
-    /// last turn.
+    /// Returns the member's step in a view change. `unposted`: whether posts of its last turn are
+    /// still pending.
     pub(crate) fn step(&self, unposted: bool) -> Option<Step> {
         let group = self.group.as_ref().filter(|group| group.standing() == Standing::Member)?;
         match group.agreement().stage() {
@@ -400,18 +412,18 @@ impl Member {
         self.group.as_ref().is_some_and(Group::is_settled)
     }
 
-    /// Whether it is between two layouts of a topic, and no view change has brought that about.
+    /// Whether it is between two layouts of a topic, without a view change as the cause.
     pub(crate) fn is_between(&self) -> bool {
         self.walking && !self.is_new_view && self.stage == Stage::Calm
     }
 
-    /// Whether it is the leader, as it sees it.
+    /// Whether it is the leader, in its own view.
     pub(crate) fn leads(&self) -> bool {
         let agreement = self.group().agreement();
         agreement.leader() == Some(agreement.rank())
     }
 
-    /// Topics in which it takes part, or is about to.
+    /// Returns the topics in which it takes part, or is about to.
     pub fn topics(&self) -> Vec<u64> {
         self.parts.keys().copied().collect()
     }
@@ -425,7 +437,7 @@ impl Member {
         self.parts.get(&topic).is_some_and(|part| part.stream.is_some())
     }
 
-    /// Its stream in a topic, and what it has written there.
+    /// Returns its stream in a topic, and the number of messages written there.
     pub(crate) fn written(&self, topic: u64) -> (u64, u64) {
         let part = self.parts.get(&topic);
         let stream = |part: &Taken| part.stream.as_ref().map_or(0, |(region, _)| region.0);
@@ -447,8 +459,8 @@ impl Member {
         part.written += 1;
     }
 
-    /// Whether the others have gone on without this member, or had once it was asked. Of one that leaves in order this model
-    /// keeps no memory private (I-335).
+    /// Whether the others have continued without this member, now or at an earlier check. This
+    /// model keeps no memory private for a member that leaves in order (I-335).
     fn is_overtaken(&mut self) -> bool {
         let host = self.link.arbiter().filter(|_| self.demands);
         self.is_overtaken |= host.is_some_and(|host| !host.is_member());
@@ -461,7 +473,8 @@ impl Member {
         let epoch = part.epoch;
         while let Some(record) = inbox.take() {
             let bytes = record.bytes().to_vec();
-            // What a member finds that the others have gone on without is not delivered, nor is anything after that.
+            // A record that a member finds after the others have continued without it is not
+            // delivered, nor is anything later.
             if self.is_overtaken() {
                 return;
             }
@@ -526,18 +539,18 @@ impl Member {
                 let mut court = self.court.borrow_mut();
                 court.installs(self.me, &view);
                 let group = self.group.as_ref().expect("it has begun");
-                // Of views that began in one turn it is as the last one left it.
+                // If several views began in one turn, the state is as the last one left it.
                 if group.is_informed() && group.view().number == view.number {
                     court.begins_with(self.me, &view, group.state());
                 }
             }
             GroupEvent::Out(fate) => {
-                // What it has delivered up to this moment it has delivered as a member.
+                // Everything delivered up to this moment was delivered as a member.
                 self.topics().into_iter().for_each(|topic| self.drain(topic));
                 self.out = Some(fate);
                 self.court.borrow_mut().is_out(self.me, fate);
             }
-            // What a member finds that the others have gone on without proves nothing.
+            // Findings of a member without which the others have continued prove nothing.
             GroupEvent::Node(NodeEvent::Faulty { .. })
                 if self.demands && self.group().is_overtaken() => {}
             GroupEvent::Node(NodeEvent::Faulty { peer, fault }) => {
@@ -586,7 +599,7 @@ impl Machine for Member {
         let done = self.group_mut().turn(now, effects);
         self.withheld.leave_out(effects);
         self.note_stage();
-        // Deliveries of this turn are of the epoch before any that begins in it.
+        // Deliveries of this turn belong to the epoch before any that begins in it.
         let mut events = Vec::new();
         while let Some(event) = self.group_mut().next_event() {
             events.push(event);
@@ -611,7 +624,7 @@ impl Machine for Member {
 }
 
 impl Member {
-    /// Says what has changed in its agreement on a view.
+    /// Reports changes in its agreement on a view.
     fn note_stage(&mut self) {
         let group = self.group.as_ref().expect("it has begun");
         let agreement = group.agreement();
@@ -633,7 +646,7 @@ impl Member {
             let view = agreement.view().number;
             court.journal.says(self.me, format_args!("wedges view {view}"));
         }
-        // Within one turn it may have come further than one step.
+        // Within one turn it may have advanced by more than one step.
         self.turned.reported = before < Stage::Reported && Stage::Reported <= stage;
         if self.turned.reported {
             court.journal.says(self.me, format_args!("reports how far it has come"));

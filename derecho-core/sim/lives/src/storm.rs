@@ -1,10 +1,10 @@
-//! Faults: which come when, to whom, and when they end.
+//! Faults: their kinds, times, victims, and ends.
 //!
-//! Owns: all harm that is done. Never does: harm more than the menu allows.
+//! Owns: all harm that is done. Never does: cause more harm than the menu allows.
 //!
 //! ```text
 //!   strike ── at random moments ──> a fault, with its end on the list of ends
-//!   ambush ── waits for a moment: a node at a chosen step of a view change, say; and strikes it there
+//!   ambush ── waits for a moment, such as a node at a chosen step of a view change; strikes there
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,30 +21,31 @@ use crate::world::{Kind, World};
 
 type Pair = (NodeIndex, NodeIndex);
 
-/// What ends a fault.
+/// End of a fault.
 #[derive(Clone, Debug)]
 enum End {
-    /// With the number of views that had begun when it was stopped, if a view change was under way.
+    /// Node that continues, with the number of views that had begun when it was stopped, if a view
+    /// change was under way.
     Resume(NodeIndex, Option<u64>),
     Heal(Vec<Pair>),
     Pace(NodeIndex),
     Unhamper(Vec<Pair>),
-    /// A node that has crashed comes back as a new one.
+    /// A crashed node comes back as a new one.
     Comeback,
 }
 
-/// What an ambush waits for.
+/// Moment for which an ambush waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Moment {
-    /// A node at this step; or only the leader.
+    /// A node at this step; with `leader`, only the leader.
     Step { step: Step, leader: bool },
     /// A leader whose proposal the next leader has accepted.
     Succession,
-    /// A node that is between two layouts of a topic.
+    /// A node between two layouts of a topic.
     Walk,
 }
 
-/// A fault that waits for its moment.
+/// Fault that waits for its moment.
 #[derive(Clone, Copy, Debug)]
 struct Ambush {
     moment: Moment,
@@ -52,25 +53,26 @@ struct Ambush {
     until: Time,
 }
 
-/// See the [module](self).
+/// The storm, see the [module](self).
 pub(crate) struct Storm {
     faults: Option<Faults>,
     ends: Vec<(Time, End)>,
     ambush: Option<Ambush>,
-    /// Whether it is aimed at view changes: who stops goes on soon, perhaps before the others have decided.
+    /// True if the storm is aimed at view changes: a stopped node continues soon, perhaps before
+    /// the others have decided.
     pub(crate) aimed: bool,
-    /// Until when something was done to a node.
+    /// Time until which each node was harmed.
     harmed: BTreeMap<NodeIndex, u64>,
     /// Nodes that stand still until the others have been judged.
     stopped: BTreeSet<NodeIndex>,
-    /// Chance of what was added to the lives: lives without it take the same course.
+    /// Separate random stream for later additions, so that lives without these keep their course.
     more: Random,
-    /// Faults that could lose a networked group do not happen.
+    /// True if faults that could lose a networked group do not happen.
     mild: bool,
 }
 
 impl Storm {
-    /// No faults yet.
+    /// Creates a storm without faults.
     pub(crate) fn new(seed: u64) -> Storm {
         Storm {
             faults: None,
@@ -93,7 +95,7 @@ impl Storm {
         !self.stopped.is_empty()
     }
 
-    /// Zero if nothing ever was.
+    /// Returns the time until which a node was harmed; zero if it never was.
     pub(crate) fn harmed_until(&self, node: NodeIndex) -> u64 {
         self.harmed.get(&node).copied().unwrap_or_default()
     }
@@ -111,7 +113,8 @@ impl Storm {
     }
 }
 
-/// So many nodes more than it begins with a life may see; one that is aimed at view changes.
+/// Maximum number of nodes added to a life after its start; the second value is for a life aimed at
+/// view changes.
 const NEWCOMERS: usize = 9;
 const NEWCOMERS_OF_AIMED: usize = 30;
 
@@ -144,7 +147,7 @@ impl Ambush {
 }
 
 impl World {
-    /// These faults may happen.
+    /// Permits these faults.
     pub(crate) fn prepare(&mut self, faults: Faults, wild: bool) {
         self.storm.faults = Some(faults);
         let is_late = faults.has(Fault::SlowLink) || faults.has(Fault::Delay);
@@ -156,14 +159,14 @@ impl World {
     pub(crate) fn give_clock(&mut self, node: NodeIndex) {
         if self.storm.has(Fault::Skew) {
             let ahead = self.random.below(1 << 36);
-            // Mostly as quartz is; sometimes as a virtual machine's may be.
+            // Usually as accurate as quartz; sometimes as inaccurate as a virtual machine's clock.
             let most = if self.random.one_in(4) { 300_000 } else { 200 };
             let fast_ppm = self.random.between(0, 2 * most) as i32 - most as i32;
             self.cluster.set_clock(node, Clock { ahead, fast_ppm });
         }
     }
 
-    /// Some time of a life: a change of layout, joins, leaves, faults, and messages all the while.
+    /// Runs a part of a life: a change of layout, joins, leaves, faults, and messages throughout.
     pub(crate) fn round(&mut self, nodes: usize) {
         self.random_change();
         self.random_come_and_go(nodes);
@@ -202,10 +205,10 @@ impl World {
     pub(crate) fn random_fault(&mut self, wanted: impl Fn(Fault) -> bool) -> Option<Fault> {
         let (kind, pauses) = (self.kind, self.storm.has(Fault::Pause));
         let possible = |fault: &Fault| match fault {
-            // Memory that is shared has no ends that could be cut apart.
+            // Shared memory has no connection that could be cut.
             Fault::Partition | Fault::OneWay => kind == Kind::Network,
             Fault::Skew => false,
-            // One pause in some becomes a stop.
+            // Some pauses become stops.
             Fault::Stop => !pauses,
             _ => true,
         };
@@ -222,7 +225,7 @@ impl World {
         }
     }
 
-    /// Waits for a view change, and brings one about.
+    /// Waits for a view change, and causes one.
     fn random_ambush(&mut self, nodes: usize) {
         let fits = |fault| {
             matches!(fault, Fault::Crash | Fault::Restart | Fault::Pause | Fault::Partition)
@@ -294,7 +297,7 @@ impl World {
         due.into_iter().for_each(|(_, end)| self.end(end));
     }
 
-    /// No fault is at work any more.
+    /// Ends all faults.
     pub(crate) fn end_storm(&mut self) {
         self.storm.ambush = None;
         let ends = std::mem::take(&mut self.storm.ends);
@@ -402,8 +405,8 @@ impl World {
         }
     }
 
-    /// Whether the group has to go on when this node is harmed as well. A cut harms nodes on both sides: then
-    /// chance decides.
+    /// Whether the group must continue even if this node is harmed as well. A cut harms nodes on
+    /// both sides: then chance decides.
     fn would_survive(&mut self, fault: Fault, node: NodeIndex) -> bool {
         match fault {
             Fault::Partition | Fault::OneWay | Fault::SlowLink | Fault::Delay => {
@@ -413,13 +416,13 @@ impl World {
         }
     }
 
-    /// More nodes go on than are stopped for good.
+    /// Whether a node may be stopped: more nodes must continue than are stopped for good.
     fn may_stop(&self) -> bool {
         let awake = self.living().into_iter().filter(|node| !self.storm.is_stopped(*node)).count();
         awake > self.storm.stopped.len() + 2
     }
 
-    /// A node stands still until the others have been judged.
+    /// Makes a node stand still until the others have been judged.
     fn stop(&mut self, node: NodeIndex) {
         let step = step_of(&self.cluster, node);
         let at = step.map_or(String::new(), |step| format!(" ({})", step.name()));
@@ -431,14 +434,14 @@ impl World {
         self.storm.stopped.insert(node);
     }
 
-    /// Nodes that stood still while the others were judged go on.
+    /// Continues the nodes that stood still while the others were judged.
     pub(crate) fn wake_stopped(&mut self) {
         for node in std::mem::take(&mut self.storm.stopped) {
             self.end(End::Resume(node, None));
         }
     }
 
-    /// A node stops for good.
+    /// Stops a node for good.
     pub fn crash(&mut self, node: NodeIndex) {
         if !self.cluster.is_running(node) {
             return;
@@ -458,7 +461,7 @@ impl World {
         self.cluster.crash(node);
     }
 
-    /// Whether this node is about to be told the state, or to tell it.
+    /// Whether this node is about to receive a state transfer, or to send one.
     fn cuts_transfer(&self, node: NodeIndex) -> bool {
         let own = self.member(node).group();
         if own.standing() != Standing::Member || own.view().number == 0 {
@@ -496,7 +499,7 @@ impl World {
         self.later(low, high, End::Resume(node, views));
     }
 
-    /// Cuts between this node's side and the others: all of them, or some, or one way.
+    /// Cuts between this node's side and the others: all of them, or some, or in one direction.
     fn cut(&mut self, node: NodeIndex, one_way: bool) {
         let running = self.running();
         let partial = self.random.one_in(2);
@@ -534,7 +537,7 @@ impl World {
         self.later(20_000, 6_000_000, End::Heal(pairs));
     }
 
-    /// What this node posts becomes slow: to all alike, or to each as it comes.
+    /// Slows down this node's posts: equally to all peers, or randomly for each.
     fn hamper(&mut self, node: NodeIndex, at_random: bool) {
         let running = self.running();
         let mut pairs: Vec<Pair> = Vec::new();

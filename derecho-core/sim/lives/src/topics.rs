@@ -1,6 +1,7 @@
-//! The state of these groups: who reads and writes which topic.
+//! State of these groups: readers and writers of each topic.
 //!
-//! Owns: what members say of their parts, and the layouts that follow. Never does: deliver anything.
+//! Owns: the members' declarations of their parts, and the resulting layouts. Never does:
+//! deliver anything.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +12,15 @@ use derecho_core::ids::{NodeId, RegionId};
 use derecho_core::membership::View;
 use derecho_core::multicast::subgroup::Level;
 
-/// The first topic whose level is [`Level::Unordered`]; the topics before it are atomic.
+/// First topic with [`Level::Unordered`]; the topics before it are atomic.
 pub(crate) const UNORDERED: u64 = 100;
 
-/// The level of a topic.
+/// Returns the level of a topic.
 pub(crate) fn level_of(topic: u64) -> Level {
     if topic < UNORDERED { Level::Atomic } else { Level::Unordered }
 }
 
-/// What a member says of its part in a topic.
+/// Declaration of a member's part in a topic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Part {
     pub(crate) topic: u64,

@@ -1,11 +1,12 @@
-//! What has to be true when no fault is at work any more.
+//! Rules that must hold when no fault is active any more.
 //!
-//! Owns: liveness, and whether a group may be lost. Never does: ask the protocol whether it may.
+//! Owns: liveness, and the decision whether a group may be lost. Never does: ask the protocol
+//! whether it may.
 //!
-//! Nobody has to go on who was harmed: who stood still, was slow, was cut off from others or has lost a
-//! connection for good. But in the newest view there are members to whom nothing was done since
-//! shortly before it began. If those are a primary partition of it (networked), or more than the others
-//! that live (local), the group goes on, and whoever is a member then gets everything.
+//! A harmed node need not continue: a node that stood still, was slow, was cut off from others or
+//! has lost a connection for good. But the newest view may have members that were not harmed since
+//! shortly before it began. If those are a primary partition of it (networked), or more than the
+//! other live members (local), the group continues, and every member then gets everything.
 
 use std::collections::BTreeSet;
 
@@ -17,21 +18,22 @@ use crate::court::is_primary;
 use crate::member::{Member, TIMEOUT};
 use crate::world::{Kind, World};
 
-/// A group comes to rest within this time after the last fault; nothing that a member waits for takes
-/// longer than a few hundred milliseconds.
+/// Time within which a group comes to rest after the last fault; nothing that a member waits for
+/// takes longer than a few hundred milliseconds.
 const REST: u64 = 3_000_000_000;
 const LOOK: u64 = 500_000;
 
-/// What was written at rest has been delivered after this time.
+/// Time within which a message written at rest is delivered.
 const DELIVERY: u64 = 5_000_000;
 
-/// The same while nodes stand still: the members that wait for these nodes go on without them first.
+/// Time within which it is delivered while nodes stand still: members that wait for these nodes
+/// first continue without them.
 const WITHOUT_STOPPED: u64 = 100_000_000;
 
-/// What was posted on a link while that was slow has arrived after this time, and all behind it.
+/// Time within which posts made on a slow link have arrived, and everything behind them.
 const IN_FLIGHT: u64 = 200_000_000;
 
-/// A silence that began so long before a view may be noticed in it.
+/// Maximum time between the start of a silence and a view in which the silence may be noticed.
 const AFTERMATH: u64 = 3 * TIMEOUT;
 
 impl World {
@@ -49,10 +51,11 @@ impl World {
         !self.is_guilty()
     }
 
-    /// All that live are members of one view, and all topics have come to rest; who wants to be a member is
-    /// one, if there is a group.
+    /// Whether all live nodes are members of one view, all topics have come to rest, and every node
+    /// that wants to be a member is one, if there is a group.
     ///
-    /// Nodes that stand still until the others have been judged may be members or not, and nobody waits for them.
+    /// Nodes that stand still until the others have been judged may be members or not, and no node
+    /// waits for them.
     fn is_at_rest(&self) -> bool {
         let living = self.awake();
         let mut nodes: Vec<NodeId> = living.iter().map(|node| self.member(*node).me).collect();
@@ -69,7 +72,7 @@ impl World {
         });
         let is_out =
             |node: &NodeIndex| matches!(self.member(*node).group().standing(), Standing::Out(_));
-        // Who has lost its connection to a member can be none beside it.
+        // A node that has lost its connection to a member cannot be in a view with it.
         let is_cut_off = |node: &NodeIndex| {
             living.iter().any(|other| self.cluster.network().is_broken(*node, *other))
         };
@@ -79,13 +82,13 @@ impl World {
             .filter(|node| !living.contains(node) && !is_out(node) && !is_cut_off(node))
             .filter(|node| !self.storm.is_stopped(*node));
         match living.is_empty() {
-            // Those who wait of a networked group that is lost wait in vain.
+            // Nodes that wait for a lost networked group wait in vain.
             true => self.kind == Kind::Network && !self.has_to_go_on() || waiting.count() == 0,
             false => settled && waiting.count() == 0,
         }
     }
 
-    /// Members that do not stand still.
+    /// Returns the members that do not stand still.
     fn awake(&self) -> Vec<NodeIndex> {
         let mut living = self.living();
         living.retain(|node| !self.storm.is_stopped(*node));
@@ -97,7 +100,7 @@ impl World {
         self.court.borrow_mut().charge("liveness", &what);
     }
 
-    /// The state of each that lives, and how it stands.
+    /// Describes the state of each live member.
     fn describe_states(&self) -> String {
         let states = self.living().into_iter().map(|node| {
             let group = self.member(node).group();
@@ -106,7 +109,7 @@ impl World {
         states.collect::<String>() + &self.describe()
     }
 
-    /// How all that are not out stand.
+    /// Describes the standing of all nodes that are not out.
     fn describe(&self) -> String {
         let mut text = String::new();
         let journal = &self.court.borrow().journal;
@@ -133,7 +136,7 @@ impl World {
         text
     }
 
-    /// Whether nothing was done to a member of this view that could be noticed in it.
+    /// Whether a member of this view was not harmed in a way that could be noticed in it.
     fn is_unharmed(&self, node: NodeId, view: &View, harmed: Option<NodeIndex>) -> bool {
         let index = |node| self.all().into_iter().find(|index| self.member(*index).me == node);
         let Some(own) = index(node).filter(|own| self.cluster.is_running(*own)) else {
@@ -142,7 +145,7 @@ impl World {
         let since = self.court.borrow().newest_at.0.saturating_sub(AFTERMATH);
         let network = self.cluster.network();
         let others = view.members.iter().filter_map(|member| index(member.node));
-        // A peer that has crashed has lost its connections to all, and harms nobody.
+        // A crashed peer has lost its connections to all, and harms no member.
         let mut others = others.filter(|other| *other != own && self.cluster.is_running(*other));
         !self.court.borrow().is_leaving(node)
             && harmed != Some(own)
@@ -150,13 +153,14 @@ impl World {
             && !others.any(|other| network.is_broken(own, other))
     }
 
-    /// Whether there is a group that may not be lost: in the newest view, and in those in which unharmed members
-    /// of it are who have not heard of it, enough are unharmed to decide on the next one.
+    /// Whether there is a group that must not be lost. In the newest view, and in the views of
+    /// unharmed members that have not heard of it, enough members must be unharmed to decide on the
+    /// next one.
     fn has_to_go_on(&self) -> bool {
         self.has_to_go_on_with(None)
     }
 
-    /// The same, when this node is harmed as well.
+    /// Whether the group must continue when this node is harmed as well.
     pub(crate) fn has_to_go_on_without(&self, node: NodeIndex) -> bool {
         self.has_to_go_on_with(Some(node))
     }
@@ -165,7 +169,7 @@ impl World {
         let court = self.court.borrow();
         let newest = court.newest().or(court.founding()).cloned();
         drop(court);
-        // Before a local group is founded, anybody can do it.
+        // Before a local group is founded, any node can found it.
         let Some(newest) = newest else { return !self.running().is_empty() };
         let unharmed = |view: &View| -> BTreeSet<NodeId> {
             let nodes = view.members.iter().map(|member| member.node);
@@ -192,8 +196,8 @@ impl World {
         })
     }
 
-    /// The end of a life: first, what is promised while nodes stand still; then all faults end, and everything that
-    /// is promised has to be there.
+    /// Judges the end of a life: first the guarantees that hold while nodes stand still; then all
+    /// faults end, and all guarantees are checked.
     pub fn check(&mut self) {
         self.end_storm();
         if self.storm.any_stopped() {
@@ -229,10 +233,11 @@ impl World {
         }
     }
 
-    /// Members that do not stand still have one state, and what they write reaches all of them that read. Returns
-    /// these members, unless a rule was broken.
+    /// Checks that members that do not stand still have one state, and that their writes reach all
+    /// of their readers. Returns these members, unless a rule was broken.
     fn check_liveness(&mut self) -> Option<Vec<NodeIndex>> {
-        // Who begins to read later, as what it has asked for waited for nodes that stand still, lacks what was written before.
+        // A node may begin to read later because its request waited for nodes that stand still; it
+        // then lacks earlier messages.
         let mut read_before = self.readers_among(&self.awake());
         if self.storm.any_stopped() {
             let has_begun = |(reader, topic): &(NodeId, u64)| {
@@ -279,7 +284,7 @@ impl World {
         Some(living)
     }
 
-    /// The readers of all topics that are among these nodes.
+    /// Returns the readers of all topics among these nodes.
     fn readers_among(&self, nodes: &[NodeIndex]) -> Vec<(NodeId, u64)> {
         let Some(first) = nodes.first() else { return Vec::new() };
         let is_among = |node| nodes.iter().any(|index| self.member(*index).me == node);
@@ -288,7 +293,7 @@ impl World {
         reads.map(|((topic, node), _)| (*node, *topic)).collect()
     }
 
-    /// Late readers take what is left and release everything, so that no writer waits for them.
+    /// Lets late readers take the rest and release everything, so that no writer waits for them.
     fn read_all(&mut self) {
         for node in self.awake() {
             self.act(node, Member::read_all);
@@ -296,7 +301,7 @@ impl World {
         self.run(LOOK);
     }
 
-    /// Of every writer the last message is one that all readers were there for.
+    /// Makes every writer write until its last message is one for which all readers were present.
     fn write_once_more(&mut self) -> bool {
         let before = self.writers();
         for _ in 0..500 {
@@ -316,7 +321,7 @@ impl World {
         false
     }
 
-    /// Who is out says so, for good, and refuses everything.
+    /// Checks that nodes that are out report that for good, and refuse everything.
     fn check_isolation(&mut self) {
         let out = self.court.borrow().out().clone();
         for node in self.running() {
@@ -330,7 +335,7 @@ impl World {
         }
     }
 
-    /// Nobody is left.
+    /// Judges a life at whose end no member is left.
     fn check_loss(&mut self) {
         self.tally.lost += 1;
         if self.has_to_go_on() {

@@ -1,22 +1,23 @@
-//! Posts that never leave their node: the errors of a member that lives, answers, and makes no progress.
+//! Posts that never leave their node: planted errors of a live member that answers and makes
+//! no progress.
 //!
-//! Owns: what is left out of a turn's posts. Never does: choose a victim; a test does.
+//! Owns: the withheld posts of a turn. Never does: choose a victim; a test does.
 
 use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::Sharing;
 use derecho_core::machine::{Effects, PostKind, Target};
 
-/// The posts that are withheld.
+/// Regions and peers of the withheld posts.
 #[derive(Default)]
 pub(crate) struct Withheld(Vec<(RegionId, Option<Peer>)>);
 
 impl Withheld {
-    /// From now on no word of this region is posted to that peer; `None`: to nobody.
+    /// Withholds all later posts of this region to one peer; `None`: to all.
     pub(crate) fn add(&mut self, region: RegionId, to: Option<Peer>) {
         self.0.push((region, to));
     }
 
-    /// Leaves them out.
+    /// Removes the withheld posts.
     pub(crate) fn leave_out(&self, effects: &mut Effects) {
         if self.0.is_empty() {
             return;

@@ -1,6 +1,6 @@
 //! A group in a simulated cluster, with applications that write and read topics.
 //!
-//! Owns: the nodes and what their applications do. Never does: judge, or do harm.
+//! Owns: the nodes and the actions of their applications. Never does: judge, or cause harm.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,15 +18,15 @@ use crate::member::{Halted, Member};
 use crate::storm::Storm;
 use crate::topics::UNORDERED;
 
-/// What a group lives on.
+/// Environment of a group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
-    /// Nodes of one host over memory that is copied: any survivors go on.
+    /// Nodes of one host over copied memory: any survivors continue.
     Local,
-    /// Nodes of several hosts: only a primary partition goes on.
+    /// Nodes of several hosts: only a primary partition continues.
     Network,
-    /// Nodes of one host over memory that they share, as in the product. The applications read late, hold samples,
-    /// and use topics of all levels.
+    /// Nodes of one host over shared memory, as in the product. The applications read late, hold
+    /// samples, and use topics of all levels.
     Shared,
 }
 
@@ -36,7 +36,7 @@ impl Kind {
         self != Kind::Network
     }
 
-    /// The name by which a command asks for the kind.
+    /// Name of the kind in commands.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Local => "local",
@@ -53,44 +53,44 @@ const DEMANDING: [u64; 3] = [5, 6, UNORDERED];
 pub struct World {
     /// The nodes.
     pub cluster: Cluster<Member>,
-    /// Where all chance of the applications and the faults comes from.
+    /// Source of all randomness of the applications and the faults.
     pub random: Random,
     pub(crate) court: Rc<RefCell<Court>>,
     pub(crate) kind: Kind,
-    /// So many found a networked group.
+    /// Number of founders of a networked group.
     founders: usize,
-    /// Whom the host shows as standing still.
+    /// Nodes that the host shows as standing still.
     pub(crate) halted: Halted,
-    /// Whether members ask it.
+    /// Whether members query the host for halted nodes.
     pub(crate) asks_host: bool,
     pub(crate) storm: Storm,
     pub(crate) tally: Account,
 }
 
 impl World {
-    /// A group of so many nodes on one host.
+    /// Creates a group of `nodes` nodes on one host.
     pub fn local(config: Config, nodes: usize) -> World {
         World::new(config, Kind::Local, nodes)
     }
 
-    /// A group of so many nodes on one host that share memory.
+    /// Creates a group of `nodes` nodes on one host that share memory.
     pub fn shared(config: Config, nodes: usize) -> World {
         World::new(config, Kind::Shared, nodes)
     }
 
-    /// A networked group of so many founders.
+    /// Creates a networked group of `founders` founders.
     pub fn network(config: Config, founders: usize) -> World {
         World::new(config, Kind::Network, founders)
     }
 
-    /// A group of so many nodes.
+    /// Creates a group of `nodes` nodes.
     pub fn new(config: Config, kind: Kind, nodes: usize) -> World {
         let mut world = World::empty(config, kind);
         world.populate(nodes);
         world
     }
 
-    /// Nobody yet.
+    /// Creates a world without nodes.
     pub(crate) fn empty(mut config: Config, kind: Kind) -> World {
         let seed = config.seed;
         if kind == Kind::Shared {
@@ -109,7 +109,7 @@ impl World {
         }
     }
 
-    /// The first nodes.
+    /// Adds the first nodes.
     pub(crate) fn populate(&mut self, nodes: usize) {
         if self.kind == Kind::Network {
             self.founders = nodes;
@@ -145,7 +145,7 @@ impl World {
         self.cluster.machine_mut(node, 0).begin(entrance, halted);
     }
 
-    /// Another node.
+    /// Adds another node.
     pub fn add(&mut self) -> NodeIndex {
         let node = self.add_node();
         self.begin(node);
@@ -153,17 +153,17 @@ impl World {
         node
     }
 
-    /// The time.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         self.cluster.now()
     }
 
-    /// A node and its application.
+    /// Returns a node with its application.
     pub fn member(&self, node: NodeIndex) -> &Member {
         self.cluster.machine(node, 0)
     }
 
-    /// What is known by now.
+    /// Returns the account so far.
     pub fn account(&self) -> Account {
         let mut court = self.court.borrow_mut();
         let mut account = self.tally.clone();
@@ -181,7 +181,8 @@ impl World {
         account
     }
 
-    /// Who has found which member to make no progress, and by which answer.
+    /// Returns the findings that a member makes no progress: the finding node, the condition, and
+    /// the answer.
     pub fn stuck(&self) -> Vec<(NodeId, Wait, Answer)> {
         self.court.borrow().stuck.clone()
     }
@@ -196,7 +197,7 @@ impl World {
         self.court.borrow_mut().journal.kept = true;
     }
 
-    /// Says something of a node in the journal.
+    /// Writes a line about a node into the journal.
     pub(crate) fn tell(&mut self, node: NodeIndex, what: &str) {
         let me = self.member(node).me;
         let mut court = self.court.borrow_mut();
@@ -204,23 +205,23 @@ impl World {
         court.journal.says(me, format_args!("{what}"));
     }
 
-    /// An application does something, now.
+    /// Performs an application's action now.
     pub fn act(&mut self, node: NodeIndex, what: impl FnOnce(&mut Member) + 'static) {
         let now = self.now();
         self.cluster.inject(node, 0, now, move |member, _, _| what(member));
     }
 
-    /// All nodes that there ever were.
+    /// Returns all nodes that ever existed.
     pub fn all(&self) -> Vec<NodeIndex> {
         (0..self.cluster.nodes()).map(NodeIndex).collect()
     }
 
-    /// Nodes that run.
+    /// Returns the running nodes.
     pub(crate) fn running(&self) -> Vec<NodeIndex> {
         self.all().into_iter().filter(|node| self.cluster.is_running(*node)).collect()
     }
 
-    /// Nodes that run and are members of a view, by their own word.
+    /// Returns the running nodes that are members of a view, by their own statement.
     pub fn living(&self) -> Vec<NodeIndex> {
         let lives = |node: &NodeIndex| {
             let group = self.member(*node).group();
@@ -230,17 +231,17 @@ impl World {
         self.running().into_iter().filter(lives).collect()
     }
 
-    /// A member's rank, as it sees it.
+    /// Returns a member's rank, in its own view.
     pub fn rank_of(&self, node: NodeIndex) -> usize {
         self.member(node).group().agreement().rank().index()
     }
 
-    /// One of these, if there is one.
+    /// Returns one of these nodes, if there is one.
     pub(crate) fn one_of(&mut self, nodes: &[NodeIndex]) -> Option<NodeIndex> {
         nodes.get(self.random.below(nodes.len() as u64) as usize).copied()
     }
 
-    /// All that live write now and then, for so many moments.
+    /// Lets all live members write now and then, for `rounds` rounds.
     pub fn write_for(&mut self, rounds: usize) {
         for _ in 0..rounds {
             if self.kind == Kind::Shared {
@@ -253,7 +254,7 @@ impl World {
         }
     }
 
-    /// Every member writes some of its topics, once.
+    /// Makes every member write some of its topics, once.
     fn write_here_and_there(&mut self) {
         for node in self.living() {
             for topic in self.member(node).topics() {
@@ -264,7 +265,8 @@ impl World {
         }
     }
 
-    /// Every member writes some of its topics several times, and its late readers take and release some records.
+    /// Makes every member write some of its topics several times, and its late readers take and
+    /// release some records.
     fn use_topics(&mut self) {
         for node in self.living() {
             for topic in self.member(node).topics() {
@@ -280,7 +282,7 @@ impl World {
         }
     }
 
-    /// Somebody begins or ends to take part in a topic.
+    /// Makes a member join or leave a topic.
     pub fn random_change(&mut self) {
         let living = self.living();
         let Some(node) = self.one_of(&living) else { return };
@@ -296,7 +298,7 @@ impl World {
         }
     }
 
-    /// Some readers begin to write, and some members that read and write stop writing.
+    /// Makes some readers begin to write, and some members that read and write stop writing.
     pub fn random_toggle(&mut self) {
         let living = self.living();
         for _ in 0..self.random.between(1, 3) {
@@ -306,8 +308,8 @@ impl World {
         }
     }
 
-    /// An application of a demanding life joins, leaves or changes its part in a topic. Most of them read, so that
-    /// most messages have readers.
+    /// Makes an application of a demanding life join or leave a topic, or change its part. Most of
+    /// them read, so that most messages have readers.
     fn demanding_change(&mut self, node: NodeIndex) {
         let topic = DEMANDING[self.random.below(DEMANDING.len() as u64) as usize];
         match self.random.below(12) {
@@ -320,7 +322,7 @@ impl World {
         }
     }
 
-    /// What has been written by now: by whom, where, how much.
+    /// Returns what has been written so far: writer, topic, count.
     pub(crate) fn writers(&self) -> Vec<(Writer, u64, u64)> {
         let mut written = Vec::new();
         for node in self.living().into_iter().filter(|node| !self.storm.is_stopped(*node)) {

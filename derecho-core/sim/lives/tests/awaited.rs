@@ -1,26 +1,28 @@
-//! Every condition that a member waits for names who can make it true (I-79): when exactly that member stops for good, the
-//! others go on.
+//! Every condition that a member waits for names a node that can make it true (I-79): if exactly
+//! that node stops for good, the others continue.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use derecho_core::membership::Condition;
 use derecho_lives::{Kind, World};
 use derecho_sim::{Config, NodeIndex};
 
-/// The others go on within this time after one has stopped: ten times their patience.
+/// Time within which the others continue after one has stopped: ten times their patience.
 const PATIENCE: u64 = 20_000_000;
 
-/// Where a condition comes about in a simulated group, and how many seeds have to show it.
+/// Scene in which a condition arises in a simulated group.
 enum Scene {
-    /// A group whose members come, write, and change their topics.
+    /// A group whose members join, write, and change their topics.
     Life,
-    /// A group on a network in which a new member has no vote yet.
+    /// A networked group in which a new member has no vote yet.
     Voteless,
-    /// Streams outside of subgroups, which these groups do not have: `derecho-core/sim/tests/node_untethered.rs` and
-    /// `dds-api/tests/stopped.rs` show who is awaited there.
+    /// Streams outside of subgroups, which these groups do not have:
+    /// `derecho-core/sim/tests/node_untethered.rs` and `dds-api/tests/stopped.rs` test the awaited
+    /// nodes there.
     Elsewhere,
 }
 
-/// Has no other arm, so that a new condition needs a scene.
+/// Returns the scene of a condition. There is no default arm, so that a new condition needs
+/// a scene.
 fn scene(condition: Condition) -> Scene {
     match condition {
         Condition::Promotion => Scene::Voteless,
@@ -40,7 +42,7 @@ fn scene(condition: Condition) -> Scene {
     }
 }
 
-/// The node that a running member awaits for this condition, if there is one.
+/// Returns the node that a running member awaits for this condition, if there is one.
 fn awaited_in(world: &World, condition: Condition) -> Option<NodeIndex> {
     let nodes = world.living();
     let waits = nodes.iter().flat_map(|node| world.member(*node).waits());
@@ -51,7 +53,7 @@ fn awaited_in(world: &World, condition: Condition) -> Option<NodeIndex> {
         .next()
 }
 
-/// Lets a group live until somebody is awaited for this condition.
+/// Lets a group live until a node is awaited for this condition.
 fn catch(world: &mut World, condition: Condition) -> Option<NodeIndex> {
     for node in world.all() {
         world.act(node, |member| member.enter(5, true, true));
@@ -82,7 +84,7 @@ fn catch(world: &mut World, condition: Condition) -> Option<NodeIndex> {
     None
 }
 
-/// A member joins, and the leader stops before it gives that member its vote.
+/// Lets a member join, and stops the leader before it gives that member its vote.
 fn leave_voteless(world: &mut World) -> Option<NodeIndex> {
     let joins = world.add();
     while !world.member(joins).is_settled() {
@@ -99,7 +101,8 @@ fn leave_voteless(world: &mut World) -> Option<NodeIndex> {
     None
 }
 
-/// Whether the others have come to rest without a member that has stopped, or have got from it what they waited for.
+/// Whether the others have come to rest without a stopped member, or have got from it what they
+/// waited for.
 fn goes_on(world: &World, stopped: NodeIndex) -> bool {
     let others: Vec<NodeIndex> =
         world.living().into_iter().filter(|node| *node != stopped).collect();
@@ -152,7 +155,7 @@ fn whoever_can_make_a_condition_true_is_awaited_and_the_others_go_on_without_it(
     }
 }
 
-/// An idle group: nothing is sent, and the leader alone can admit a node.
+/// An idle group: nothing is sent, and only the leader can admit a node.
 #[test]
 fn a_node_joins_an_idle_group_whose_leader_has_stopped() {
     for seed in 0..10 {
@@ -167,7 +170,8 @@ fn a_node_joins_an_idle_group_whose_leader_has_stopped() {
     }
 }
 
-/// A writer that does not read waits for readers too: else its memory would stay full for as long as one is stopped.
+/// A writer that does not read also waits for readers: otherwise its memory would stay full while
+/// one is stopped.
 #[test]
 fn a_writer_that_does_not_read_goes_on_without_a_reader_that_has_stopped() {
     for seed in 0..10 {
@@ -190,7 +194,7 @@ fn a_writer_that_does_not_read_goes_on_without_a_reader_that_has_stopped() {
     }
 }
 
-/// A stream of messages hides a reader that has stopped no more than silence does.
+/// A stream of messages hides a stopped reader no more than silence does.
 #[test]
 fn a_reader_that_has_stopped_is_left_out_at_every_rate() {
     for pause in [20_000, 100_000, 400_000, 1_900_000] {

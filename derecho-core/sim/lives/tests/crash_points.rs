@@ -1,16 +1,16 @@
-//! A view change in which a member crashes between any two things that it does: enumerated, not sampled.
+//! A view change in which a member crashes between any two of its acts: enumerated, not sampled.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use derecho_lives::{Kind, World};
 use derecho_sim::{Config, NodeIndex};
 
-/// So long a view change may take, in virtual time.
+/// Longest duration of a view change, in virtual time.
 const LONG: u64 = 3_000_000;
 
-/// Of the points at which two leaders crash, an ordinary run takes one in so many.
+/// Strides of an ordinary run through the points at which two leaders crash.
 const STRIDE: (usize, usize) = (2, 2);
 
-/// A group in full flow.
+/// Creates a group at full rate.
 fn flowing(seed: u64, kind: Kind, nodes: usize) -> World {
     let mut world = World::new(Config::adversarial(seed), kind, nodes);
     world.settle();
@@ -22,14 +22,14 @@ fn flowing(seed: u64, kind: Kind, nodes: usize) -> World {
     world
 }
 
-/// The members, the leader first.
+/// Returns the members, the leader first.
 fn ranks(world: &World) -> Vec<NodeIndex> {
     let mut nodes = world.living();
     nodes.sort_by_key(|node| world.rank_of(*node));
     nodes
 }
 
-/// What begins the view change: a new node, which also has to be told the state.
+/// Starts the view change: a new node, which also needs a state transfer.
 fn disturb(world: &mut World) {
     for node in world.living() {
         world.act(node, |member| member.write(7));
@@ -37,7 +37,7 @@ fn disturb(world: &mut World) {
     world.add();
 }
 
-/// How many things this node does until the view change is over, in a life in which nobody crashes.
+/// Returns the number of this node's acts until the view change is over, without any crash.
 fn acts_of(world: &mut World, node: NodeIndex) -> u64 {
     let (before, views) = (world.cluster.acts(node), world.account().view_changes);
     let end = world.now().after(LONG);
@@ -48,7 +48,7 @@ fn acts_of(world: &mut World, node: NodeIndex) -> u64 {
     world.cluster.acts(node) - before
 }
 
-/// Crashes this node after so many things that it does from now on. Returns whether it came to that.
+/// Crashes this node after `acts` further acts. Returns whether it reached that point.
 fn crash_after(world: &mut World, node: NodeIndex, acts: u64) -> bool {
     let at = world.cluster.acts(node) + acts;
     let end = world.now().after(LONG);
@@ -65,7 +65,7 @@ fn ends_well(mut world: World, what: &str) {
     assert!(account.violations.is_empty(), "{what}: {:#?}", account.violations);
 }
 
-/// Each member crashes at each point. Returns how many points there were.
+/// Crashes each member at each point. Returns the number of points.
 fn enumerate(seed: u64, kind: Kind, nodes: usize) -> u64 {
     let mut points = 0;
     for rank in 0..nodes {
@@ -85,7 +85,8 @@ fn enumerate(seed: u64, kind: Kind, nodes: usize) -> u64 {
     points
 }
 
-/// The leader crashes at every `step`th point, and in the change that follows its successor at every `by`th.
+/// Crashes the leader at every `step`th point, and in the following change its successor at
+/// every `by`th.
 fn enumerate_two(seed: u64, kind: Kind, nodes: usize, step: usize, by: usize) -> u64 {
     let mut points = 0;
     let mut world = flowing(seed, kind, nodes);
@@ -98,7 +99,8 @@ fn enumerate_two(seed: u64, kind: Kind, nodes: usize, step: usize, by: usize) ->
             disturb(&mut world);
             crash_after(&mut world, first, act);
             let views = world.account().view_changes;
-            // What it does until it has heard of the crash and the next view has begun.
+            // The acts of the successor until it has heard of the crash and the next view
+            // has begun.
             let met = crash_after(&mut world, second, then);
             let over = !met || world.account().view_changes > views + 2 || then > 90;
             let what = format!("{kind:?}, {nodes} nodes, seed {seed}: leaders after {act}, {then}");
@@ -126,8 +128,8 @@ fn a_crash_at_every_point_of_a_networked_view_change() {
     assert!(points > 200, "{points} points are not every one");
 }
 
-/// The leader stands still at each point. The others go on without it, and die; a new group is founded on their
-/// host, and then the leader goes on with what it had been told.
+/// The leader stands still at each point. The others continue without it, and die; a new group is
+/// founded on their host, and then the leader continues with its old knowledge.
 #[test]
 fn a_leader_that_oversleeps_its_group() {
     let mut world = flowing(5, Kind::Local, 3);
@@ -153,7 +155,7 @@ fn a_leader_that_oversleeps_its_group() {
     assert!(acts > 20, "{acts} points are not every one");
 }
 
-/// Local and networked groups, one beside the other.
+/// Enumerates local and networked groups in parallel.
 fn two_leaders(step: usize, by: usize) -> (u64, u64) {
     let points = std::thread::scope(|scope| {
         let local = scope.spawn(|| enumerate_two(3, Kind::Local, 4, step, by));
@@ -170,7 +172,7 @@ fn two_leaders_in_a_row() {
     assert!(local > 2000 && network > 2000, "{local} and {network} points are not enough");
 }
 
-/// Every point of the first by every point of the second.
+/// Every point of the first leader with every point of the second.
 #[test]
 #[ignore = "takes some minutes"]
 fn two_leaders_at_every_pair_of_points() {

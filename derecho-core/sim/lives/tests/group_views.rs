@@ -4,7 +4,7 @@
 use derecho_lives::{Account, Coverage, Fault, Faults, Kind, Plan, World, live};
 use derecho_sim::{Config, NodeIndex};
 
-/// The end of a life in which no rule was broken.
+/// Checks the end of a life in which no rule was broken.
 #[track_caller]
 fn check(world: &mut World) {
     world.check();
@@ -42,7 +42,7 @@ fn founders_come_together_and_what_one_writes_all_read() {
     }
 }
 
-/// Three members that all write and read topic 7, in full flow.
+/// Creates three members that all write and read topic 7, at full rate.
 fn flowing(seed: u64) -> World {
     let mut world = World::network(adversarial(seed), 3);
     world.settle();
@@ -102,13 +102,13 @@ fn topics_that_come_and_go() {
     }
 }
 
-/// A life in which no rule was broken.
+/// Runs a life in which no rule is broken.
 #[track_caller]
 fn one_life(seed: u64, kind: Kind, faults: Faults) -> Account {
     without_violation(Plan { faults, ..Plan::new(seed, kind) })
 }
 
-/// The end of a life in which no rule was broken.
+/// Runs the life of this plan, in which no rule is broken.
 #[track_caller]
 fn without_violation(plan: Plan) -> Account {
     let account = live(plan, false);
@@ -116,7 +116,8 @@ fn without_violation(plan: Plan) -> Account {
     account
 }
 
-/// What lives have to show: most of them end with a group to judge, and messages have readers.
+/// Checks that the lives are meaningful: most of them end with a group to judge, and messages
+/// have readers.
 #[track_caller]
 fn shows_something(sum: &Account, deliveries_per_message: f64) {
     let Account { lives, judged, looked_for, .. } = *sum;
@@ -126,12 +127,12 @@ fn shows_something(sum: &Account, deliveries_per_message: f64) {
     assert!(deliveries >= deliveries_per_message, "{deliveries} deliveries per message");
 }
 
-/// So many aimed lives of each kind of group meet everything a hundred times.
+/// Number of aimed lives of each kind of group that meet every situation a hundred times.
 const AIMED: u64 = 220;
 
 #[track_caller]
 fn aimed_life(seed: u64, kind: Kind) -> Account {
-    // Of three, the second one to accept has decided.
+    // With three nodes, the second one to accept has decided.
     let nodes = 3 + seed as usize % 3;
     without_violation(Plan {
         aimed: true,
@@ -145,12 +146,12 @@ fn aimed_life(seed: u64, kind: Kind) -> Account {
 /// Whether nodes may stand still until the others have been judged.
 const STOPS: bool = true;
 
-/// All faults that lives are led with.
+/// Faults of the random lives.
 fn all_faults() -> Faults {
     if STOPS { Faults::ALL } else { Faults::ALL.without(Fault::Stop) }
 }
 
-/// Everything at once.
+/// Runs lives with all of these faults at once.
 fn random_lives(seeds: std::ops::Range<u64>, kind: Kind, faults: Faults) -> Account {
     let mut sum = Account::default();
     let count = seeds.end - seeds.start;
@@ -187,7 +188,7 @@ fn lives_with_every_kind_of_fault() {
     }
 }
 
-/// Faults at every step of a view change, and often: what is met seldom shows little.
+/// Faults at every step of a view change, and often: rare situations show little.
 #[test]
 fn aimed_lives_meet_every_step() {
     let met = |kind| {
@@ -221,7 +222,8 @@ fn the_same_seed_is_the_same_life() {
     }
 }
 
-/// Without I-52 for members that were readers, and without I-78, every tenth of these lives stands still.
+/// Without I-52 for members that were readers, and without I-78, every tenth of these lives
+/// stands still.
 #[test]
 fn readers_become_writers_across_view_changes() {
     for (kind, nodes, faults) in [
@@ -240,17 +242,17 @@ fn readers_become_writers_across_view_changes() {
     }
 }
 
-/// Found by such lives, and kept: each was broken by one of them.
+/// Lives that once broke a rule.
 #[test]
 fn lives_that_broke_a_rule() {
     let crash = Faults::NONE.and(Fault::Crash);
     let slow = Faults::NONE.and(Fault::SlowLink).and(Fault::Delay);
     let lives = [
-        // I-50: names of epochs were used again when nobody was left who had the state.
+        // I-50: names of epochs were reused when no member was left that had the state.
         (84, Kind::Local, crash),
-        // I-55: the state came to one who had reported that it has none.
+        // I-55: the state came to a member that had reported that it has none.
         (156, Kind::Local, crash),
-        // I-56: a report of what was received beyond the end of an epoch.
+        // I-56: a report of receptions beyond the end of an epoch.
         (201, Kind::Local, crash),
         (302, Kind::Local, crash),
         (60, Kind::Local, slow),
@@ -259,29 +261,29 @@ fn lives_that_broke_a_rule() {
         // I-58: an epoch that was told and never begun ended beyond its start.
         (155, Kind::Local, Faults::NONE),
         (298, Kind::Local, Faults::NONE),
-        // A newcomer was not told where an epoch begins that had ended and begun in one turn.
+        // A newcomer was not told the beginning of an epoch that had ended and begun in one turn.
         (471, Kind::Local, Faults::ALL),
         (566, Kind::Local, Faults::ALL),
-        // I-64: newcomers waited for one that had fallen out before it knew them.
+        // I-64: newcomers waited for a node that had fallen out before it knew them.
         (30, Kind::Local, Faults::ALL),
         (116, Kind::Local, Faults::ALL),
         (769, Kind::Local, Faults::ALL),
         (785, Kind::Local, Faults::ALL),
         (842, Kind::Local, Faults::ALL),
         (1002, Kind::Local, Faults::ALL),
-        // Two views in one turn: an epoch is of the view that was installed before it.
+        // Two views in one turn: an epoch belongs to the view that was installed before it.
         (599, Kind::Network, Faults::ALL),
-        // I-48: the state came to one that was out.
+        // I-48: the state came to a node that was out.
         (2252, Kind::Network, Faults::ALL),
     ];
     for (seed, kind, faults) in lives {
-        // These lives are older than stops and than networked groups that are spared.
+        // These lives predate stops, and networked groups that are spared.
         let faults = faults.without(Fault::Stop);
         without_violation(Plan { faults, wild: true, ..Plan::new(seed, kind) });
     }
 }
 
-/// Found by lives of six, and kept.
+/// Lives of six nodes that once broke a rule.
 #[test]
 fn lives_of_six_that_broke_a_rule() {
     // I-337: an epoch that a view had ended was ended once more, below what a reader had delivered.

@@ -1,9 +1,9 @@
-//! Lives of whole groups over memory that the nodes share, as in the product: readers take late, hold what they have
-//! taken, come and go, and become writers, in topics of all levels.
+//! Lives of whole groups over shared memory, as in the product: readers take late, hold records,
+//! come and go, and become writers, in topics of all levels.
 
 use derecho_lives::{Account, Fault, Faults, Kind, Plan, live};
 
-/// The lives of these seeds, with two to six nodes.
+/// Runs the lives of these seeds, with two to six nodes.
 #[track_caller]
 fn lives(seeds: std::ops::Range<u64>, faults: Faults) -> Account {
     let mut sum = Account::default();
@@ -17,7 +17,7 @@ fn lives(seeds: std::ops::Range<u64>, faults: Faults) -> Account {
     sum
 }
 
-/// The account of lives in which there was enough to judge.
+/// Checks that enough lives could be judged.
 #[track_caller]
 fn shows_something(sum: &Account) {
     let Account { lives, judged, looked_for, view_changes, .. } = *sum;
@@ -38,7 +38,7 @@ fn lives_with_crashes_over_shared_memory_break_no_rule() {
     shows_something(&lives(0..100, Faults::NONE.and(Fault::Crash).and(Fault::Restart)));
 }
 
-/// Found that memory was used again which a member that was excluded, or was late, still read.
+/// Covers the reuse of memory that an excluded or late member still read.
 #[test]
 fn lives_with_all_faults_over_shared_memory_break_no_rule() {
     let sum = lives(0..200, Faults::ALL);
@@ -46,8 +46,8 @@ fn lives_with_all_faults_over_shared_memory_break_no_rule() {
     assert!(sum.stops > 20 && sum.judged_without > 5, "{sum:?}");
 }
 
-/// Found that a sender used memory again that a reader still referred to which it had met in no epoch: the reader had begun an
-/// epoch that the sender passed over, and left with the next view (I-260).
+/// Covers a sender that reused memory to which a reader still referred that it had met in no epoch:
+/// the reader had begun an epoch that the sender skipped, and left with the next view (I-260).
 #[test]
 fn sender_keeps_memory_for_members_of_an_epoch_that_it_passed_over() {
     let faults = Faults::NONE.and(Fault::SlowLink).and(Fault::Delay);
@@ -57,7 +57,7 @@ fn sender_keeps_memory_for_members_of_an_epoch_that_it_passed_over() {
     assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
 }
 
-/// Found that members waited for stopped nodes which nobody suspected.
+/// Covers members that waited for stopped nodes which no member suspected.
 #[test]
 fn survivors_go_on_while_nodes_stay_stopped() {
     let sum = lives(0..60, Faults::NONE.and(Fault::Stop));

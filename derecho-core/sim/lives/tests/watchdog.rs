@@ -1,5 +1,5 @@
-//! A member that lives, answers, and makes no progress (I-336): the others go on without it, or the one that does not see
-//! what the others see falls out.
+//! A live member that answers and makes no progress (I-336): the others continue without it, or the
+//! member that does not see what the others see falls out.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use derecho_core::group::Wait;
@@ -10,14 +10,16 @@ use derecho_sim::{Config, NodeIndex};
 
 const TOPIC: u64 = 5;
 const SEEDS: u64 = 10;
-/// In so many of them no message is so late that a correct member is left out as a silent one.
+/// Minimum number of runs without a message so late that a correct member is excluded as silent.
 const UNDISTURBED: u64 = 6;
 /// Limit of the silence of a member in these groups.
 const TIMEOUT: u64 = 2_000_000;
-/// Somebody is found to make no progress within this time: seventeen limits, for memory is copied, and a reserve.
+/// Time within which a member is found to make no progress: seventeen limits, because memory is
+/// copied, and a reserve.
 const FOUND_WITHIN: u64 = 21 * TIMEOUT;
 
-/// A group of so many nodes that all read and write one topic, the first of which has written.
+/// Creates a group of `nodes` nodes that all read and write one topic, the first of which
+/// has written.
 fn world(seed: u64, nodes: usize) -> (World, Vec<NodeIndex>) {
     let mut world = World::local(Config::adversarial(seed), nodes);
     assert!(world.settle(), "seed {seed}");
@@ -30,7 +32,7 @@ fn world(seed: u64, nodes: usize) -> (World, Vec<NodeIndex>) {
     (world, all)
 }
 
-/// Lets a node write for so long.
+/// Lets a node write for `time`.
 fn write(world: &mut World, node: NodeIndex, time: u64) {
     let end = world.now().after(time);
     while world.now() < end {
@@ -53,10 +55,11 @@ fn assert_left(world: &mut World, left: &[NodeIndex], what: &str) {
     }
 }
 
-/// An error of one member, which is told the name of the first one.
+/// Planted error of one member; the argument is the first member's id.
 type Error = fn(&mut Member, NodeId);
 
-/// The conditions and answers by which a member was found to make no progress, the second of three being in error.
+/// Returns the conditions and answers by which a member was found to make no progress, the second
+/// of three being in error.
 fn found(world: &World, nodes: &[NodeIndex]) -> Vec<(Condition, Answer)> {
     let name = world.member(nodes[1]).id();
     let stuck = world.stuck().into_iter();
@@ -67,7 +70,8 @@ fn found(world: &World, nodes: &[NodeIndex]) -> Vec<(Condition, Answer)> {
     stuck.collect()
 }
 
-/// After this error of the second of three members, or of the first one, the others go on without the second one.
+/// Asserts that after this error of the second of three members, or of the first one, the others
+/// continue without the second one.
 fn assert_left_out(errs: usize, error: Error, condition: Condition, answer: Answer) {
     let mut undisturbed = 0;
     for seed in 0..SEEDS {
@@ -106,7 +110,8 @@ fn reader_that_does_not_see_what_others_have_received_is_left_out() {
     assert_left_out(0, error, Condition::Slot, Answer::Unseen);
 }
 
-/// The first member alone does not see the acknowledgements of the second one: it is the first that falls out.
+/// The first member alone does not see the acknowledgements of the second one: the first one
+/// falls out.
 #[test]
 fn member_that_alone_does_not_see_what_another_one_has_done_falls_out() {
     for seed in 0..SEEDS {
@@ -122,7 +127,7 @@ fn member_that_alone_does_not_see_what_another_one_has_done_falls_out() {
     }
 }
 
-/// Of two members each says that the other one errs: the status alone names who is awaited.
+/// Each of two members reports that the other one errs: only the status names the awaited node.
 #[test]
 fn nobody_is_left_out_where_nobody_bears_witness() {
     for seed in 0..SEEDS {

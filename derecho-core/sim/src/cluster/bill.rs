@@ -1,6 +1,7 @@
-//! The end of a turn or an act: what its effects cost, and when each of them happens.
+//! End of a turn or an act: the cost of its effects, and the moment of each.
 //!
-//! Owns: prices of effects, moments of posts, and the choice of whom to ring for. Never does: execute a post.
+//! Owns: prices of effects, moments of posts, and the choice of the peers to ring. Never does:
+//! execute a post.
 
 use derecho_core::ids::Peer;
 use derecho_core::link::{Link, Sharing};
@@ -10,8 +11,8 @@ use super::Config;
 use crate::cost::{CostModel, whole};
 use crate::link::SimLink;
 
-/// Closes the regions that a machine is done with: no peer is counted in them any more, so
-/// nothing that this turn posts concerns them.
+/// Closes the regions that a machine no longer uses: no peer is counted in them any more, so no
+/// post of this turn concerns them.
 pub(super) fn close_regions(link: &mut SimLink, effects: &mut Effects) {
     for region in effects.take_closes() {
         if let Err(error) = link.close(region) {
@@ -20,7 +21,7 @@ pub(super) fn close_regions(link: &mut SimLink, effects: &mut Effects) {
     }
 }
 
-/// For whom to ring after a turn or an act: nobody where memory is copied.
+/// Returns the peers to ring after a turn or an act: none where memory is copied.
 pub(super) fn rung_by(config: &Config, effects: &Effects) -> (Vec<Peer>, Vec<Peer>) {
     match config.sharing {
         Sharing::Shared => (effects.touched().to_vec(), effects.hinted().to_vec()),
@@ -28,17 +29,17 @@ pub(super) fn rung_by(config: &Config, effects: &Effects) -> (Vec<Peer>, Vec<Pee
     }
 }
 
-/// The price of a turn or an act.
+/// Cost of a turn or an act.
 pub(super) struct Bill {
-    /// When it is over.
+    /// Time of the end.
     pub(super) end: u64,
-    /// How many posts it made.
+    /// Number of posts.
     pub(super) posts: usize,
-    /// CPU time that went into posts and completions.
+    /// CPU time spent on posts and completions.
     pub(super) posting: u64,
 }
 
-/// Prices what a turn or an act did from `begin` on, and gives each post its moment.
+/// Prices the effects of a turn or an act that began at `begin`, and gives each post its moment.
 pub(super) fn settle(
     costs: &CostModel,
     pace: u64,

@@ -1,15 +1,15 @@
-//! What a node takes for the time.
+//! A node's clock.
 //!
-//! Owns: how its clock stands to the cluster's. Never does: go backwards.
+//! Owns: its relation to the cluster's time. Never does: go backwards.
 
 use derecho_core::ids::Time;
 
-/// A clock that is ahead, and fast or slow. By default it is right.
+/// Clock that is ahead, and fast or slow. The default is accurate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Clock {
-    /// So far ahead at the cluster's time zero, in nanoseconds.
+    /// Lead at the cluster's time zero, in nanoseconds.
     pub ahead: u64,
-    /// So many millionths fast; slow if negative, and not by more than half.
+    /// Rate error in parts per million; negative if slow, and then by at most half.
     pub fast_ppm: i32,
 }
 
@@ -20,13 +20,13 @@ impl Clock {
         (1_000_000 + i64::from(self.fast_ppm)).max(500_000) as u128
     }
 
-    /// What it shows at this moment of the cluster's time.
+    /// Returns the clock's reading at this moment of the cluster's time.
     pub(super) fn reading(self, at: Time) -> Time {
         let passed = u128::from(at.0) * self.rate() / MILLION;
         Time(u64::try_from(passed).unwrap_or(u64::MAX).saturating_add(self.ahead))
     }
 
-    /// The first moment of the cluster's time at which it shows this.
+    /// Returns the first moment of the cluster's time at which the clock shows this reading.
     pub(super) fn moment(self, reading: Time) -> Time {
         let passed = u128::from(reading.0.saturating_sub(self.ahead)) * MILLION;
         Time(u64::try_from(passed.div_ceil(self.rate())).unwrap_or(u64::MAX))

@@ -1,29 +1,29 @@
-//! One thread: a machine, its CPU clock, and its rest.
+//! One thread: a machine, its CPU clock, and its idle time.
 //!
-//! Owns: when the thread turns next. Never does: run the turn.
+//! Owns: the time of the thread's next turn. Never does: run the turn.
 
 use std::collections::VecDeque;
 
 use derecho_core::link::LinkEvent;
 use derecho_core::machine::{Effects, Machine};
 
-/// How a thread has spent its time. Idle turns that were not run are not in it.
+/// Use of a thread's time. Skipped idle turns are not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ThreadUse {
-    /// Turns that were run.
+    /// Number of turns run.
     pub turns: u64,
     /// CPU time of those turns.
     pub busy_ns: u64,
-    /// The part of it that went into posting and completions.
+    /// Part of it spent on posting and completions.
     pub posting_ns: u64,
 }
 
-/// What a turn's end leads to.
+/// Consequence of a turn's end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     /// The next turn follows.
     Busy,
-    /// Nothing was done: the same would be done until something arrives.
+    /// The turn did nothing, and neither would further turns until something arrives.
     Idle,
 }
 
@@ -32,12 +32,12 @@ pub(super) enum Rest {
 struct Sleep {
     since: u64,
     period: u64,
-    /// When the thread turns although nothing arrives.
+    /// Time at which the thread turns even if nothing arrives.
     alarm: Option<u64>,
 }
 
 impl Sleep {
-    /// When the first of the turns after the one at `since` begins, from `at` on.
+    /// Returns the start of the first turn at or after `at`, not counting the one at `since`.
     fn first_turn(&self, at: u64) -> u64 {
         let periods = at.saturating_sub(self.since).div_ceil(self.period).max(1);
         self.since.saturating_add(periods.saturating_mul(self.period))
@@ -49,7 +49,7 @@ pub(super) struct Thread<M> {
     pub(super) inbox: VecDeque<LinkEvent>,
     pub(super) effects: Effects,
     pub(super) usage: ThreadUse,
-    /// The number of the turn that counts; others were put off.
+    /// Number of the valid turn; others were postponed.
     number: u64,
     sleep: Option<Sleep>,
 }
@@ -66,7 +66,7 @@ impl<M: Machine> Thread<M> {
         }
     }
 
-    /// Whether the turn of this number is still to be run; it then begins.
+    /// Whether the turn of this number must still be run; the turn then begins.
     pub(super) fn is_due(&mut self, number: u64) -> bool {
         if self.number != number {
             return false;
@@ -75,8 +75,8 @@ impl<M: Machine> Thread<M> {
         true
     }
 
-    /// The turn that began at `began` is over; gives the next one's moment and number, if there
-    /// is to be one.
+    /// Ends the turn that began at `began`; returns the moment and number of the next one, if there
+    /// is one.
     pub(super) fn end_turn(
         &mut self,
         began: u64,
@@ -94,8 +94,8 @@ impl<M: Machine> Thread<M> {
         sleep.alarm.map(|at| (at, self.number))
     }
 
-    /// Something has arrived at `now`; gives the moment and number of the turn that sees it, if it
-    /// was not to be run anyway.
+    /// Handles an arrival at `now`; returns the moment and number of the turn that sees it, unless
+    /// that turn runs anyway.
     pub(super) fn wake(&mut self, now: u64) -> Option<(u64, u64)> {
         let sleep = self.sleep.as_mut()?;
         let at = sleep.first_turn(now);
@@ -107,11 +107,11 @@ impl<M: Machine> Thread<M> {
         Some((at, self.number))
     }
 
-    /// The thread stood still for `pause`: its idle turns come that much later.
+    /// Delays the thread's idle turns by `pause`, for which it stood still.
     pub(super) fn shift(&mut self, pause: u64) {
         if let Some(sleep) = &mut self.sleep {
             sleep.since += pause;
-            // Whatever turn was planned is planned anew.
+            // A planned turn is planned again.
             sleep.alarm = None;
             self.number += 1;
         }

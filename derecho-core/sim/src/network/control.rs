@@ -1,7 +1,7 @@
-//! Control messages: who is there, which regions are open, and notes.
+//! Control messages: the presence of nodes, open regions, and notes.
 //!
-//! Owns: their order in a channel and what their arrival does. Never does: order anything relative
-//! to one-sided writes, except that the goodbye of a node comes after all that it wrote.
+//! Owns: their order in a channel and the effect of their arrival. Never does: order anything
+//! relative to one-sided writes, except that the goodbye of a node comes after all its writes.
 
 use derecho_core::ids::{Peer, RegionId};
 use derecho_core::link::{Evidence, LinkError, LinkEvent, NOTE_LIMIT};
@@ -11,15 +11,16 @@ use super::{Copy, Event, Network, Step};
 use crate::link::Mode;
 use crate::random::mix;
 
-/// How often a goodbye looks whether everything before it has landed.
+/// Interval at which a goodbye checks whether everything before it has landed.
 const GOODBYE_LOOK_NS: u64 = 100;
 
-/// Delay of a control message beyond which its ends are held up. Others may take them for silent.
+/// Delay of a control message beyond which its sender and its receiver count as held up. Peers may
+/// take them for silent.
 pub(super) const HELD_UP_NS: u64 = 500_000;
 
-/// A message of the link to itself, from one node to another.
+/// Message between the links of two nodes.
 pub(super) enum Control {
-    /// The sender is there.
+    /// The sender is up.
     Up,
     /// The sender has opened a region.
     Region(RegionId, Replica),
@@ -34,7 +35,7 @@ pub(super) enum Control {
 }
 
 impl Control {
-    /// What the trace holds of it.
+    /// Content of the message in the trace.
     fn digest(&self) -> [u64; 2] {
         match self {
             Control::Up => [0, 0],
@@ -83,7 +84,7 @@ impl Network {
         self.note_trace(&[10, node as u64]);
     }
 
-    /// Rings for peers that are there.
+    /// Rings for peers that are up.
     pub(crate) fn ring(&mut self, node: usize, peers: &[Peer], hint: bool) {
         for &peer in peers {
             let Ok(to) = self.check_peer(node, peer) else { continue };
@@ -102,7 +103,7 @@ impl Network {
         Step::Rung { node: to, hint }
     }
 
-    /// Puts a control message on its way, behind all that are on theirs.
+    /// Sends a control message, behind all that are on their way.
     pub(super) fn send_control(&mut self, from: usize, to: usize, message: Control) {
         if !self.stations[to].up || self.channels[from][to].down {
             return;
@@ -137,7 +138,7 @@ impl Network {
         self.stations[node].held_up_until
     }
 
-    /// Gives every control message of a channel that is open again a new moment.
+    /// Gives every control message of a reopened channel a new moment.
     pub(super) fn replan_control(&mut self, from: usize, to: usize) {
         let channel = &mut self.channels[from][to];
         channel.control_last = 0;
@@ -154,7 +155,7 @@ impl Network {
         }
         let Some(message) = channel.control.pop_front() else { return Step::Unseen };
         if matches!(message, Control::Goodbye) && !channel.writes.is_empty() {
-            // It said goodbye after its last write: the writes arrive first.
+            // The sender said goodbye after its last write: the writes arrive first.
             let at = channel.writes.last_landing().max(self.now + GOODBYE_LOOK_NS);
             channel.control.push_front(message);
             self.schedule(at, Event::Control { from, to, plan });

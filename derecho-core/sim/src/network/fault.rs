@@ -1,7 +1,7 @@
-//! Faults: crashes, cuts, and what a node is told of them.
+//! Faults: crashes, cuts, and their reports to nodes.
 //!
-//! Owns: what is lost by a fault and when somebody hears of it. Never does: stop a thread (the
-//! cluster does), or tell a node more than its link could know.
+//! Owns: the losses of a fault and the times of its reports. Never does: stop a thread (the cluster
+//! does), or tell a node more than its link could know.
 
 use derecho_core::link::{Evidence, LinkEvent};
 
@@ -9,7 +9,7 @@ use super::transfer::Way;
 use super::{Event, Network, Step};
 use crate::link::Mode;
 
-/// The cut that a silence comes from; once it is healed, nothing is concluded from it.
+/// The cut that causes a silence; once it is healed, nothing is concluded from the silence.
 #[derive(Clone, Copy)]
 pub(super) struct Silence {
     from: usize,
@@ -18,7 +18,7 @@ pub(super) struct Silence {
 }
 
 impl Network {
-    /// The node stops this very moment. What it had posted arrives in part.
+    /// Stops a node at this very moment. Its posts arrive in part.
     pub(crate) fn crash(&mut self, node: usize) {
         if !self.stations[node].up {
             return;
@@ -34,7 +34,7 @@ impl Network {
                 let kept = self.random.between(0, control) as usize;
                 self.channels[node][other].control.truncate(kept);
             }
-            // Nobody answers reads of its memory, and nobody there takes in what comes.
+            // No reads of its memory are answered, and nothing that arrives there is processed.
             self.channels[node][other].reads.purge();
             self.channels[other][node].writes.purge();
             self.channels[other][node].reads.purge();
@@ -47,13 +47,13 @@ impl Network {
         }
     }
 
-    /// `at` hears after `after` nanoseconds that `about` is gone, true or not.
+    /// Tells `at` after `after` nanoseconds that `about` is gone, whether or not that is true.
     pub(crate) fn conclude(&mut self, at: usize, about: usize, evidence: Evidence, after: u64) {
         let when = self.now.saturating_add(after);
         self.schedule(when, Event::Evidence { at, about, evidence, silence: None });
     }
 
-    /// Nothing passes from one node to another until it is healed.
+    /// Stops everything from one node to another until the cut is healed.
     pub(crate) fn cut(&mut self, from: usize, to: usize) {
         let channel = &mut self.channels[from][to];
         if channel.cut {
@@ -69,7 +69,7 @@ impl Network {
         self.events += 1;
         self.note_trace(&[12, from as u64, to as u64]);
         let Some((low, high)) = self.rules.cut else { return };
-        // The receiver hears nothing and the sender is not acknowledged: each may give up.
+        // The receiver hears nothing and the sender gets no acknowledgement: each may give up.
         for (at, about) in [(to, from), (from, to)] {
             let when = self.now.saturating_add(self.random.between(low, high));
             let evidence = Evidence::Uncertain;
@@ -77,7 +77,7 @@ impl Network {
         }
     }
 
-    /// What is posted from now on is so many times slower, and up to so much later; `None`: no more.
+    /// Slows down later posts by a factor and a maximum random delay; `None` ends this.
     pub(crate) fn hamper(&mut self, from: usize, to: usize, how: Option<(u64, u64)>) {
         self.channels[from][to].hampered = how;
         self.events += 1;
@@ -89,7 +89,7 @@ impl Network {
         self.channels[from][to].down || self.channels[to][from].down
     }
 
-    /// What was cut passes again: everything held back goes on its way, in its order.
+    /// Heals a cut: everything held back continues, in its order.
     pub(crate) fn heal(&mut self, from: usize, to: usize) {
         let channel = &mut self.channels[from][to];
         if !channel.cut {
@@ -130,8 +130,8 @@ impl Network {
         self.forget_reads(at, about);
         self.events += 1;
         self.note_trace(&[14, at as u64, about as u64]);
-        // The connection is closed on this side, so the other side learns of it too, once what was
-        // sent before has had its time.
+        // The connection is closed on this side, so the other side learns of this too, after the
+        // time for everything that was sent before.
         let unaware = self.stations[about].up && !self.channels[at][about].down;
         if let (true, Some((low, high))) = (unaware, self.rules.cut) {
             let after = self.random.between(low, high);

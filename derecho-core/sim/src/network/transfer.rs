@@ -1,7 +1,7 @@
-//! Words on the way: the writes and reads that are posted and have not all landed.
+//! Words on the way: posted writes and reads that have not all landed.
 //!
-//! Owns: when each word is read at its source and when it lands. Never does: let a word of a write
-//! land before the last word of the write before it.
+//! Owns: the moment at which each word is read at its source and at which it lands. Never does: let
+//! a word of a write land before the last word of the previous write.
 //!
 //! ```text
 //!   short         all read at the post
@@ -19,19 +19,20 @@ use derecho_core::memory::{OwnRegion, Replica};
 use super::{Event, Network, Reading, Step, bytes_of};
 use crate::link::Mode;
 
-/// Words of one transfer that move on their own; longer ones move in this many random groups.
+/// Maximum number of words of a transfer that move individually; longer transfers move in this many
+/// random groups.
 const PIECES_LIMIT: usize = 64;
 
-/// Which lane of a channel.
+/// Lane of a channel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// The sender posted it.
+    /// Posted by the sender.
     Write,
-    /// The receiver asked for it.
+    /// Requested by the receiver.
     Read,
 }
 
-/// Where a transfer is to be found. Void when the lane has another plan since.
+/// Position of a transfer. Invalid once the lane has a newer plan.
 #[derive(Clone, Copy)]
 pub(super) struct Spot {
     from: usize,
@@ -50,7 +51,7 @@ enum Stage {
 
 /// Words that are read and land together.
 struct Piece {
-    /// Which of the transfer's ordered words.
+    /// Indexes among the transfer's ordered words.
     words: Range<usize>,
     stage: Stage,
 }
@@ -62,11 +63,12 @@ pub(super) struct Transfer {
     range: WordRange,
     /// The words as they were read.
     values: Vec<u64>,
-    /// The words, those of one piece side by side; empty if they are in their own order.
+    /// Order of the words, with those of one piece side by side; empty if they are in their
+    /// natural order.
     order: Vec<usize>,
     pieces: Vec<Piece>,
     left: usize,
-    /// It has left its sender's port (costed).
+    /// True once the transfer has left its sender's port (costed).
     departed: bool,
     read: Option<ReadId>,
 }
@@ -91,7 +93,7 @@ impl Transfer {
         }
     }
 
-    /// The word that stands at this place of the order.
+    /// Returns the word at this place of the order.
     fn word_at(&self, place: usize) -> usize {
         self.order.get(place).copied().unwrap_or(place)
     }
@@ -109,7 +111,7 @@ impl Transfer {
 #[derive(Default)]
 pub(super) struct Lane {
     transfers: VecDeque<Transfer>,
-    /// The number of the oldest.
+    /// Number of the oldest transfer.
     first: u64,
     plan: u32,
     last_landing: u64,
@@ -125,12 +127,12 @@ impl Lane {
         self.last_landing
     }
 
-    /// Makes every event void that is on its way for this lane.
+    /// Invalidates every pending event of this lane.
     pub(super) fn void(&mut self) {
         self.plan += 1;
     }
 
-    /// Forgets everything that has not landed.
+    /// Drops everything that has not landed.
     pub(super) fn purge(&mut self) {
         self.void();
         self.first += self.transfers.len() as u64;
@@ -160,7 +162,7 @@ impl Network {
     }
 
     fn way_is_open(&self, from: usize, to: usize, way: Way) -> bool {
-        // A read needs the way of its request, too.
+        // A read needs the direction of its request, too.
         !self.channels[from][to].cut && (way == Way::Write || !self.channels[to][from].cut)
     }
 
@@ -188,7 +190,7 @@ impl Network {
             Mode::Adversarial(_) => count.clamp(1, PIECES_LIMIT),
         };
         if pieces > 1 && pieces < count {
-            // Shuffled, so that a piece is any words and not neighbours.
+            // Shuffled, so that a piece consists of arbitrary words and not of neighbours.
             transfer.order = (0..count).collect();
             for place in (1..count).rev() {
                 transfer.order.swap(place, self.random.below(place as u64 + 1) as usize);
@@ -200,7 +202,7 @@ impl Network {
             .collect();
     }
 
-    /// Gives every transfer of a lane that is open again new moments.
+    /// Gives every transfer of a reopened lane new moments.
     pub(super) fn replan(&mut self, from: usize, to: usize, way: Way) {
         if !self.way_is_open(from, to, way) {
             return;
@@ -232,9 +234,9 @@ impl Network {
         let spread = adversary.spread_ns;
         let arrival = self.now.saturating_add(self.adverse_delay(spot.from, spot.to));
         let lane = self.lane(spot.from, spot.to, spot.way);
-        // Reads, too: what an older one fetched must not land over what a newer one did.
+        // Reads, too: values fetched by an older read must not land over those of a newer one.
         let begin = arrival.max(lane.last_landing);
-        // A lane that falls behind gets faster, so that delays stay what they were drawn to be.
+        // A lane that falls behind becomes faster, so that delays stay as drawn.
         let spread = spread / lane.transfers.len().max(1) as u64;
         let Some(transfer) = lane.get(spot) else { return };
         let pieces = std::mem::take(&mut transfer.pieces);
@@ -262,7 +264,7 @@ impl Network {
         }
     }
 
-    /// A costed transfer takes its place at its sender's port.
+    /// Queues a costed transfer at its sender's port.
     pub(super) fn queue_for_egress(&mut self, spot: Spot) -> Step {
         let Some(transfer) = self.transfer(spot) else { return Step::Unseen };
         let bytes = bytes_of(transfer.range);
@@ -274,7 +276,7 @@ impl Network {
         Step::Unseen
     }
 
-    /// A costed transfer leaves: its source is read now.
+    /// Sends a costed transfer: its source is read now.
     pub(super) fn depart(&mut self, spot: Spot) -> Step {
         let Some(transfer) = self.transfer(spot) else { return Step::Unseen };
         transfer.departed = true;
@@ -298,7 +300,7 @@ impl Network {
         Step::Unseen
     }
 
-    /// A costed transfer reaches the receiver's port and passes it when it is free.
+    /// Passes a costed transfer through the receiver's port when that is free.
     pub(super) fn ingress(&mut self, spot: Spot) -> Step {
         let Some(transfer) = self.transfer(spot) else { return Step::Unseen };
         let bytes = bytes_of(transfer.range);
@@ -313,7 +315,7 @@ impl Network {
     }
 
     pub(super) fn read_source(&mut self, spot: Spot, piece: usize) -> Step {
-        // What a crash has broken off was read at that moment and is not read again.
+        // Words that a crash has broken off were read at that moment and are not read again.
         if let Some(transfer) = self.transfer(spot)
             && transfer.pieces[piece].stage == Stage::Posted
         {
@@ -333,7 +335,7 @@ impl Network {
             let word = transfer.word_at(place);
             let value = transfer.values[word];
             transfer.target.word(transfer.range.first + word).publish(value);
-            // Cheap, for there are many words; the sum is mixed well when it goes into the trace.
+            // Cheap, because there are many words; the sum is mixed well when it enters the trace.
             sum = (sum.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
         transfer.pieces[piece].stage = Stage::Landed;
@@ -344,7 +346,7 @@ impl Network {
         Step::Arrived(spot.to)
     }
 
-    /// Takes out what has landed whole, oldest first, and reports the reads among it.
+    /// Removes completely landed transfers, oldest first, and reports the reads among them.
     fn retire(&mut self, from: usize, to: usize, way: Way) {
         loop {
             let lane = self.lane(from, to, way);
@@ -362,8 +364,8 @@ impl Network {
         }
     }
 
-    /// Tells a node of the reads that have landed, up to the first that has not: they complete in
-    /// the order of posting, whomever they read from.
+    /// Reports landed reads to a node, up to the first that has not landed: reads complete in the
+    /// order of posting, whichever peer they read from.
     fn tell_reads(&mut self, node: usize) {
         while self.stations[node].reading.front().is_some_and(|reading| reading.landed) {
             if let Some(Reading { read, owner, .. }) = self.stations[node].reading.pop_front() {
@@ -373,16 +375,17 @@ impl Network {
         }
     }
 
-    /// The reads of a node that is gone will not complete, and hold up the others no more.
+    /// Drops the reads from a node that is gone: they will not complete, and no longer hold up
+    /// the others.
     pub(super) fn forget_reads(&mut self, node: usize, owner: usize) {
         self.stations[node].reading.retain(|reading| reading.owner != owner);
         self.tell_reads(node);
     }
 
-    /// A node dies while its writes are on their way: what of them still lands.
+    /// Decides which writes of a dying node still land.
     ///
-    /// Adversarially a random prefix, and of the next write a random part of its words; costed,
-    /// what had left its port.
+    /// In adversarial mode a random prefix, and a random part of the words of the next write; in
+    /// costed mode everything that had left its port.
     pub(super) fn break_off_writes(&mut self, from: usize, to: usize) {
         let count = self.channels[from][to].writes.transfers.len();
         let whole = match self.mode {
@@ -404,7 +407,7 @@ impl Network {
                 if torn && self.random.one_in(2) {
                     transfer.pieces[piece].words = 0..0;
                 }
-                // Its memory is gone: what is to land has been read by now.
+                // The node's memory is gone: words that will land have been read by now.
                 if transfer.pieces[piece].stage == Stage::Posted {
                     transfer.read_piece(piece);
                 }

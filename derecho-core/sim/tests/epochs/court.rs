@@ -1,5 +1,5 @@
-//! What is known of a whole run through many epochs, by somebody who sees all members at once, and the
-//! checkers over it.
+//! Knowledge of a whole run through many epochs, over all members at once, and the checkers
+//! over it.
 
 use std::collections::BTreeMap;
 
@@ -10,32 +10,33 @@ use derecho_core::multicast::stream::Beginning;
 use derecho_core::multicast::subgroup::Level;
 use derecho_sim::Random;
 
-/// What was found to be wrong, by the name of the rule that it breaks.
+/// Violated rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Checker {
     /// Two members deliver an epoch in different orders (I-20).
     Order,
-    /// A gap, a duplicate or a message that nobody sent, within an epoch or from one to the next (I-4, I-30).
+    /// A gap, a duplicate or a message that no member sent, within an epoch or from one to the next
+    /// (I-4, I-30).
     Fifo,
-    /// Bytes that are not what was written, when taken or when let go of (I-5, I-6, I-32, I-36).
+    /// Bytes differ from those written, when taken or when released (I-5, I-6, I-32, I-36).
     Content,
-    /// Somebody has delivered more of an epoch than others that have finished it (I-31).
+    /// A member has delivered more of an epoch than others that have finished it (I-31).
     Agreement,
     /// A member lacks messages of its own.
     SelfDelivery,
-    /// Something does not come about although everybody goes on.
+    /// An expected event does not occur although all members continue.
     Liveness,
-    /// Something is posted although there is nothing to say.
+    /// A post is made although there is nothing to say.
     Quiescence,
-    /// A member calls another one faulty that is not.
+    /// A member calls a correct one faulty.
     Blame,
     /// An entry is posted to a node twice (I-9a, I-34).
     Once,
-    /// A member refuses what it is told.
+    /// A member refuses a valid request.
     Refusal,
 }
 
-/// What one writes in the record of this number.
+/// Fills the record of this number with a writer's content.
 pub(crate) fn fill(writer: usize, number: u64, bytes: &mut [u8]) {
     let seed = (writer as u64).rotate_left(20) ^ number.rotate_left(32) ^ bytes.len() as u64;
     let mut random = Random::new(seed);
@@ -59,7 +60,7 @@ pub(crate) struct Writer {
     pub(crate) committed: u64,
 }
 
-/// What a node does in an epoch.
+/// Role of a node in an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     pub(crate) node: usize,
@@ -69,12 +70,12 @@ pub(crate) struct Place {
     pub(crate) lines: RegionId,
 }
 
-/// An epoch, as it was decided.
+/// An epoch, as decided.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) number: u64,
     pub(crate) places: Vec<Place>,
-    /// Where it begins in each stream, as far as that was decided.
+    /// Beginning of the epoch in each stream, as far as decided.
     pub(crate) starts: BTreeMap<usize, Beginning>,
 }
 
@@ -92,7 +93,7 @@ impl Plan {
     }
 }
 
-/// How one reader went through one epoch.
+/// Passage of one reader through one epoch.
 #[derive(Clone, Debug)]
 pub(crate) struct Stay {
     pub(crate) node: usize,
@@ -101,26 +102,26 @@ pub(crate) struct Stay {
     pub(crate) finished: bool,
 }
 
-/// Sees everything and judges.
+/// Observer of all members, and judge.
 pub(crate) struct Court {
     pub(crate) level: Level,
     pub(crate) ids: Vec<NodeId>,
     pub(crate) writers: Vec<Writer>,
     pub(crate) plans: BTreeMap<u64, Plan>,
-    /// The order of each epoch, as far as somebody has delivered it: writers and numbers.
+    /// Order of each epoch, as far as any member has delivered it: writers and numbers.
     orders: BTreeMap<u64, Vec<(usize, u64)>>,
-    /// Where each stream was ended by a change of layout, by the epoch that was ended.
+    /// End of each stream by a change of layout, by the epoch that was ended.
     pub(crate) cuts: BTreeMap<(u64, usize), Beginning>,
     pub(crate) stays: Vec<Stay>,
-    /// The first number that a reader got of a writer, and in which epoch.
+    /// First number that a reader got of a writer, and the epoch.
     firsts: Vec<(u64, usize, u64, usize)>,
-    /// Where memory is shared: the regions themselves.
+    /// The regions themselves, where memory is shared.
     pub(crate) regions: BTreeMap<(usize, RegionId), Replica>,
-    /// Nothing is written for a while.
+    /// True while nothing is written.
     pub(crate) lull: bool,
-    /// Nothing more is written.
+    /// True once nothing more is written.
     pub(crate) written: bool,
-    /// Applications come to an end.
+    /// True once applications end.
     pub(crate) over: bool,
     pub(crate) complaints: Vec<(Checker, String)>,
 }
@@ -155,7 +156,7 @@ impl Court {
         self.writers.iter().position(is_it).expect("every stream has a writer")
     }
 
-    /// A member has a record in its hands, for the first time or for the last.
+    /// Checks a record that a member has in its hands, for the first time or for the last.
     pub(crate) fn inspect(&mut self, node: usize, writer: usize, record: &Record, when: &str) {
         if !is_as_written(writer, record.number(), record.bytes()) {
             let number = record.number();
@@ -164,19 +165,19 @@ impl Court {
         }
     }
 
-    /// A reader has begun an epoch.
+    /// Records that a reader has begun an epoch.
     pub(crate) fn begins(&mut self, node: usize, epoch: u64) {
         self.stays.push(Stay { node, epoch, delivered: 0, finished: false });
     }
 
-    /// A reader has finished its epoch: all of it is delivered there.
+    /// Records that a reader has finished its epoch: everything of it is delivered there.
     pub(crate) fn finishes(&mut self, node: usize, epoch: u64) {
         let stay = self.stays.iter_mut().find(|stay| (stay.node, stay.epoch) == (node, epoch));
         stay.into_iter().for_each(|stay| stay.finished = true);
     }
 
-    /// A reader takes a message, the next one in its order, in this epoch. `next`: the number that is due
-    /// of each writer.
+    /// Checks a message that a reader takes in this epoch, the next one in its order. `next`: the
+    /// next expected number of each writer.
     pub(crate) fn deliver(
         &mut self,
         (node, epoch): (usize, u64),
@@ -216,8 +217,8 @@ impl Court {
         }
     }
 
-    /// At the end of a run: who has finished an epoch has delivered everything that anybody has
-    /// delivered in it, and whoever was new began where it was told.
+    /// Judges the end of a run: members that have finished an epoch have delivered everything that
+    /// any member has delivered in it, and every new member began where it was told.
     pub(crate) fn close(&mut self) {
         let mut complaints = Vec::new();
         if self.level == Level::Atomic {

@@ -3,7 +3,8 @@
 //! ```text
 //!   epoch 0   the leaver is a member; all close, and the others show that all is received
 //!   epoch 1   begins without the leaver, which stands still and has not seen what the others show
-//!   epoch 2   a newcomer has the line slot of the leaver: begins only when the leaver has finished epoch 0 (I-33)
+//!   epoch 2   a newcomer has the line slot of the leaver: begins only when the leaver has finished
+//!             epoch 0 (I-33)
 //! ```
 
 use std::rc::Rc;
@@ -15,12 +16,12 @@ use derecho_sim::NodeIndex;
 use super::court::{Checker, Place, Plan};
 use super::{Member, World};
 
-/// Virtual time in which the others begin an epoch, if nothing keeps them from it.
+/// Virtual time in which the others begin an epoch, if nothing prevents it.
 const ENOUGH: u64 = 2_000_000;
 
 impl World {
-    /// Runs the scene. Returns whether the leaver stood still before it had seen what the others show, and what is wrong with
-    /// the run.
+    /// Runs the scene. Returns whether the leaver stood still before it had seen what the others
+    /// show, and the violations of the run.
     pub(crate) fn run_with_a_slow_leaver(&mut self) -> (bool, Vec<(Checker, String)>) {
         self.oracle.peace = true;
         let nodes = self.shape.nodes;
@@ -35,7 +36,8 @@ impl World {
         (0..nodes).filter(|node| *node != newcomer).for_each(|node| self.join(node, &first));
         self.wait_for(&first);
         self.pass(100_000);
-        // The end of an epoch needs a place in each stream, which nobody gives back without the leaver (I-260).
+        // The end of an epoch needs a place in each stream, which no reader frees without the
+        // leaver (I-260).
         self.court.borrow_mut().lull = true;
         self.pass(100_000);
         places.retain(|place| place.node != leaver);
@@ -63,14 +65,14 @@ impl World {
         (is_late, self.finish_run())
     }
 
-    /// The place of a node that reads and sends.
+    /// Creates the place of a node that reads and sends.
     fn whole_place(&mut self, node: usize, slot: usize) -> Place {
         let lines = self.member_mut(node).open_lines();
         let writer = Some(self.new_writer(node));
         Place { node, slot, reads: true, writer, lines }
     }
 
-    /// The members of an epoch are told the next one.
+    /// Tells the members of an epoch the next one.
     fn tell_layout(&mut self, epoch: &Plan, next: &Rc<Plan>) {
         for node in epoch.places.iter().map(|place| place.node) {
             let told = Rc::clone(next);
@@ -78,8 +80,8 @@ impl World {
         }
     }
 
-    /// Pauses the leaver as soon as another member knows that all have received all. Returns whether the leaver did not know it
-    /// then.
+    /// Pauses the leaver as soon as another member knows that all have received everything. Returns
+    /// whether the leaver did not know that yet.
     fn pause_before_it_sees(&mut self, leaver: usize) -> bool {
         let closes = |member: &Member| {
             member.epoch == Some(0)

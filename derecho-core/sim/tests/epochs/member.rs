@@ -1,4 +1,4 @@
-//! One node, which is or is not a member of the subgroup, and its application.
+//! One node, which may be a member of the subgroup, and its application.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,30 +24,30 @@ use derecho_sim::{Random, SimLink};
 use super::court::{Checker, Court, Plan, fill};
 use super::{LONGEST, Shape};
 
-/// What a planted fault does before and after each turn of its member.
+/// Planted fault, which acts before and after each turn of its member.
 pub(crate) type Mischief = fn(&mut Member, Moment, &mut Effects);
 
-/// When a planted fault acts.
+/// Moment at which a planted fault acts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
     Before,
     After,
 }
 
-/// Subgroups of which a node is the only member, so that it is in many.
+/// Number of additional subgroups of which a node is the only member, so that it is in many.
 const OTHERS: u64 = 5;
 
-/// One thread has always passed a barrier.
+/// Barrier of a single thread, which has always passed it.
 struct Alone;
 
 impl Barrier for Alone {
     fn issue(&self) {}
 }
 
-/// Where memory is shared there are no bells in the simulator: a note wakes who has news.
+/// Note that wakes a node with news; the simulator has no bells where memory is shared.
 const BELL: &[u8] = &[0xee];
 
-/// A claim that is closed later.
+/// Claim that is closed later.
 struct Open {
     claim: Claim<'static>,
     length: usize,
@@ -55,21 +55,22 @@ struct Open {
     kept: bool,
 }
 
-/// The two readers of one time of reading: one takes at once, the other at random, and holds some.
+/// Two readers of one period of reading: one takes at once, the other at random, and holds
+/// some records.
 pub(crate) struct Readers {
     fast: Arc<Inbox>,
     slow: Arc<Inbox>,
-    /// Which writer a record's sender is.
+    /// Writer of each sender of a record.
     names: BTreeMap<usize, usize>,
-    /// What the fast one has taken, and what is due of each writer.
+    /// Records that the fast reader has taken, and the next expected number of each writer.
     history: Vec<(usize, u64)>,
     pub(crate) next: BTreeMap<usize, u64>,
-    /// How much the slow one has taken.
+    /// Number of records that the slow reader has taken.
     pub(crate) count: usize,
     held: Vec<(usize, Record)>,
 }
 
-/// What a node sends.
+/// State of a node's sending.
 #[derive(Clone, Copy)]
 pub(crate) struct Sending {
     pub(crate) memory: &'static SenderMemory,
@@ -84,27 +85,27 @@ pub(crate) struct Member {
     pub(crate) node: Node,
     pub(crate) changes: Option<OwnRegion>,
     pub(crate) court: Rc<RefCell<Court>>,
-    /// The subgroup, while it is a member of it or on its way.
+    /// The subgroup, while the node is a member of it or on its way.
     pub(crate) id: Option<SubgroupId>,
-    /// The epoch that it has begun.
+    /// Epoch that the node has begun.
     pub(crate) epoch: Option<u64>,
-    /// The one before.
+    /// Previous epoch.
     pub(crate) before: Option<u64>,
-    /// Nobody else counts it as a member any more, but it does not know.
+    /// True if no other node counts it as a member any more, but it does not know that.
     pub(crate) evicted: bool,
     pub(crate) sending: Option<Sending>,
     pub(crate) lines: Option<(RegionId, OwnRegion)>,
     pub(crate) peers: BTreeMap<NodeId, Peer>,
     open: Vec<Open>,
     pub(crate) readers: Vec<Readers>,
-    /// Whether the last of them still gets something.
+    /// Whether the last readers still get records.
     pub(crate) reading: bool,
-    /// What is seen here of the others' regions.
+    /// The others' regions, as seen here.
     pub(crate) replicas: BTreeMap<(usize, RegionId), Replica>,
-    /// The entries posted to each peer so far.
+    /// Number of entries posted to each peer so far.
     pub(crate) posted: BTreeMap<(Peer, RegionId), u64>,
     pub(crate) mischief: Option<Mischief>,
-    /// For a planted fault to remember something.
+    /// Memory of a planted fault.
     pub(crate) mark: u64,
 }
 
@@ -153,7 +154,7 @@ impl Member {
         (id, region)
     }
 
-    /// Opens its lines, for one time as a member.
+    /// Opens its lines, for one membership.
     pub(crate) fn open_lines(&mut self) -> RegionId {
         let lines = self.open_region(SUBGROUP_LINES * LINE_WORDS);
         self.lines.insert(lines).0
@@ -170,7 +171,8 @@ impl Member {
         region
     }
 
-    /// Everyone looks: where memory is shared, something may have changed in this node's.
+    /// Makes all nodes look: where memory is shared, something may have changed in this
+    /// node's memory.
     fn ring_all(&self, effects: &mut Effects) {
         if self.shape.shared {
             self.peers.values().for_each(|&peer| effects.note(peer, BELL.to_vec()));
@@ -210,11 +212,12 @@ impl Member {
         }
     }
 
-    /// A plan, as this node has to be told it. `starts`: with where it begins.
+    /// Converts a plan into the form in which this node must be told it. `starts`: whether to
+    /// include its beginnings.
     pub(crate) fn epoch_of(&self, plan: &Plan, starts: bool) -> Epoch {
         let region = |writer: usize| self.court.borrow().writers[writer].region;
         let seats = plan.places.iter().map(|place| {
-            // Of a node that is gone there is no handle any more; nothing can be begun with it.
+            // A node that is gone has no handle any more, and nothing can be begun with it.
             let origin = self.origin(place.node).unwrap_or(Origin::Peer(Peer(u32::MAX)));
             let (reads, sends) = (place.reads, place.writer.map(region));
             let member = Membership { origin, reads, sends, lines: place.lines };
@@ -226,7 +229,7 @@ impl Member {
         Epoch { number: plan.number, name: 1_000 + plan.number, seats }
     }
 
-    /// The memory that it brings into an epoch, if it begins to send there.
+    /// Returns the memory that it brings into an epoch, if it begins to send there.
     fn memory_for(&self, plan: &Plan) -> Option<SenderMemory> {
         let sends = plan.place(self.me).is_some_and(|place| place.writer.is_some());
         self.sending.filter(|_| sends).map(|sending| sending.memory.clone())
@@ -258,7 +261,8 @@ impl Member {
         self.ring_all(effects);
     }
 
-    /// What it reports: the epoch, and of each writer where that begins and how much was received.
+    /// Returns its report: the epoch, and for each writer the beginning and the number of
+    /// received entries.
     pub(crate) fn wedge(&mut self) -> (u64, BTreeMap<usize, (u64, u64)>) {
         let id = self.id.unwrap();
         self.node.wedge_subgroup(id);
@@ -271,7 +275,7 @@ impl Member {
         (epoch, reach.collect())
     }
 
-    /// Where the next epoch begins, as far as this node knows.
+    /// Returns the beginnings of the next epoch, as far as this node knows them.
     pub(crate) fn starts(&self) -> BTreeMap<usize, Beginning> {
         let starts = self.node.starts(self.id.unwrap()).into_iter();
         starts
@@ -282,8 +286,8 @@ impl Member {
             .collect()
     }
 
-    /// Ends the epoch at this trim. `over`: passes over epochs that have ended without it, and in which it
-    /// was to read or not.
+    /// Ends the epoch at this trim. `over`: epochs to skip that have ended without the node, and
+    /// whether it should have read in each.
     pub(crate) fn finish(&mut self, trim: &BTreeMap<usize, u64>, over: &[bool]) {
         let named = trim.iter().filter_map(|(&writer, &entry)| {
             let (node, region) = {
@@ -309,7 +313,7 @@ impl Member {
         }
     }
 
-    /// These are no members of the group any more.
+    /// Excludes nodes that are no longer members of the group.
     pub(crate) fn put_out(&mut self, nodes: &[usize]) {
         for &node in nodes {
             if let Some(Origin::Peer(peer)) = self.origin(node) {
@@ -327,7 +331,7 @@ impl Member {
         self.ring_all(effects);
     }
 
-    /// Whether its application refers to something, or the node still thinks so.
+    /// Whether its application refers to a record, or the node still assumes so.
     pub(crate) fn holds(&self) -> bool {
         let taken = |readers: &Readers| readers.count == readers.history.len();
         self.readers.iter().any(|readers| !readers.held.is_empty() || !taken(readers))
@@ -342,12 +346,12 @@ impl Member {
         }
     }
 
-    /// How much longer its application waits before it does anything again.
+    /// Returns the additional time that its application waits before it acts again.
     pub(crate) fn lull(&self) -> u64 {
         if self.court.borrow().lull { 100_000 } else { 0 }
     }
 
-    /// Claims some records, and closes some of the claims that are open.
+    /// Claims some records, and closes some of the open claims.
     pub(crate) fn write(&mut self, random: &mut Random, burst: u64, effects: &mut Effects) {
         let Some(sending) = self.sending.filter(|_| !self.court.borrow().lull) else { return };
         for _ in 0..random.between(1, burst) {
@@ -382,7 +386,7 @@ impl Member {
         }
     }
 
-    /// The last that its writer does.
+    /// Performs the last acts of its writer.
     pub(crate) fn end_writing(&mut self, effects: &mut Effects) {
         if let Some(sending) = self.sending {
             self.close_claims(sending, true);
@@ -390,7 +394,7 @@ impl Member {
         }
     }
 
-    /// Commits a record at once; false if there is no room.
+    /// Commits a record at once; returns false if there is no room.
     pub(crate) fn commit(&mut self, length: usize, effects: &mut Effects) -> bool {
         let Some(sending) = self.sending else { return true };
         let Ok(claim) = sending.memory.claim(length) else { return false };
@@ -400,8 +404,8 @@ impl Member {
         true
     }
 
-    /// The slow readers take up to `count` records; keep one in `keep`, and let go of one in `drop` of
-    /// those kept before.
+    /// Makes the slow readers take up to `count` records: one in `keep` is kept, and one in `drop`
+    /// of those kept before is released.
     pub(crate) fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
         let Member { court, readers, me, evicted, .. } = self;
         let mut court = court.borrow_mut();
@@ -433,12 +437,12 @@ impl Member {
         }
     }
 
-    /// Takes everything and lets go of everything.
+    /// Takes and releases everything.
     pub(crate) fn take_all(&mut self) {
         self.take(&mut Random::new(0), u64::MAX, 0, 1);
     }
 
-    /// The fast readers take whatever is delivered, in the epoch that this node is in.
+    /// Makes the fast readers take every delivered record, in the epoch that this node is in.
     fn observe(&mut self) {
         let Member { court, readers, me, evicted, epoch, .. } = self;
         let mut court = court.borrow_mut();
@@ -459,7 +463,8 @@ impl Member {
         self.before = self.epoch.replace(epoch);
         if let Some(before) = self.before {
             self.court.borrow_mut().finishes(self.me, before);
-            // The end, the last word of the others and the beginning may come about in one turn.
+            // The end, the last acknowledgement of the others and the beginning may happen in
+            // one turn.
             if let Some((start, sending)) = self.node.own_start(id).zip(self.sending) {
                 let mut court = self.court.borrow_mut();
                 court.cuts.entry((before, sending.writer)).or_insert(start);
@@ -514,7 +519,7 @@ impl Member {
         }
     }
 
-    /// What a turn posts of this node's stream was not posted before.
+    /// Checks that no entry of this node's stream is posted twice.
     fn check_posts(&mut self, effects: &mut Effects) {
         let Some(sending) = self.sending else { return };
         let geometry: Geometry = self.shape.geometry;
@@ -525,7 +530,7 @@ impl Member {
             match post.kind {
                 PostKind::Write(region, range) => {
                     if region == sending.region && ring.contains(&range.first) {
-                        // The number of the entry, shortened, is in its stamp.
+                        // The stamp contains the entry's number, shortened.
                         let word = sending.memory.replica().load(range.first);
                         let first = word >> 32 & ((1 << 21) - 1);
                         let count = (range.count / ENTRY_WORDS) as u64;

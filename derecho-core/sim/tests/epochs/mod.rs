@@ -1,15 +1,15 @@
-//! A subgroup that goes through many epochs in a simulated cluster, with random applications on top and an
-//! oracle that plays the membership.
+//! A subgroup that goes through many epochs in a simulated cluster, with random applications on top
+//! and an oracle that plays the membership.
 //!
 //! ```text
 //!   member.rs   a node, a writer and two readers
-//!   oracle.rs   decides: who joins, leaves, fails, reads, sends; trims and starts
+//!   oracle.rs   decides: which nodes join, leave, fail, read, send; trims and starts
 //!   leaver.rs   a leaver that stands still through two changes of layout
-//!   rest.rs     times in which nobody writes, and what is sent after them
+//!   rest.rs     times without writes, and messages sent after them
 //!   court.rs    sees all members at once; one checker for each rule
 //! ```
-//! Memory is copied, as badly as the contract of the link allows, or shared: then all nodes see one region,
-//! and a note wakes who has news.
+//! Memory is copied, over links as adverse as their contract allows, or shared: then all nodes see
+//! one region, and a note wakes nodes with news.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod court;
@@ -34,28 +34,28 @@ pub(crate) use member::Member;
 #[allow(unused_imports, reason = "each test file uses a part of it")]
 pub(crate) use oracle::Plant;
 
-/// Records are at most this long.
+/// Maximum length of a record.
 pub(crate) const LONGEST: u64 = 200;
-/// Virtual time within which everything here is over.
+/// Virtual time within which every test ends.
 pub(crate) const END: Time = Time(2_000_000_000);
-/// So long nothing takes that comes about.
+/// Longest time that any expected event takes.
 const PATIENCE: u64 = 60_000_000;
 
-/// What all nodes have in common.
+/// Parameters common to all nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) terms: Terms,
     pub(crate) geometry: Geometry,
     pub(crate) nodes: usize,
     pub(crate) shared: bool,
-    /// Where memory is shared: among those on the same one of so many hosts.
+    /// Number of hosts where memory is shared: nodes on the same host share it.
     pub(crate) hosts: usize,
-    /// Nodes are in so many subgroups that those in which nothing happens rest.
+    /// Whether nodes are in so many subgroups that idle ones rest.
     pub(crate) many: bool,
-    /// A member that reads may leave: it reads to the end, and holds records afterwards. Otherwise only
-    /// a member that does not read and holds nothing leaves.
+    /// Whether a member that reads may leave: it reads to the end, and holds records afterwards.
+    /// Otherwise only a member that does not read and holds nothing leaves.
     pub(crate) late_leavers: bool,
-    /// Changes of the subgroup in a run.
+    /// Number of changes of the subgroup in a run.
     pub(crate) changes: usize,
 }
 
@@ -80,7 +80,7 @@ impl Shape {
     }
 }
 
-/// A subgroup at work, and what decides about it.
+/// A running subgroup, and the oracle that decides about it.
 pub(crate) struct World {
     pub(crate) cluster: Cluster<Member>,
     pub(crate) court: Rc<RefCell<Court>>,
@@ -126,7 +126,8 @@ impl World {
         self.cluster.is_running(NodeIndex(node))
     }
 
-    /// Its application writes and takes, as long as there is something to write to and take from.
+    /// Starts its application, which writes and takes while there is something to write to and
+    /// take from.
     fn start(&mut self, node: usize) {
         let now = self.cluster.now();
         let mut random = Random::new(self.random.next_word());
@@ -154,19 +155,19 @@ impl World {
         });
     }
 
-    /// Lets some time pass, up to this.
+    /// Lets a random time pass, up to this maximum.
     pub(crate) fn pass(&mut self, most: u64) {
         let time = self.random.between(0, most);
         self.let_pass(time);
     }
 
-    /// Exactly so much time passes.
+    /// Lets exactly this time pass.
     fn let_pass(&mut self, time: u64) {
         let later = self.cluster.now().after(time);
         self.cluster.run_until(later);
     }
 
-    /// Acts on a node now, and returns what comes of it. The node runs.
+    /// Acts on a running node now, and returns the result.
     pub(crate) fn act<R: 'static>(
         &mut self,
         node: usize,
@@ -183,7 +184,7 @@ impl World {
         result.expect("a node that runs acts at once")
     }
 
-    /// Runs until something is the case, which it will be soon if nothing is wrong.
+    /// Runs until a condition holds, which happens soon if there is no error.
     pub(crate) fn wait(
         &mut self,
         what: &str,
@@ -206,7 +207,7 @@ impl World {
         self.court.borrow().complaints.is_empty()
     }
 
-    /// Lets every application come to an end, until nothing happens any more.
+    /// Ends all applications, and runs until nothing happens any more.
     fn calm(&mut self, nodes: &[usize]) {
         for _ in 0..2 {
             for &node in nodes {
@@ -218,7 +219,7 @@ impl World {
                 return;
             }
         }
-        // Whoever turns once more has nothing to say.
+        // A further turn has nothing to say.
         let before = self.cluster.network().counters();
         for &node in nodes {
             self.act(node, |_, _| {});
@@ -230,7 +231,7 @@ impl World {
         }
     }
 
-    /// A whole run: changes of all kinds, and then an end in peace. What is wrong with it.
+    /// Runs changes of all kinds, and then an end in peace. Returns the violations.
     pub(crate) fn run(&mut self) -> Vec<(Checker, String)> {
         self.found();
         for _ in 0..self.shape.changes {
@@ -242,7 +243,7 @@ impl World {
         self.finish_run()
     }
 
-    /// The end of a run; what was wrong with it.
+    /// Ends a run; returns the violations.
     pub(crate) fn finish_run(&mut self) -> Vec<(Checker, String)> {
         if self.is_fine() {
             self.end();
@@ -251,7 +252,8 @@ impl World {
         std::mem::take(&mut self.court.borrow_mut().complaints)
     }
 
-    /// Everything is delivered everywhere, all memory is free again, and there is quiet.
+    /// Checks that everything is delivered everywhere, all memory is free again, and there
+    /// is quiet.
     fn end(&mut self) {
         self.court.borrow_mut().written = true;
         for node in 0..self.shape.nodes {
@@ -314,7 +316,7 @@ impl World {
         }
     }
 
-    /// Where every node stands, for messages.
+    /// Describes the state of every node, for messages.
     pub(crate) fn states(&self) -> String {
         let court = self.court.borrow();
         let mut text = format!("{:?}", court.writers);

@@ -1,7 +1,8 @@
-//! The membership, as one who knows everything: it decides at random, and tells each node at a time of its own.
+//! The membership, as an omniscient oracle: it decides at random, and tells each node at a time of
+//! its own.
 //!
-//! What it decides from is what a membership protocol has: the reports of those that have wedged. One node
-//! always reads and never fails, so that there is somebody to agree with.
+//! It decides from the data of a membership protocol: the reports of the wedged nodes. One node
+//! always reads and never fails, so that there is a member to agree with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -13,41 +14,41 @@ use derecho_sim::{NodeIndex, Random};
 use super::court::{Place, Plan, Writer};
 use super::{Checker, World};
 
-/// A fault of the membership.
+/// Fault of the membership.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Plant {
     /// One member is told a trim that is one entry too far.
     TrimTooFar,
-    /// Everybody is told a trim that is as far as the one who has received most.
+    /// All members are told the trim of the member that has received most.
     TrimOfTheFastest,
-    /// Who is new is told that the epoch begins one message earlier in each stream.
+    /// New members are told that the epoch begins one message earlier in each stream.
     StartTooEarly,
-    /// One member goes on with a member that is out.
+    /// One member continues with a member that is out.
     CountsWhoIsOut,
-    /// Somebody who is new begins before the epoch before is complete.
+    /// A new member begins before the previous epoch is complete.
     BeginsBeforeAllHaveAll,
 }
 
 pub(crate) struct Oracle {
     pub(super) anchor: usize,
-    /// What was decided last.
+    /// Last decided epoch.
     pub(crate) plan: Plan,
     numbers: u64,
     pub(crate) plant: Option<Plant>,
-    /// Nobody crashes.
+    /// True if no node crashes.
     pub(crate) peace: bool,
-    /// What was decided and told, for whoever looks at a seed.
+    /// Decisions and announcements, for the analysis of a seed.
     pub(crate) log: Vec<String>,
     pub(crate) views: usize,
     pub(crate) layouts: usize,
-    /// Changes of view that found some in the old epoch and some in the next one.
+    /// Number of view changes that found some members in the old epoch and some in the next one.
     pub(crate) mixed: usize,
-    /// Changes of view that cut something off.
+    /// Number of view changes that cut something off.
     pub(crate) cut_off: usize,
     pub(crate) crashes: usize,
 }
 
-/// What a change may do.
+/// Kind of a change for a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     View,
@@ -76,7 +77,7 @@ impl Oracle {
 }
 
 impl World {
-    /// The members that are there, in some order.
+    /// Returns the present members, in random order.
     fn present(&mut self) -> Vec<usize> {
         let is_in = |node: &usize| {
             let member = self.member(*node);
@@ -93,7 +94,7 @@ impl World {
         }
     }
 
-    /// A new stream of this node.
+    /// Creates a new stream of this node.
     pub(super) fn new_writer(&mut self, node: usize) -> usize {
         let writer = self.court.borrow().writers.len();
         let region = self.member_mut(node).open_stream(writer);
@@ -109,7 +110,8 @@ impl World {
         Place { node, slot, reads, writer, lines }
     }
 
-    /// The next epoch, without those that are out. Members change what they do, leave or come.
+    /// Returns the next epoch, without the nodes that are out. Members change their roles, leave
+    /// or join.
     fn next_plan(&mut self, out: &BTreeSet<usize>) -> Plan {
         let anchor = self.oracle.anchor;
         let mut places = Vec::new();
@@ -118,7 +120,7 @@ impl World {
             if out.contains(&node) || !self.is_running(node) || self.member(node).evicted {
                 continue;
             }
-            // It has left already: the epoch that it was in was complete.
+            // The node has left already: the epoch that it was in was complete.
             if self.member(node).id.is_none() {
                 continue;
             }
@@ -144,7 +146,8 @@ impl World {
         for node in 0..self.shape.nodes {
             let member = self.member(node);
             let is_new = member.id.is_none() && self.is_running(node) && !out.contains(&node);
-            // A copy of what a former member holds is written anew once it is a member again.
+            // A copy of a record that a former member holds is overwritten once it is a
+            // member again.
             let is_new = is_new && (self.shape.shared || !member.holds());
             let known = places.iter().any(|place| place.node == node);
             if is_new && !known && !member.evicted && self.random.one_in(3) {
@@ -166,13 +169,13 @@ impl World {
         Rc::new(plan)
     }
 
-    /// What happens, for whoever looks at a seed.
+    /// Logs an event, for the analysis of a seed.
     fn log(&mut self, text: &str) {
         let now = self.cluster.now().0;
         self.oracle.log.push(format!("{now} {text}"));
     }
 
-    /// The subgroup begins, with some of the nodes.
+    /// Begins the subgroup, with some of the nodes.
     pub(crate) fn found(&mut self) {
         let mut nodes: Vec<usize> = (0..self.shape.nodes).collect();
         self.shuffle(&mut nodes);
@@ -202,7 +205,7 @@ impl World {
         self.act(node, move |member, effects| member.join(terms, &plan, effects));
     }
 
-    /// Waits until all members of an epoch that run have begun it.
+    /// Waits until all running members of an epoch have begun it.
     pub(super) fn wait_for(&mut self, plan: &Rc<Plan>) -> bool {
         let plan = Rc::clone(plan);
         self.wait("an epoch", move |cluster| {
@@ -213,7 +216,7 @@ impl World {
         })
     }
 
-    /// Something changes.
+    /// Makes a random change.
     pub(crate) fn change(&mut self) {
         if self.random.one_in(2) {
             self.change_layout();
@@ -222,7 +225,7 @@ impl World {
         }
     }
 
-    /// A member crashes, unless it is the one that always stays.
+    /// Crashes a member, except the one that always stays.
     fn crash_one(&mut self) {
         let anchor = self.oracle.anchor;
         if self.oracle.peace {
@@ -237,7 +240,7 @@ impl World {
     }
 
     pub(crate) fn change_layout(&mut self) {
-        // All know the epoch that is to end.
+        // All members know the epoch that ends.
         let plan = Rc::new(self.oracle.plan.clone());
         let all = plan.places.iter().all(|place| self.is_running(place.node));
         if !all {
@@ -258,7 +261,7 @@ impl World {
                 return self.interrupt();
             }
             steps += 1;
-            // It may have left by the change before, only now.
+            // The node may only now have left by the previous change.
             if self.member(node).id.is_none() {
                 continue;
             }
@@ -293,7 +296,7 @@ impl World {
         self.with_cuts(&plan, &next);
     }
 
-    /// Waits until somebody knows the epoch to be complete, and so where the next one begins.
+    /// Waits until a member knows that the epoch is complete, and so where the next one begins.
     pub(super) fn wait_for_starts(&mut self, plan: &Rc<Plan>, next: &Plan, early: bool) -> bool {
         let (number, court) = (plan.number, Rc::clone(&self.court));
         let goes_on = |writer: &usize| next.writers().any(|other| other == *writer);
@@ -313,7 +316,7 @@ impl World {
         })
     }
 
-    /// The plan of a change of layout, with the starts as far as they are known by now.
+    /// Returns the plan of a change of layout, with the beginnings as far as they are known.
     pub(super) fn with_cuts(&mut self, before: &Plan, plan: &Plan) -> Rc<Plan> {
         let mut plan = plan.clone();
         for writer in plan.places.iter().filter_map(|place| place.writer) {
@@ -327,7 +330,7 @@ impl World {
         self.decide(plan)
     }
 
-    /// A change of view in the midst of something else, mostly because somebody fails.
+    /// Makes a view change in the middle of something else, mostly because a member fails.
     fn interrupt(&mut self) {
         if !self.random.one_in(4) {
             self.crash_one();
@@ -336,8 +339,8 @@ impl World {
         self.change_view();
     }
 
-    /// A subgroup in which everyone reads but one, who only sends; it is put out, alive, and goes on as if
-    /// nothing had happened. What is wrong with the run.
+    /// Runs a subgroup in which all members read except one that only sends. That member is
+    /// excluded while alive, and continues as if nothing had happened. Returns the violations.
     pub(crate) fn run_with_one_put_out(&mut self) -> Vec<(Checker, String)> {
         self.oracle.peace = true;
         let anchor = self.oracle.anchor;
@@ -360,7 +363,7 @@ impl World {
         let all = BTreeSet::from([out]);
         if let Some(reports) = self.wedge_all() {
             let (mut plan, trims) = self.decide_view(&reports, &all);
-            // The others stay as they are.
+            // The roles of the others do not change.
             plan.places = self.oracle.plan.places.clone();
             plan.places.retain(|place| place.node != out);
             self.tell_all(plan, trims);
@@ -371,7 +374,7 @@ impl World {
         self.finish_run()
     }
 
-    /// Some fail, are put out or leave, and the others go on.
+    /// Makes some members fail, leave or be excluded; the others continue.
     pub(crate) fn change_view(&mut self) {
         let mut out = BTreeSet::new();
         if self.random.one_in(2) {
@@ -380,7 +383,7 @@ impl World {
         for node in self.present() {
             if node != self.oracle.anchor && self.random.one_in(6) {
                 self.log(&format!("{node} is put out"));
-                // It is alive, and nobody tells it anything.
+                // The node is alive, and nothing is told to it.
                 self.member_mut(node).evicted = true;
                 out.insert(node);
             }
@@ -397,14 +400,14 @@ impl World {
                 self.wait_for(&plan);
                 return;
             }
-            // Somebody has failed since: once more.
+            // Another member has failed since: try again.
             tries += 1;
             assert!(tries < 10, "nodes are used up");
             self.pass(20_000);
         }
     }
 
-    /// Everybody stops, each at a time of its own; what they report.
+    /// Wedges all members, each at a time of its own; returns their reports.
     fn wedge_all(&mut self) -> Option<BTreeMap<usize, Report>> {
         let mut reports = BTreeMap::new();
         for node in self.present() {
@@ -412,7 +415,7 @@ impl World {
             if self.random.one_in(24) {
                 self.crash_one();
             }
-            // It may have left by the change before, only now.
+            // The node may only now have left by the previous change.
             if self.is_running(node) && self.member(node).id.is_some() {
                 let report = self.act(node, |member, _| member.wedge());
                 self.log(&format!("{node} reports {report:?}"));
@@ -423,7 +426,7 @@ impl World {
         self.is_fine().then_some(reports)
     }
 
-    /// The trim of each epoch that somebody is in, and the next epoch.
+    /// Decides the trim of each epoch that a member is in, and the next epoch.
     fn decide_view(
         &mut self,
         reports: &BTreeMap<usize, Report>,
@@ -441,7 +444,7 @@ impl World {
             for writer in plan.writers() {
                 let received = reports.iter().filter_map(|(&node, (of, reach))| {
                     let known = reach.get(&writer).map(|reach| reach.1);
-                    // Who has not begun it has received nothing of it.
+                    // A member that has not begun the epoch has received nothing of it.
                     let start = inside.1.get(&writer).map(|reach| reach.0);
                     let reads = plan.reads(node);
                     let counts = if *of == epoch { known } else { start.filter(|_| *of < epoch) };
@@ -451,7 +454,7 @@ impl World {
                 let far = self.oracle.plant == Some(Plant::TrimOfTheFastest);
                 let entry =
                     if far { received.iter().max() } else { received.iter().min() }.copied();
-                // Of a member whom nobody knows any more: nothing of it was received.
+                // A writer that no member knows any more: nothing of it was received.
                 if let Some(entry) = entry {
                     trim.insert(writer, entry);
                     self.oracle.cut_off += usize::from(received.iter().any(|&r| r > entry));
@@ -459,17 +462,17 @@ impl World {
             }
             trims.insert(epoch, trim);
         }
-        // What it is that goes on.
+        // The epoch that continues.
         self.oracle.plan = plans[&last].clone();
         (self.next_plan(out), trims)
     }
 
-    /// Everybody is told what was decided; somebody may fail meanwhile.
+    /// Tells all members the decision; a member may fail meanwhile.
     fn tell_all(&mut self, mut plan: Plan, trims: BTreeMap<u64, BTreeMap<usize, u64>>) {
         let anchor = self.oracle.anchor;
         let last = *trims.keys().max().unwrap();
         let mut nodes = self.present();
-        // It knows the numbers of the messages at which the next epoch begins.
+        // The anchor knows the numbers of the messages at which the next epoch begins.
         nodes.retain(|&node| node != anchor);
         nodes.insert(0, anchor);
         let plant = self.oracle.plant;
@@ -482,14 +485,15 @@ impl World {
                 self.member(node).id.and_then(|id| self.member(node).node.reach(id)).unwrap().0;
             let mut trim = trims.get(&epoch).cloned().unwrap_or_default();
             if plant == Some(Plant::TrimTooFar) && node == victim {
-                // As far as it can.
+                // As far as the member can.
                 let reach = self.act(node, |member, _| member.wedge()).1;
                 for (writer, entry) in &mut trim {
                     *entry = reach.get(writer).map_or(*entry, |reach| reach.1.min(*entry + 1));
                 }
             }
             self.log(&format!("{node} finishes {epoch} at {trim:?}"));
-            // What it was to begin, or others have begun, without its having done so.
+            // Epochs that the node should have begun, or that others have begun, and that it has
+            // not begun.
             let begun = self.member(node).epoch;
             let passed =
                 [epoch, last].into_iter().filter(|&e| begun.is_some_and(|begun| begun < e));
@@ -557,7 +561,7 @@ impl World {
                 (Some(&entry), _) if entry > 0 => {
                     let earlier = self.court.borrow();
                     let mut starts = earlier.plans.values().filter_map(|p| p.starts.get(&writer));
-                    // One who was about to begin is where it was told to.
+                    // A node that was about to begin is at the told position.
                     starts.find(|start| start.entry == entry).copied().unwrap_or(new)
                 }
                 _ => new,

@@ -1,4 +1,5 @@
-//! Times in which nobody writes, before, between and after changes, and what is sent when the subgroup rests.
+//! Times without writes, before, between and after changes, and messages sent when the
+//! subgroup rests.
 
 use derecho_core::multicast::subgroup::epoch::Phase;
 use derecho_sim::NodeIndex;
@@ -6,19 +7,19 @@ use derecho_sim::NodeIndex;
 use super::court::Checker;
 use super::{LONGEST, World};
 
-/// What came to rest in a run.
+/// Counts of rests in a run.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Rests {
-    /// Members that did not look at the subgroup.
+    /// Number of members that did not look at the subgroup.
     pub(crate) resting: usize,
-    /// Changes at the beginning of which somebody did not.
+    /// Number of changes that began while a member did not look.
     pub(crate) changes: usize,
-    /// Messages that were sent when the writer did not, in another epoch than the first.
+    /// Number of messages sent while the writer did not look, in a later epoch than the first.
     pub(crate) heard: usize,
 }
 
 impl World {
-    /// As [`World::run`], with times in which the subgroup comes to rest.
+    /// Runs as [`World::run`], with times in which the subgroup comes to rest.
     pub(crate) fn run_with_rests(&mut self) -> (Vec<(Checker, String)>, Rests) {
         let mut rests = Rests::default();
         for node in 0..self.shape.nodes {
@@ -36,7 +37,7 @@ impl World {
                 }
             }
             rests.changes += usize::from(self.resting() > 0);
-            // Whoever rests may be told, or writers may go on just then.
+            // Resting members may be told the change, or writers may resume at that time.
             let lull = self.random.one_in(2) && self.court.borrow().lull;
             self.court.borrow_mut().lull = lull;
             if self.is_fine() {
@@ -51,7 +52,7 @@ impl World {
         (self.finish_run(), rests)
     }
 
-    /// Lets so much time pass without a message that streams are quiet.
+    /// Lets enough time pass without a message for streams to become quiet.
     fn rest(&mut self, rests: &mut Rests) {
         self.court.borrow_mut().lull = true;
         let time = self.random.between(1_000_000, 6_000_000);
@@ -70,7 +71,7 @@ impl World {
         self.is_running(node) && at_work && member.node.subgroups_looked_at() == 0
     }
 
-    /// A message, and nothing else that could make anybody look: all readers get it, if nobody is missing.
+    /// Sends one message, without any other reason to look: all readers get it, if none is missing.
     fn hear_one(&mut self, rests: &mut Rests) {
         let plan = self.oracle.plan.clone();
         let there = |node: usize| {

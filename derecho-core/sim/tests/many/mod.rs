@@ -1,9 +1,9 @@
-//! Many subgroups over few members in a simulated cluster: most of them idle, some now and then in
-//! use, and what has to be true of what they deliver.
+//! Many subgroups over few members in a simulated cluster: most of them idle, some occasionally in
+//! use, and the rules for their deliveries.
 //!
-//! Every member's application writes to one subgroup for a while and then to another one, with pauses
-//! that are shorter and longer than what makes a stream quiet. It takes what is delivered at once,
-//! and holds some of it for long.
+//! Every member's application writes to one subgroup for a while and then to another one, with
+//! pauses shorter and longer than the time after which a stream is quiet. It takes deliveries at
+//! once, and holds some records for a long time.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::cell::RefCell;
@@ -26,18 +26,18 @@ use derecho_core::node::{
 };
 use derecho_sim::{Cluster, Config, NodeIndex, Random, SimLink, Stop};
 
-/// What is wrong, by the rule that it breaks.
+/// Violated rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Checker {
-    /// Two members deliver different things (I-4, I-20).
+    /// Two members deliver different messages (I-4, I-20).
     Order,
-    /// Something that was committed is never delivered (I-26).
+    /// A committed message is never delivered (I-26).
     Liveness,
-    /// A member calls another one faulty that is not.
+    /// A member calls a correct one faulty.
     Blame,
 }
 
-/// What is wrong, and in which subgroup.
+/// A violation, and its subgroup.
 #[derive(Debug)]
 pub(crate) struct Complaint {
     pub(crate) checker: Checker,
@@ -45,34 +45,34 @@ pub(crate) struct Complaint {
     text: String,
 }
 
-/// One thread has always passed a barrier.
+/// Barrier of a single thread, which has always passed it.
 pub(crate) struct Alone;
 
 impl Barrier for Alone {
     fn issue(&self) {}
 }
 
-/// Who reads and who sends in a subgroup, by member; neither is no member.
+/// Whether each member reads and sends in a subgroup; neither means that it is not a member.
 pub(crate) type Roles = Vec<(bool, bool)>;
 
-/// Subgroups and how long they are written to.
+/// Subgroups, and the duration of writes to them.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) level: Level,
     pub(crate) subgroups: Vec<Roles>,
-    /// Acts of each member's writer, and the longest pause between two.
+    /// Number of acts of each member's writer, and the longest pause between two.
     pub(crate) acts: u64,
     pub(crate) pause_ns: u64,
 }
 
 impl Scenario {
-    /// So many subgroups in which all members do everything.
+    /// Returns a scenario of `subgroups` subgroups in which all members read and send.
     pub(crate) fn full(members: usize, subgroups: usize) -> Scenario {
         let subgroups = vec![vec![(true, true); members]; subgroups];
         Scenario { level: Level::Atomic, subgroups, acts: 60, pause_ns: 3_000_000 }
     }
 
-    /// Any.
+    /// Returns a random scenario.
     pub(crate) fn random(seed: u64) -> Scenario {
         let mut random = Random::new(seed ^ 0xac71);
         let members = random.between(2, 5) as usize;
@@ -94,7 +94,7 @@ impl Scenario {
         self.subgroups[0].len()
     }
 
-    /// The subgroups that a member is in.
+    /// Iterates over the subgroups of a member.
     fn of(&self, member: usize) -> impl Iterator<Item = usize> {
         (0..self.subgroups.len()).filter(move |&at| self.subgroups[at][member] != (false, false))
     }
@@ -113,13 +113,13 @@ pub(crate) fn stream_of(at: usize) -> RegionId {
     RegionId(17 + 2 * at as u64)
 }
 
-/// Sees all members at once.
+/// Observer of all members.
 #[derive(Default)]
 pub(crate) struct Court {
     ids: Vec<NodeId>,
-    /// Committed by each member in each subgroup.
+    /// Number of commits of each member in each subgroup.
     pub(crate) committed: BTreeMap<(usize, usize), u64>,
-    /// The order of each subgroup, as far as somebody has delivered it.
+    /// Order of each subgroup, as far as any member has delivered it.
     order: BTreeMap<usize, Vec<(usize, u64)>>,
     pub(crate) complaints: Vec<Complaint>,
 }
@@ -140,13 +140,13 @@ pub(crate) struct Part {
     lines: OwnRegion,
     memory: Option<SenderMemory>,
     inbox: Option<Arc<Inbox>>,
-    /// Deliveries, and the number that is due of each sender by rank.
+    /// Number of deliveries, and the next expected number of each sender by rank.
     count: usize,
     next: Vec<u64>,
     wedged: bool,
 }
 
-/// What a planted fault does before and after each turn of its member.
+/// Planted fault, which acts after each turn of its member.
 pub(crate) type Mischief = fn(&mut Member, &mut Effects);
 
 pub(crate) struct Member {
@@ -159,7 +159,7 @@ pub(crate) struct Member {
     parts: Vec<Part>,
     random: Random,
     held: Vec<Record>,
-    /// The application lets everything go at once.
+    /// True if the application releases everything at once.
     pub(crate) over: bool,
     pub(crate) mischief: Option<Mischief>,
 }
@@ -230,7 +230,7 @@ impl Member {
         true
     }
 
-    /// Commits to one of its subgroups, most often to the one that it has taken a liking to.
+    /// Commits to one of its subgroups, most often to its preferred one.
     fn write(&mut self, liking: &mut usize, random: &mut Random) {
         if random.one_in(8) {
             *liking = random.below(64) as usize;
@@ -246,7 +246,7 @@ impl Member {
         }
     }
 
-    /// Lets go of some of what it holds.
+    /// Releases a held record.
     fn let_go(&mut self, random: &mut Random) {
         if !self.held.is_empty() {
             self.held.swap_remove(random.below(self.held.len() as u64) as usize);
@@ -306,7 +306,7 @@ impl Member {
 }
 
 impl Part {
-    /// Whether it is founded, as far as that shows.
+    /// Whether the subgroup is founded, as far as that is visible.
     fn inbox_or_not(&self) -> bool {
         !self.wedged && self.id.is_some() && (self.inbox.is_some() || !self.reads)
     }
@@ -338,7 +338,7 @@ impl Machine for Member {
     }
 }
 
-/// The members at work.
+/// The running members.
 pub(crate) struct World {
     pub(crate) cluster: Cluster<Member>,
     pub(crate) court: Rc<RefCell<Court>>,
@@ -388,7 +388,7 @@ impl World {
         self.cluster.machine(NodeIndex(member), 0)
     }
 
-    /// Runs until nothing happens any more, then lets all applications come to an end.
+    /// Runs until nothing happens any more, then ends all applications.
     pub(crate) fn run(&mut self) {
         for over in [false, true] {
             for member in 0..self.scenario.members() {
@@ -404,7 +404,7 @@ impl World {
         }
     }
 
-    /// Subgroups in which something that was committed lacks at a reader that runs.
+    /// Returns the subgroups in which a running reader lacks a committed message.
     pub(crate) fn judge(&mut self) -> Vec<Complaint> {
         let mut court = self.court.borrow_mut();
         for index in 0..self.scenario.members() {
@@ -426,7 +426,7 @@ impl World {
         std::mem::take(&mut court.complaints)
     }
 
-    /// Subgroups that some member still looks at.
+    /// Returns the subgroups that each member still looks at.
     pub(crate) fn looked_at(&self) -> Vec<usize> {
         let members = 0..self.scenario.members();
         members.map(|member| self.member(member).node.subgroups_looked_at()).collect()

@@ -1,8 +1,8 @@
-//! Nodes with an application on top, and what has to be true of what their readers take.
+//! Nodes with an application on top, and the rules for what their readers take.
 //!
-//! The content of every record follows from its stream's tag and its slot, so a reader checks all
-//! that it takes without being told: order, gaps, duplicates, every byte; and again when it lets
-//! go of a record that it held.
+//! The content of every record follows from its stream's tag and its slot, so a reader checks
+//! everything that it takes without further information: order, gaps, duplicates, every byte; and
+//! again when it releases a record that it held.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -19,49 +19,50 @@ use derecho_core::multicast::inbox::{Inbox, Record};
 use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, Origin, SubscriptionId};
 use derecho_sim::{Cluster, Config, NodeIndex, Random, SimLink, Stop};
 
-/// Records are at most this long.
+/// Maximum length of a record.
 pub(crate) const LONGEST: u64 = 200;
 
-/// How long the record of a slot is.
+/// Returns the length of the record of a slot.
 pub(crate) fn length_of(tag: u64, slot: u64) -> usize {
     Random::new(tag ^ slot.rotate_left(40)).between(1, LONGEST) as usize
 }
 
-/// What is in the record of a slot.
+/// Returns the content of the record of a slot.
 pub(crate) fn content_of(tag: u64, slot: u64) -> Vec<u8> {
     let mut random = Random::new(tag.rotate_left(20) ^ slot);
     (0..length_of(tag, slot)).map(|_| random.next_word() as u8).collect()
 }
 
-/// Far less memory than a test's data, so that everything is reused many times.
+/// Returns a geometry with far less memory than a test's data, so that everything is reused
+/// many times.
 pub(crate) fn tiny() -> Geometry {
     Geometry::fitting(4096, 16, LONGEST as usize).unwrap()
 }
 
-/// A stream that this node sends.
+/// Stream that this node sends.
 pub(crate) struct Writer {
     pub(crate) tag: u64,
     pub(crate) region: RegionId,
     pub(crate) memory: SenderMemory,
     pub(crate) written: u64,
-    /// How many readers there are, as the node has told.
+    /// Number of readers, as reported by the node.
     pub(crate) readers: usize,
     pub(crate) ended: bool,
 }
 
-/// A stream that this node receives, or has received.
+/// Stream that this node receives, or has received.
 pub(crate) struct Reader {
     pub(crate) tag: u64,
     pub(crate) origin: Origin,
     pub(crate) stream: RegionId,
     pub(crate) subscription: SubscriptionId,
     pub(crate) inbox: Option<Arc<Inbox>>,
-    /// The first slot that was taken, and the one that must come next.
+    /// First slot that was taken, and the slot that must come next.
     pub(crate) first: Option<u64>,
     pub(crate) next: u64,
     pub(crate) ended: bool,
     pub(crate) left: bool,
-    /// Records that it was told it has lost.
+    /// Number of records reported as lost.
     pub(crate) lost: u64,
     held: Vec<Record>,
 }
@@ -90,7 +91,7 @@ impl Reader {
     }
 }
 
-/// A node and its application. The application's threads are injected by the tests.
+/// A node and its application. The tests inject the application's threads.
 pub(crate) struct App {
     pub(crate) node: Node,
     link: SimLink,
@@ -99,24 +100,24 @@ pub(crate) struct App {
     pub(crate) readers: Vec<Reader>,
     /// Streams that peers announce, with their tags.
     pub(crate) known: BTreeMap<(Peer, u64), u64>,
-    /// The other nodes that were there at any time.
+    /// Other nodes that were present at any time.
     pub(crate) met: Vec<Peer>,
-    /// Whether what is announced is subscribed to.
+    /// Whether announced streams are subscribed to.
     pub(crate) reads: bool,
-    /// Whether it does so without being waited for.
+    /// Whether subscriptions are without back-pressure.
     pub(crate) untethered: bool,
-    /// The application's threads end.
+    /// True once the application's threads end.
     pub(crate) over: bool,
     pub(crate) faults: Vec<Fault>,
     pub(crate) complaints: Vec<String>,
-    /// Done after each turn: a planted fault.
+    /// Planted fault, which acts after each turn.
     pub(crate) mischief: Option<Mischief>,
 }
 
-/// What a planted fault does to the words of its node's acknowledgements.
+/// Planted fault in the words of its node's acknowledgements.
 pub(crate) type Mischief = fn(&OwnRegion);
 
-/// An application and the region of its node's acknowledgements.
+/// Application with the region of its node's acknowledgements.
 pub(crate) struct Planted {
     pub(crate) app: App,
     acks: OwnRegion,
@@ -178,7 +179,7 @@ impl App {
         self.node.end_stream(writer.region, effects);
     }
 
-    /// Writes the next records of a stream, as many as there is room for. Returns how many.
+    /// Writes the next records of a stream, while there is room. Returns their number.
     pub(crate) fn write(&mut self, writer: usize, count: u64) -> u64 {
         let writer = &mut self.writers[writer];
         for done in 0..count {
@@ -212,7 +213,7 @@ impl App {
         });
     }
 
-    /// Subscribes to everything that is known and not being read.
+    /// Subscribes to every known stream that is not being read.
     pub(crate) fn join(&mut self) {
         self.reads = true;
         let known: Vec<_> = self.known.iter().map(|(&key, &tag)| (key, tag)).collect();
@@ -225,7 +226,7 @@ impl App {
         }
     }
 
-    /// Unsubscribes from everything. What is held stays held.
+    /// Unsubscribes from everything. Held records stay held.
     pub(crate) fn part(&mut self) {
         self.reads = false;
         for reader in self.readers.iter_mut().filter(|reader| !reader.left && !reader.ended) {
@@ -234,8 +235,8 @@ impl App {
         }
     }
 
-    /// Takes up to `count` records of each stream; keeps one in `keep`, and lets go of one in
-    /// `drop` of those kept before.
+    /// Takes up to `count` records of each stream: one in `keep` is kept, and one in `drop` of
+    /// those kept before is released.
     pub(crate) fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
         let App { readers, complaints, .. } = self;
         for reader in readers {
@@ -261,7 +262,7 @@ impl App {
         }
     }
 
-    /// Takes everything and lets go of everything.
+    /// Takes and releases everything.
     pub(crate) fn take_all(&mut self) {
         self.take(&mut Random::new(0), u64::MAX, 0, 1);
     }
@@ -322,7 +323,7 @@ impl Machine for Planted {
     }
 
     fn turn(&mut self, now: Time, effects: &mut Effects) -> usize {
-        // Closed after the posts of the turn that wanted it.
+        // Closed after the posts of the turn that requested it.
         for region in std::mem::take(&mut self.app.closing) {
             self.app.link.close(region).unwrap();
         }
@@ -359,7 +360,7 @@ impl World {
         World { cluster: Cluster::new(config), random: Random::new(seed ^ 0x5eed), seed }
     }
 
-    /// A node; one that reads subscribes to whatever is announced.
+    /// Adds a node; one that reads subscribes to every announced stream.
     pub(crate) fn add(&mut self, reads: bool) -> NodeIndex {
         self.cluster.add_node(|link| vec![Planted::new(link, reads)])
     }
@@ -380,8 +381,8 @@ impl World {
         self.cluster.run_until(later);
     }
 
-    /// The node writes `goal` records to its first stream in bursts of up to `burst`, as soon as
-    /// it has `readers` readers.
+    /// Makes the node write `goal` records to its first stream in bursts of up to `burst`, as soon
+    /// as it has `readers` readers.
     pub(crate) fn writes(&mut self, node: NodeIndex, goal: u64, burst: u64, readers: usize) {
         let mut random = Random::new(self.random.next_word());
         let start = self.cluster.now();
@@ -398,7 +399,7 @@ impl World {
         });
     }
 
-    /// The node takes now and then, holds some of it for long, for as long as `until`.
+    /// Makes the node take now and then until `until`, and hold some records for a long time.
     pub(crate) fn takes(&mut self, node: NodeIndex, until: Time) {
         let mut random = Random::new(self.random.next_word());
         let start = self.cluster.now();
@@ -415,13 +416,13 @@ impl World {
         });
     }
 
-    /// Runs until `met`; panics with the seed if that does not come about.
+    /// Runs until `met`; panics with the seed if that does not happen.
     pub(crate) fn until(&mut self, what: &str, mut met: impl FnMut(&Cluster<Planted>) -> bool) {
         let stop = self.cluster.run_until_met(|cluster| met(cluster));
         assert_eq!(stop, Stop::Reached, "seed {}: {what}: {:?}", self.seed, self.states());
     }
 
-    /// Lets every node take all that is there until nothing happens any more.
+    /// Lets every node take everything until nothing happens any more.
     pub(crate) fn drain(&mut self) {
         for node in (0..self.cluster.nodes()).map(NodeIndex) {
             self.cluster.machine_mut(node, 0).over = true;
@@ -445,7 +446,7 @@ impl World {
         }
     }
 
-    /// Every complaint of every running node.
+    /// Returns all complaints of all running nodes.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let mut all = Vec::new();
         for node in (0..self.cluster.nodes()).map(NodeIndex) {
@@ -472,7 +473,7 @@ impl World {
         }
     }
 
-    /// Where every stream stands, for messages.
+    /// Describes the state of every stream, for messages.
     pub(crate) fn states(&self) -> Vec<String> {
         let mut all = self.complaints();
         for node in (0..self.cluster.nodes()).map(NodeIndex) {

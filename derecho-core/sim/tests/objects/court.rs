@@ -1,11 +1,11 @@
-//! What has to be true of the objects of all members, crashed ones too.
+//! Rules for the objects of all members, including crashed ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use derecho_core::ids::NodeId;
 use derecho_core::replicated::Position;
 
-/// The state of the test's object: a chain over all that was applied.
+/// State of the test's object: a chain over all applied updates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Chain {
     pub(crate) sum: u64,
@@ -21,19 +21,19 @@ impl Chain {
     }
 }
 
-/// Whose update it is, and its how-manieth.
+/// Writer of an update, and its number among the writer's updates.
 pub(crate) type Update = (NodeId, u64);
 
-/// The life, the object and its beginning.
+/// Life of the group, object, and beginning of the object.
 type Line = (u64, u64, u128);
 
 #[derive(Default)]
 pub(crate) struct Court {
     /// I-71: the object at each position.
     objects: BTreeMap<(u64, Position), Chain>,
-    /// The last number of each direct message, by sender and receiver.
+    /// Last number of each direct message, by sender and receiver.
     said: BTreeMap<(NodeId, NodeId), u64>,
-    /// Who has the object of a shard, of which beginning.
+    /// Members that have the object of a shard, with its beginning.
     has: BTreeMap<u64, BTreeMap<NodeId, u128>>,
     dead: BTreeSet<NodeId>,
     pub(crate) transfers: usize,
@@ -41,18 +41,19 @@ pub(crate) struct Court {
     pub(crate) parcels: usize,
     pub(crate) answers: usize,
     pub(crate) kept: usize,
-    /// Of each life and beginning of a logged object all versions that anybody has had, and of which life this is.
+    /// All versions that any member has had, for each life and beginning of a logged object. `life`
+    /// is the present life.
     lines: BTreeMap<Line, BTreeMap<u64, Chain>>,
-    /// And to which version each update has led.
+    /// Version to which each update has led.
     updates: BTreeMap<Line, BTreeMap<Update, u64>>,
     life: u64,
-    /// Of each object the versions that somebody was told to be durable everywhere.
+    /// Versions of each object that a member was told to be durable everywhere.
     firm: BTreeMap<u64, BTreeMap<u64, Chain>>,
     pub(crate) logged: usize,
 }
 
 impl Court {
-    /// A member's object is there now.
+    /// Checks the object of a member as it is now.
     pub(crate) fn stands(&mut self, node: NodeId, key: u64, at: Option<Position>, chain: Chain) {
         match at {
             Some(at) => {
@@ -66,13 +67,13 @@ impl Court {
         }
     }
 
-    /// A member applies a message at a position that it is at.
+    /// Checks that a member applies a message at its present position.
     pub(crate) fn applies(&mut self, node: NodeId, key: u64, before: Position, after: Position) {
         let next = Position { applied: before.applied + 1, ..before };
         assert_eq!(after, next, "I-72: {node:?} applies one of {key:#x} after the other");
     }
 
-    /// I-74: nobody who lives has it.
+    /// I-74: checks that no live member has the object.
     pub(crate) fn anew(&mut self, node: NodeId, key: u64, members: &[NodeId]) {
         self.beginnings += 1;
         for (other, beginning) in self.has.entry(key).or_default().iter() {
@@ -85,7 +86,7 @@ impl Court {
         self.dead.insert(node);
     }
 
-    /// I-70: a direct message, which says in which view it was sent and its number.
+    /// I-70: checks a direct message, which names the view in which it was sent and its number.
     pub(crate) fn hears(
         &mut self,
         node: NodeId,
@@ -100,7 +101,8 @@ impl Court {
         assert_eq!(last.unwrap_or(0) + 1, number, "I-70: in order, once, from {from:?}");
     }
 
-    /// An object begins from a log, which leads to this version; what it has been meanwhile, and since.
+    /// Checks that an object begins from a log that leads to this version, with its states up to
+    /// then and since.
     pub(crate) fn begins(
         &mut self,
         key: u64,
@@ -126,7 +128,7 @@ impl Court {
         self.lines.insert((self.life, key, beginning), line);
     }
 
-    /// An object has come to this.
+    /// Checks an object that has reached this version.
     pub(crate) fn edition(
         &mut self,
         key: u64,
@@ -146,7 +148,7 @@ impl Court {
         assert!(firm.is_none_or(|firm| *firm == chain), "I-111: {key:#x} {firm:?} is {chain:?}");
     }
 
-    /// A member knows that all up to this version is durable everywhere.
+    /// Records that a member knows that everything up to this version is durable everywhere.
     pub(crate) fn durable(&mut self, key: u64, beginning: u128, version: u64) {
         let firm = self.firm.entry(key).or_default();
         let from = firm.last_key_value().map_or(1, |(last, _)| last + 1);
@@ -156,13 +158,13 @@ impl Court {
         }
     }
 
-    /// The last version that is durable everywhere.
+    /// Returns the last version that is durable everywhere.
     pub(crate) fn firm(&self, key: u64) -> u64 {
         let last = self.firm.get(&key).and_then(|firm| firm.last_key_value());
         last.map_or(0, |(version, _)| *version)
     }
 
-    /// All have crashed, and others come.
+    /// Records that all members have crashed, and others come.
     pub(crate) fn restart(&mut self) {
         self.life += 1;
         self.objects.clear();

@@ -1,4 +1,4 @@
-//! One member: a house, and a desk that is slower than it.
+//! One member: a house, and a desk that is slower than the house.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -33,11 +33,11 @@ use super::root::Root;
 
 const PATIENCE: Patience = Patience { member_timeout: Some(2_000_000), gather: 100_000 };
 
-/// The object: its chain, and some ballast that makes its way long.
+/// The object: its chain, and some ballast that prolongs its transfer.
 pub(crate) struct Links {
     pub(crate) chain: Chain,
     ballast: usize,
-    /// What it has been since somebody looked.
+    /// States since the last check.
     past: RefCell<Vec<(Chain, Option<Update>)>>,
 }
 
@@ -82,7 +82,8 @@ impl Object for Links {
     }
 }
 
-/// What every member declares: two shards of one to three, one of all, and one of all without an order.
+/// Declarations of every member: two shards of one to three members, one of all, and one of all
+/// without an order.
 pub(crate) fn declarations(logged: bool) -> Arc<[Declaration]> {
     let sharded = Arc::new(Sharded { shards: 2, least: 1, most: 3 });
     let declaration = |name: &str, level, arrangement| {
@@ -96,7 +97,7 @@ pub(crate) fn declarations(logged: bool) -> Arc<[Declaration]> {
     ])
 }
 
-/// How many objects there are.
+/// Number of objects.
 fn objects() -> usize {
     3
 }
@@ -113,10 +114,10 @@ pub(crate) struct Member {
     view: u64,
     said: BTreeMap<NodeId, u64>,
     written: u64,
-    /// So many things it has still to say.
+    /// Number of messages that it has still to send.
     pub(crate) unsaid: usize,
     pub(crate) queries: Vec<u64>,
-    /// Where it keeps its logs, if it does.
+    /// Folder of its logs, if it keeps any.
     root: Option<(Root, usize)>,
     now: Time,
     /// Objects that begin from its logs, and their versions there.
@@ -124,7 +125,7 @@ pub(crate) struct Member {
     seed: u64,
 }
 
-/// What a shard is called in logs.
+/// Returns the stream key of a shard in logs.
 pub(crate) fn stream_of(key: u64) -> StreamKey {
     log_of(&declarations(true), key).unwrap()
 }
@@ -199,12 +200,12 @@ impl Member {
         self.house.as_ref().unwrap()
     }
 
-    /// Where it keeps its logs, if it does.
+    /// Returns the folder of its logs, if it keeps any.
     pub(crate) fn folder(&self) -> Option<usize> {
         self.root.as_ref().map(|(_, at)| *at)
     }
 
-    /// It has ended; others may have its logs.
+    /// Ends the member; others may then take its logs.
     pub(crate) fn end(&mut self, power: bool) {
         if let Some((root, at)) = self.root.take() {
             self.desk = Desk::new(self.me, Box::new(|_| Links::new(0)));
@@ -224,12 +225,12 @@ impl Member {
         self.house_mut().leave();
     }
 
-    /// The shards that it may have something to do with.
+    /// Returns the shards that may concern it.
     pub(crate) fn keys(&self) -> Vec<u64> {
         self.house().agenda().shards().map(|(key, _)| key).collect()
     }
 
-    /// Whether there is nothing that its desk has still to take.
+    /// Whether its desk has taken everything.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.items.is_empty() && !self.house().wants_opening()
     }
@@ -250,7 +251,7 @@ impl Member {
         Head::new(query, self.root.as_ref().map(|_| self.written))
     }
 
-    /// Asks all readers, if it is one.
+    /// Queries all readers, if it is a reader.
     pub(crate) fn ask(&mut self, key: u64) {
         let Some(memory) = self.desk.sending(key).cloned() else { return };
         let ordered = shard_of(key).0 < 2;
@@ -265,7 +266,7 @@ impl Member {
         self.queries.push(query);
     }
 
-    /// Says something to some member, or asks it.
+    /// Sends a message or a question to some member.
     fn say(&mut self, effects: &mut Effects) {
         let members = self.desk.members();
         if members.is_empty() || !members.contains(&self.me) {
@@ -273,7 +274,7 @@ impl Member {
         }
         let to = members[self.random.below(members.len() as u64) as usize];
         let group = self.house().group().view();
-        // Only if what the desk knows is so: a number is used when it is really sent.
+        // Only if the desk's knowledge is current: a number is used only when it is really sent.
         if group.rank_of(to).is_none() || !self.house().has_room_for(to) {
             return;
         }
@@ -291,7 +292,7 @@ impl Member {
         self.house_mut().perform(errands, effects);
     }
 
-    /// The desk takes some items, each checked before and after.
+    /// Makes the desk take some items, each checked before and after.
     fn work(&mut self, effects: &mut Effects) {
         let some = self.random.between(1, 12);
         for _ in 0..some {
@@ -318,7 +319,7 @@ impl Member {
         self.flush(effects);
     }
 
-    /// Its logs have some time.
+    /// Gives its logs some time.
     fn tend(&mut self, now: Time, effects: &mut Effects) -> usize {
         let has_logs = self.desk.stage();
         if !has_logs || self.house().group().is_overtaken() {
@@ -353,7 +354,7 @@ impl Member {
                 Occasion::Unreadable { .. } | Occasion::Refused => panic!("{occasion:?}"),
                 Occasion::Out(_) => {
                     court.died(self.me);
-                    // Its process ends.
+                    // The process ends.
                     self.root.take().into_iter().for_each(|(root, at)| root.give_back(at, false));
                 }
                 _ => {}
@@ -384,7 +385,7 @@ impl Member {
         }
     }
 
-    /// Queries whose outcome is known: all who answered one have said the same.
+    /// Checks the queries with known outcomes: all answers to one query are equal.
     pub(crate) fn check_queries(&mut self) -> usize {
         let mut open = 0;
         for query in core::mem::take(&mut self.queries) {
@@ -400,7 +401,8 @@ impl Member {
                     answers.push(answer);
                 }
             }
-            // Where an object has begun anew meanwhile, an answer may be of the earlier beginning.
+            // If an object has begun afresh meanwhile, an answer may belong to the
+            // earlier beginning.
             let anew = self.root.is_some() || self.court.borrow().beginnings > objects();
             let same = answers.windows(2).all(|pair| pair[0] == pair[1]);
             assert!(same || anew, "one answer: {known:?}");
@@ -423,7 +425,7 @@ impl Machine for Member {
         self.house_mut().open(&mut link).unwrap();
         let items = self.house_mut().take_items();
         self.items.extend(items);
-        // What is posted outside of turns could overtake what a turn has posted.
+        // Posts made outside of turns could overtake those of a turn.
         let said = core::mem::take(&mut self.unsaid);
         (0..said).for_each(|_| self.say(effects));
         let tended = if self.root.is_some() { self.tend(now, effects) } else { 0 };
@@ -431,7 +433,7 @@ impl Machine for Member {
         if !self.items.is_empty() && self.random.one_in(3) {
             self.work(effects);
         }
-        // What the desk wants done may need one more turn.
+        // The desk's requests may need one more turn.
         done + waiting
     }
 

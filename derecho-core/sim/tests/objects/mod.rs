@@ -25,17 +25,17 @@ pub(crate) struct World {
     pub(crate) random: Random,
     founders: usize,
     seed: u64,
-    /// Where logs are kept, if they are.
+    /// Folders of the logs, if any are kept.
     root: Option<Root>,
 }
 
 impl World {
-    /// A group of so many nodes on one host, or of so many founders in a network.
+    /// Creates a group of `nodes` nodes on one host, or of as many founders in a network.
     pub(crate) fn new(config: Config, nodes: usize, local: bool) -> World {
         World::over(config, nodes, local, (Rc::default(), None))
     }
 
-    /// The same over these logs, and after what this court has seen.
+    /// Creates a group over these logs, with the knowledge of this court.
     pub(crate) fn over(
         config: Config,
         nodes: usize,
@@ -85,7 +85,7 @@ impl World {
         self.cluster.machine_mut(node, 0).end(power);
     }
 
-    /// All crash.
+    /// Crashes all members.
     pub(crate) fn crash_all(&mut self) {
         for node in self.living() {
             self.crash(node);
@@ -96,7 +96,7 @@ impl World {
         self.court.borrow_mut().restart();
     }
 
-    /// All that was durable is there, and logs agree.
+    /// Checks that everything durable is present, and that logs agree.
     pub(crate) fn compare_logs(&self) {
         let Some(root) = &self.root else { return };
         let living = self.living();
@@ -104,7 +104,7 @@ impl World {
             let at = living.iter().filter_map(|node| self.member(*node).desk().object(key));
             let newest = at.map(|(_, links)| links.chain.count).max().unwrap_or(0);
             let firm = self.court.borrow().firm(key);
-            // Of a type that has too few members nobody has a seat.
+            // A type with too few members has no seats.
             let exists = self.member(living[0]).house().agenda().plan(shard_of(key).0).is_ok();
             let is_there = newest >= firm || !exists;
             assert!(is_there, "I-111: {key:#x} is at {newest}, and {firm} was durable");
@@ -142,7 +142,7 @@ impl World {
         self.cluster.run_until(until);
     }
 
-    /// All that live write, ask and say something now and then.
+    /// Makes all live members write, ask and send messages now and then.
     pub(crate) fn flow(&mut self, rounds: usize) {
         for _ in 0..rounds {
             for node in self.living() {
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// Somebody comes, crashes, or leaves.
+    /// Makes a member join, crash, or leave.
     pub(crate) fn random_fault(&mut self) {
         let living = self.living();
         let some = living.get(self.random.below(living.len().max(1) as u64) as usize).copied();
@@ -176,7 +176,7 @@ impl World {
         }
     }
 
-    /// Whether all that live are members of one view and have the objects of all their shards.
+    /// Whether all live nodes are members of one view and have the objects of all their shards.
     fn is_settled(&self) -> bool {
         let living = self.living();
         let nodes: Vec<NodeId> = living.iter().map(|node| self.member(*node).me).collect();
@@ -243,7 +243,7 @@ impl World {
         panic!("nothing comes to rest");
     }
 
-    /// In the end all have the same objects, and every query has its outcome.
+    /// Checks the end: all members have the same objects, and every query has its outcome.
     pub(crate) fn check(&mut self) {
         self.settle();
         self.flow(3);

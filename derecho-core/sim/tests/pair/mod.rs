@@ -5,7 +5,7 @@ use derecho_core::link::{Link, LinkEvent, WordRange};
 use derecho_core::memory::{OwnRegion, Replica};
 use derecho_sim::{NodeIndex, SimLink, SimNetwork};
 
-/// The region that each node has.
+/// Name of the region of each node.
 pub(crate) const REGION: RegionId = RegionId(1);
 
 /// Some nodes, each with one region that all others see.
@@ -13,9 +13,9 @@ pub(crate) struct Nodes {
     pub(crate) network: SimNetwork,
     pub(crate) links: Vec<SimLink>,
     pub(crate) own: Vec<OwnRegion>,
-    /// By reader, then by owner.
+    /// Replicas by reader, then by owner.
     seen: Vec<Vec<Option<Replica>>>,
-    /// What came after the meeting, by node.
+    /// Events after the meeting, by node.
     pub(crate) events: Vec<Vec<LinkEvent>>,
 }
 
@@ -59,7 +59,7 @@ impl Nodes {
             .expect("the peer is ready");
     }
 
-    /// Takes steps until something holds; says when. Fails if it never does.
+    /// Takes steps until a condition holds; returns the time. Fails if it never holds.
     pub(crate) fn until(&mut self, holds: impl Fn(&Nodes) -> bool) -> u64 {
         while !holds(self) {
             assert!(self.network.advance_once(), "nothing is left to happen");

@@ -7,13 +7,13 @@ use derecho_core::link::Evidence;
 use derecho_sim::{CostModel, EvidenceRules, Mode, NodeIndex, SimLink, SimNetwork};
 use link_conformance::Rig;
 
-/// One way for the network to behave.
+/// Behaviour of the network.
 pub(crate) trait Manner {
     /// The mode of the network.
     fn mode() -> Mode;
 }
 
-/// A simulated network as the suite drives it.
+/// Simulated network as the suite drives it.
 pub(crate) struct SimRig<T> {
     network: SimNetwork,
     links: Vec<SimLink>,
@@ -21,7 +21,7 @@ pub(crate) struct SimRig<T> {
     manner: PhantomData<T>,
 }
 
-/// How far time goes in one pass.
+/// Nanoseconds that pass in one pass.
 const PASS_NS: u64 = 700;
 
 impl<T: Manner> Rig for SimRig<T> {

@@ -1,4 +1,5 @@
-//! Groups whose members keep their logs on disks of their own, and restarts in which some of these are not back.
+//! Groups whose members keep their logs on disks of their own, and restarts in which some of these
+//! are missing.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,18 +11,19 @@ use super::World;
 use super::court::Court;
 use super::root::Root;
 
-/// Keeping of the run of this seed.
+/// Returns the retention of the run of this seed.
 pub(crate) fn retention(seed: u64) -> Retention {
     let retention = match seed % 3 {
         0 => Retention::default(),
         1 => Retention { depth: Some(2), ..Retention::default() },
         _ => Retention { most: Some(40), ..Retention::default() },
     };
-    // With every fourth three keys that are over are forgotten, sooner or later (I-240).
+    // With every fourth group of three seeds, keys that are over are removed, sooner or
+    // later (I-240).
     Retention { cleanup: (seed / 3 % 4 == 3).then_some(seed % 9), ..retention }
 }
 
-/// Members whose logs are on disks of their own, which nobody else reaches.
+/// Members whose logs are on disks of their own, which no other host reaches.
 pub(crate) struct Apart {
     seed: u64,
     pub(crate) court: Rc<RefCell<Court>>,
@@ -46,8 +48,9 @@ impl Apart {
         Apart { seed, court, root, world }
     }
 
-    /// Five members of a group in a network, of which two keep the log of the subgroup. The second one crashes, and the
-    /// first one goes on. Also how many were durable when it crashed.
+    /// Creates five members of a networked group, two of which keep the log of the subgroup. The
+    /// second one crashes, and the first one continues. Also returns the number of durable messages
+    /// at the crash.
     pub(crate) fn with_a_keeper_that_crashed(seed: u64) -> (Apart, usize) {
         let world = |config, over| World::with_bystanders(config, 5, 3, over);
         let mut apart = Apart::over(seed, world);
@@ -69,12 +72,13 @@ impl Apart {
         self.court.borrow().durable
     }
 
-    /// All crash, and one is back that has not this folder; it waits, by this rule.
+    /// Crashes all, and brings back one without this folder; it waits, by this rule.
     pub(crate) fn restart_without(&mut self, hidden: usize, life: u64, rule: &str) {
         self.restart(hidden, (life, 1, true), rule);
     }
 
-    /// All of a group in a network crash, and all are back but the one with this folder; they wait (I-106).
+    /// Crashes all members of a networked group, and brings back all but the one with this folder;
+    /// they wait (I-106).
     pub(crate) fn restart_in_a_network(&mut self, hidden: usize) {
         let others = self.root.count().0 - 1;
         self.restart(hidden, (1, others, false), "I-106");
@@ -91,7 +95,7 @@ impl Apart {
         assert!(!world.has_begun(), "{rule}: seed {seed}: it begins without those who have it");
     }
 
-    /// This folder is there again, and all is as it should be.
+    /// Brings this folder back, and checks the result.
     pub(crate) fn bring_back(&mut self, hidden: usize) {
         let Apart { court, root, world, .. } = self;
         root.hide(hidden, false);

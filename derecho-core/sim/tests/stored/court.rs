@@ -1,5 +1,6 @@
-//! What is right: every reader gets what was kept when it began, then all that came after, in the order. A reader that came
-//! with its member began when the member did, or, of I-230, when it had the store.
+//! Rules for readers: each gets the records kept when it began, then all later ones, in order. A
+//! reader that came with its member began when the member did or, under I-230, when the member had
+//! the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +16,9 @@ type Id = (NodeId, u64);
 
 struct Reading {
     node: NodeId,
-    /// Where in the order what comes live begins; once it is known.
+    /// Place in the order at which live records begin, once it is known.
     from: Option<usize>,
-    /// What it has got, by places in the order.
+    /// Received records, by places in the order.
     got: Vec<usize>,
 }
 
@@ -27,43 +28,43 @@ pub(crate) struct Court {
     order: Vec<(Id, u8)>,
     places: BTreeMap<Id, usize>,
     contents: BTreeMap<Id, Vec<u8>>,
-    /// Of each member the place of what is delivered to it next.
+    /// Place of the next delivery to each member.
     next: BTreeMap<NodeId, Option<usize>>,
-    /// Readers that began with a member, and wait to hear where.
+    /// Readers that began with a member, and wait for their beginning.
     waiting: BTreeMap<NodeId, Vec<usize>>,
     readings: Vec<Reading>,
     kept: BTreeMap<NodeId, Vec<Id>>,
-    /// Which streams were over from which version on, as each member has it in the end.
+    /// Ends of streams, with the version of each end, as each member has them at the end of a run.
     over: BTreeMap<NodeId, Vec<(u64, StreamId)>>,
-    /// How many messages each member's store counts in the end.
+    /// Number of messages that each member's store counts at the end of a run.
     versions: BTreeMap<NodeId, u64>,
-    /// Who has read something else than was written: it is out, and does not know yet.
+    /// Members that have read wrong content: they are out, and do not know that yet.
     accused: Vec<NodeId>,
     gone: BTreeSet<NodeId>,
-    /// Somebody who had it was the last one.
+    /// True if the last member that had the store is gone.
     pub(crate) lost: bool,
-    /// Whoever gives has it from the beginning.
+    /// True if every sender of a transfer has the store from its beginning.
     pub(crate) strict: bool,
     pub(crate) histories: usize,
     pub(crate) exact: usize,
-    /// Readers that began later than their members.
+    /// Number of readers that began later than their members.
     pub(crate) late: usize,
-    /// Streams that were over, and of these that some have not heard of.
+    /// Number of streams that were over, and of those that some members have not heard of.
     pub(crate) overs: usize,
     pub(crate) untold: usize,
-    /// Of streams that are over so many are told to a newcomer; else as many as it takes here.
+    /// Number of finished streams of which a newcomer is told; `None`: as many as occur here.
     pub(crate) tells: Option<usize>,
-    /// What is kept is kept in logs as well.
+    /// Whether the store is also logged.
     pub(crate) logged: bool,
-    /// So many of the order were said to be durable everywhere.
+    /// Length of the order that was reported as durable everywhere.
     pub(crate) durable: usize,
-    /// The version up to which each member has said that its own log is durable.
+    /// Version up to which each member has reported its own log as durable.
     acknowledged: BTreeMap<NodeId, u64>,
-    /// The version up to which each member has said that the logs are durable everywhere.
+    /// Version up to which each member has reported the logs as durable everywhere.
     everywhere: BTreeMap<NodeId, u64>,
-    /// Where it goes on after a crash of all is not known yet.
+    /// True while the point of continuation after a crash of all is unknown.
     comes_back: bool,
-    /// With so many of the order it went on after the last crash of all.
+    /// Length of the order with which it continued after the last crash of all.
     began: usize,
 }
 
@@ -91,12 +92,12 @@ impl Court {
         right
     }
 
-    /// Nobody who is still a member has read anything wrong.
+    /// Whether a member has read nothing wrong.
     pub(crate) fn acquits(&self, node: NodeId) -> bool {
         !self.accused.contains(&node)
     }
 
-    /// A member begins to get what is delivered; a reader begins with it.
+    /// Records that a member begins to get deliveries; a reader begins with it.
     pub(crate) fn begins(&mut self, node: NodeId) -> usize {
         self.next.insert(node, None);
         self.readings.push(Reading { node, from: None, got: Vec::new() });
@@ -104,7 +105,7 @@ impl Court {
         self.readings.len() - 1
     }
 
-    /// A reader begins where its member is.
+    /// Adds a reader that begins at its member's position.
     pub(crate) fn reads_from_now(&mut self, node: NodeId) -> usize {
         let from = self.next.get(&node).copied().flatten();
         self.readings.push(Reading { node, from, got: Vec::new() });
@@ -115,7 +116,8 @@ impl Court {
         name
     }
 
-    /// A reader that began with its member begins where that is now (I-230).
+    /// Moves the beginning of a reader that began with its member to the member's present
+    /// position (I-230).
     pub(crate) fn reads_late(&mut self, name: usize) {
         let node = self.readings[name].node;
         if let Some(place) = self.next.get(&node).copied().flatten() {
@@ -126,7 +128,7 @@ impl Court {
 
     pub(crate) fn delivers(&mut self, node: NodeId, from: NodeId, number: u64, bytes: &[u8]) {
         let id = (from, number);
-        // What whoever has left delivers last may be nobody else's, if nobody else is left.
+        // The last deliveries of a leaver may be no other member's, if no other member is left.
         if !self.is_right(node, id, bytes) || !self.acquits(node) || self.gone.contains(&node) {
             return;
         }
@@ -166,21 +168,21 @@ impl Court {
         got.push(place);
     }
 
-    /// Whether records go in their order or not at all, and nothing is logged (I-230).
+    /// Whether records are removed in their order or not at all, and nothing is logged (I-230).
     pub(crate) fn is_by_order(&self) -> bool {
         let Retention { depth, most: _, keys, lifespan, cleanup } = self.retention;
         !self.logged && (depth.or(keys.map(|_| 0)), lifespan.or(cleanup)) == (None, None)
     }
 
-    /// What was written at this place of the order.
+    /// Returns the content written at this place of the order.
     fn record(&self, place: usize) -> &[u8] {
         &self.contents[&self.order[place].0]
     }
 
-    /// Of what is kept, that of keys that are over by now is forgotten (I-240).
+    /// Removes the kept records of keys that are over by now (I-240).
     fn clean(&self, kept: &mut Vec<usize>, now: usize) {
         let Some(delay) = self.retention.cleanup else { return };
-        // What stands beside a key is over only when that is gone.
+        // A record beside a key is over only when that key is gone.
         for _ in 0..2 {
             let last = |key: u8| kept.iter().rfind(|at| self.order[**at].1 == key);
             let is_due = |at: &usize| {
@@ -199,7 +201,7 @@ impl Court {
         }
     }
 
-    /// What is kept of the first records of the order, as plainly as can be.
+    /// Returns the kept records of the first part of the order, by the simplest computation.
     fn kept_of(&self, end: usize) -> Vec<usize> {
         let mut kept: Vec<usize> = Vec::new();
         for place in 0..end {
@@ -220,20 +222,21 @@ impl Court {
         kept
     }
 
-    /// A reader has got all that it will get for the time being.
+    /// Checks a reader that has got everything for the time being.
     pub(crate) fn has_read_all(&mut self, name: usize) {
         let Reading { from, got, .. } = &self.readings[name];
         let from = from.unwrap_or(self.order.len());
         let (history, live): (Vec<usize>, Vec<usize>) = got.iter().partition(|at| **at < from);
         if self.lost && self.logged {
-            // Of what nobody else had what was not durable is gone; what that would have replaced is there.
+            // Records that were not durable and that no other member had are gone; records that
+            // they would have replaced are present.
             return;
         }
         assert_eq!(live, (from..self.order.len()).collect::<Vec<_>>(), "all that came live");
         let kept = self.kept_of(from);
         assert!(history.iter().all(|at| kept.contains(at)), "nothing that was replaced before");
         if !self.lost {
-            // Who got it itself only later may have it without what was replaced meanwhile.
+            // A member that received the store only later may lack records replaced meanwhile.
             let missing = kept.iter().filter(|at| !history.contains(at));
             let bounded = self.retention.most.is_some() || self.retention.cleanup.is_some();
             let mut replaced = missing.map(|at| {
@@ -260,12 +263,13 @@ impl Court {
         self.over.insert(node, over);
     }
 
-    /// So many messages has a member's store counted in the end.
+    /// Records the number of messages that a member's store counts at the end.
     pub(crate) fn counts(&mut self, node: NodeId, version: u64) {
         self.versions.insert(node, version);
     }
 
-    /// In the end all have counted the same, and, as long as nothing was lost, all that there was (I-158).
+    /// Checks that all members have counted the same number and, while nothing was lost, all
+    /// messages (I-158).
     fn judge_versions(&mut self) {
         let all = std::mem::take(&mut self.versions);
         let first = all.values().next().copied();
@@ -274,15 +278,15 @@ impl Court {
         assert!(self.lost || first.is_none_or(|it| it == whole), "{all:?} of {whole}");
     }
 
-    /// In the end all know the same places at which streams were over, and nothing of these comes behind (I-155). Of a stream
-    /// that had ended before the store began anew from a log they know the last record that was left there: what had been
-    /// replaced behind it is nobody's any more.
+    /// Checks that all members know the same ends of streams, and nothing of a stream follows its
+    /// end (I-155). For a stream that had ended before the store began afresh from a log, they know
+    /// the last record that was left there: records replaced after it belong to no member any more.
     fn judge_over(&mut self) {
         let mut all = std::mem::take(&mut self.over);
         if self.lost {
             return;
         }
-        // Of a stream that nothing came by nobody has to know.
+        // No member need know a stream without records.
         let spoke = |node: NodeId| self.order.iter().any(|((from, _), _)| *from == node);
         all.values_mut().for_each(|over| over.retain(|(_, stream)| spoke(stream.node)));
         let left_by: BTreeSet<NodeId> =
@@ -293,7 +297,7 @@ impl Court {
                 let first = all.values().next();
                 assert!(all.values().all(|over| Some(over) == first), "over at one place: {all:?}");
             }
-            // I-157: of whom nothing is left not everybody knows.
+            // I-157: not every member knows a stream of which nothing is left.
             Some(_) => {
                 let streams: BTreeSet<StreamId> = known.iter().map(|(_, stream)| *stream).collect();
                 assert_eq!(streams.len(), known.len(), "over at one place: {all:?}");
@@ -314,7 +318,7 @@ impl Court {
         }
     }
 
-    /// In the end all keep the same, and it is what is to be kept.
+    /// Checks that all members finally keep the same records, and the correct ones.
     pub(crate) fn end(&mut self) {
         self.judge_versions();
         self.judge_over();
@@ -338,15 +342,16 @@ impl Court {
         self.order.len()
     }
 
-    /// A member says that its own log is durable up to this version.
+    /// Records that a member reports its own log as durable up to this version.
     pub(crate) fn acknowledges(&mut self, node: NodeId, version: u64) {
-        // What a log that has failed had said before is in it all the same.
+        // A failed log still contains what it had reported before.
         let known = self.acknowledged.entry(node).or_default();
         *known = version.max(*known);
     }
 
-    /// A member says that so many are durable everywhere. Each of the storers that count there has said so of its own
-    /// log: the log that has most proves nothing for the others.
+    /// Checks a member's report that a number of messages is durable everywhere. Each of the
+    /// storers that count there has reported this for its own log: the longest log proves nothing
+    /// for the others.
     pub(crate) fn durable(
         &mut self,
         node: NodeId,
@@ -366,8 +371,8 @@ impl Court {
         }
     }
 
-    /// All have crashed, and this is what is left in logs: the newest has all that was durable, and all of them
-    /// are of the same order. What comes next comes after the newest.
+    /// Checks the logs after a crash of all: the newest has everything durable, and all are of the
+    /// same order. Later records follow the newest log.
     pub(crate) fn restart(&mut self, logs: &[Found]) {
         for Found { log, records, .. } in logs {
             for owned in records {
@@ -385,12 +390,13 @@ impl Court {
         self.comes_back = false;
     }
 
-    /// All have crashed; where the order goes on is seen when somebody begins from a log.
+    /// Records a crash of all; the point of continuation is seen when a member begins from a log.
     pub(crate) fn restart_somewhere(&mut self) {
         self.comes_back = true;
     }
 
-    /// Somebody has begun in a life that follows upon another one, from a log that ends here.
+    /// Records that a member has begun from a log that ends here, in a life that follows
+    /// another one.
     pub(crate) fn begins_from(&mut self, version: u64) {
         if std::mem::take(&mut self.comes_back) {
             assert!(version <= self.order.len() as u64, "so much was never delivered");
@@ -408,11 +414,11 @@ impl Court {
         self.waiting.clear();
         self.readings.clear();
         self.kept.clear();
-        // What was lost is no part of the order any more.
+        // Lost records are no longer part of the order.
         (self.lost, self.durable) = (false, self.durable.min(length));
     }
 
-    /// In the end logs agree, record by record, epochs included, and have all.
+    /// Checks that the logs finally agree, record by record, including epochs, and have everything.
     pub(crate) fn compare(&self, logs: &[Found]) {
         let mut epochs = BTreeMap::new();
         for Found { log, records, .. } in logs {

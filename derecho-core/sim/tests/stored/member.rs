@@ -1,4 +1,4 @@
-//! One member: a group with one subgroup that is kept, and an application that reads along what is kept.
+//! One member: a group with one stored subgroup, and an application that reads the stored records.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,28 +36,29 @@ use super::court::Court;
 use super::root::Root;
 
 const PATIENCE: Patience = Patience { member_timeout: Some(2_000_000), gather: 100_000 };
-/// The subgroup.
+/// Key of the subgroup.
 pub(crate) const KEY: u64 = 7;
-/// Its log.
+/// Stream key of its log.
 pub(crate) const LOG: StreamKey = StreamKey(7);
 const LINES: RegionId = RegionId(1000);
 const STREAM: RegionId = RegionId(1001);
 const PORTER: RegionId = RegionId(1002);
 
-/// Where a record's key lies, and its content's number.
+/// Returns a record's key.
 pub(crate) fn key_of(record: &[u8]) -> Key {
     Key::from(record[0])
 }
 
-/// Its content's number, which other members' writings do not go with: times go to and fro.
+/// Returns the number of a record's content, used as its time. The times of different members are
+/// not in order.
 pub(crate) fn time_of(record: &[u8]) -> u64 {
     u64::from_le_bytes(record[1..9].try_into().unwrap())
 }
 
-/// A record of another key stands beside that one.
+/// Flag of a record of another key that stands beside this key.
 pub(crate) const BESIDE: u8 = 0x80;
 
-/// What a record says of its key.
+/// Returns what a record says of its key.
 pub(crate) fn says_of(record: &[u8]) -> Says {
     match time_of(record) % 5 {
         _ if record[0] & BESIDE != 0 => Says::Beside,
@@ -74,12 +75,12 @@ const MEANING: Meaning = Meaning {
     beside: |key| key ^ Key::from(BESIDE),
 };
 
-/// What the group replicates: who takes part, and who has what is kept.
+/// Replicated state of the group: the participants, and the holders of the store.
 #[derive(Clone, Default, PartialEq, Debug)]
 pub(crate) struct Topic {
     seats: Vec<NodeId>,
     holders: Holders,
-    /// Only where it is kept in logs.
+    /// Log book, if the store is logged.
     logs: Option<LogBook>,
     awaited: Awaited,
 }
@@ -171,7 +172,7 @@ impl Topic {
         self.holders.forget(node);
         self.logs.iter_mut().for_each(|logs| logs.forget(node));
         if self.seats.is_empty() && self.logs.is_some() {
-            // Whoever comes later begins from the logs.
+            // Members that come later begin from the logs.
             (self.holders, self.logs) = (Holders::default(), Some(LogBook::default()));
         }
         self.settle();
@@ -198,10 +199,10 @@ impl Holding for Topic {
     }
 }
 
-/// Somebody who reads along what is kept.
+/// Reader of the stored records.
 struct Reader {
     cursor: Cursor,
-    /// The court's name for it.
+    /// The court's name of the reader.
     name: usize,
 }
 
@@ -214,7 +215,7 @@ pub(crate) struct Member {
     court: Rc<RefCell<Court>>,
     memory: Option<SenderMemory>,
     inbox: Option<Arc<Inbox>>,
-    /// The court's name for this stay's readers that began with it.
+    /// The court's name of the readers that began with this membership.
     begun_at: Option<usize>,
     readers: Vec<Reader>,
     senders: BTreeMap<usize, NodeId>,
@@ -224,13 +225,13 @@ pub(crate) struct Member {
     pub(crate) whole: bool,
     pub(crate) leaves: bool,
     retention: Retention,
-    /// Where it keeps its log, if it does.
+    /// Folder of its log, if it keeps one.
     root: Option<(Root, usize)>,
     /// Whether it is in the subgroup.
     pub(crate) takes_part: bool,
-    /// What it has said last to be durable in its log.
+    /// Last version that it has reported as durable in its log.
     said: u64,
-    /// It is too slow to hear what this one asks.
+    /// Member whose requests it is too slow to hear.
     pub(crate) deaf_to: Option<NodeId>,
 }
 
@@ -338,7 +339,7 @@ impl Member {
         self.written += 1;
     }
 
-    /// Another reader comes here, later than the member.
+    /// Adds another reader, which begins later than the member.
     pub(crate) fn read_along(&mut self) {
         let Some(keeper) = self.depot.keeper(KEY).filter(|keeper| keeper.is_whole()) else {
             return;
@@ -377,7 +378,7 @@ impl Member {
                 depot.changed(group);
                 let members: Vec<NodeId> = view.members.iter().map(|member| member.node).collect();
                 let before = std::mem::replace(&mut self.members, members);
-                // As a participant does, for it may still run.
+                // As a participant does, because the excluded node may still run.
                 for node in before.into_iter().filter(|node| view.rank_of(*node).is_none()) {
                     if let Some(peer) = group.peer_of(node) {
                         group.node_mut().shut_out(peer);
@@ -406,19 +407,19 @@ impl Member {
         self.root.as_ref().is_some_and(|(root, at)| !root.is_failing(*at))
     }
 
-    /// Where it keeps its log, if it does.
+    /// Returns the folder of its log, if it keeps one.
     pub(crate) fn root(&self) -> Option<(Root, usize)> {
         self.root.clone()
     }
 
-    /// Others go on of whom none has a complete log.
+    /// Records that others continue, none of which has a complete log.
     pub(crate) fn is_left_behind(&self) {
         if let Some((root, at)) = &self.root {
             root.leave_behind(*at);
         }
     }
 
-    /// It keeps its log no more: its process has ended, or it is out.
+    /// Ends the keeping of its log: its process has ended, or it is out.
     pub(crate) fn end(&mut self, power: bool) {
         if let Some((root, at)) = self.root.take() {
             self.depot = Depot::default();
@@ -467,7 +468,7 @@ impl Member {
         }
     }
 
-    /// Nothing that is kept is still to be read.
+    /// Reads all remaining stored records.
     pub(crate) fn read_all(&mut self) {
         let mut court = self.court.borrow_mut();
         let Some(keeper) = self.depot.keeper(KEY) else { return };
@@ -479,7 +480,7 @@ impl Member {
             }
             court.has_read_all(reader.name);
         }
-        // What is kept in the end.
+        // The finally kept records.
         let cursor = keeper.store().cursor();
         let mut kept = Vec::new();
         for record in cursor {

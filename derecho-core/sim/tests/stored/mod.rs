@@ -1,4 +1,4 @@
-//! Groups with a subgroup that is kept, in a simulated cluster.
+//! Groups with a stored subgroup, in a simulated cluster.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod apart;
@@ -29,20 +29,20 @@ pub(crate) struct World {
     pub(crate) random: Random,
     founders: usize,
     retention: Retention,
-    /// Where logs are kept, if they are.
+    /// Folders of the logs, if any are kept.
     root: Option<Root>,
     pub(crate) partitions: Partitions,
 }
 
 impl World {
-    /// A group of so many nodes on one host, or of so many founders in a network.
+    /// Creates a group of `nodes` nodes on one host, or of as many founders in a network.
     pub(crate) fn new(config: Config, nodes: usize, local: bool, retention: Retention) -> World {
         let mut court = Court::default();
         court.retention = retention;
         World::over(config, nodes, local, (Rc::new(RefCell::new(court)), None))
     }
 
-    /// The same over these logs, and after what this court has seen.
+    /// Creates a group over these logs, with the knowledge of this court.
     pub(crate) fn over(
         config: Config,
         nodes: usize,
@@ -59,7 +59,7 @@ impl World {
             retention,
             partitions: Partitions::default(),
         };
-        // Some keep no logs, but the first does.
+        // Some members keep no logs, but the first does.
         let apart = !local && world.root.is_some();
         let mut nodes: Vec<bool> = (0..nodes).map(|_| apart || !world.random.one_in(4)).collect();
         nodes.iter_mut().take(1).for_each(|stores| *stores = true);
@@ -68,7 +68,8 @@ impl World {
         world
     }
 
-    /// Founders of a group in a network, all of which keep logs; the last so many take no part in the subgroup.
+    /// Creates founders of a networked group, all of which keep logs; the last ones take no part in
+    /// the subgroup.
     pub(crate) fn with_bystanders(
         config: Config,
         nodes: usize,
@@ -114,7 +115,7 @@ impl World {
         node
     }
 
-    /// One comes that keeps logs, and takes no part in the subgroup.
+    /// Adds a node that keeps logs, and takes no part in the subgroup.
     pub(crate) fn add_bystander(&mut self) -> NodeIndex {
         let node = self.add_node(true);
         self.cluster.machine_mut(node, 0).takes_part = false;
@@ -131,7 +132,7 @@ impl World {
         self.notice_loss();
     }
 
-    /// All crash.
+    /// Crashes all members.
     pub(crate) fn crash_all(&mut self) {
         for node in self.living() {
             self.crash(node);
@@ -141,7 +142,7 @@ impl World {
         }
     }
 
-    /// Nobody who lives has it any more.
+    /// Records a loss if no live member has the store any more.
     pub(crate) fn notice_loss(&mut self) {
         let has = |node: &NodeIndex| self.member(*node).whole && !self.member(*node).leaves;
         if !self.living().iter().any(has) {
@@ -171,7 +172,7 @@ impl World {
         self.cluster.run_until(until);
     }
 
-    /// All that live write, and now and then another reader comes.
+    /// Makes all live members write, and adds readers now and then.
     pub(crate) fn flow(&mut self, rounds: usize) {
         for _ in 0..rounds {
             for node in self.living() {
@@ -187,14 +188,15 @@ impl World {
         }
     }
 
-    /// One goes. If no other one has a complete log its log knows of nobody who has one later (I-113).
+    /// Prepares the departure of a member. If no other member has a complete log, its log knows of
+    /// no later holder of one (I-113).
     fn leave_behind(&self, node: NodeIndex) {
         if !self.has_another_log(node) {
             self.member(node).is_left_behind();
         }
     }
 
-    /// Somebody comes, crashes, or leaves.
+    /// Makes a member join, crash, or leave.
     pub(crate) fn random_fault(&mut self) {
         let living = self.living();
         let least = if self.founders > 0 { 2 } else { 1 };
@@ -207,7 +209,7 @@ impl World {
             (3..5, Some(node)) if living.len() > 2 => {
                 self.leave_behind(node);
                 self.act(node, |member| member.leave());
-                // Whoever leaves takes with it what it alone has.
+                // A leaver takes with it what it alone has.
                 self.cluster.machine_mut(node, 0).leaves = true;
                 self.notice_loss();
             }
@@ -223,8 +225,8 @@ impl World {
         }
     }
 
-    /// A member stands still or is slow, or its disk does nothing or is full, for less time than would put it out, while the
-    /// others write; or its log fails, and then it crashes.
+    /// Makes a member stand still or slow, or its disk stall or fill up, for less time than would
+    /// exclude it, while the others write; or makes its log fail, and then crashes the member.
     pub(crate) fn random_delay(&mut self) {
         let living = self.living();
         let Some(&node) = living.get(self.random.below(living.len().max(1) as u64) as usize) else {
@@ -254,7 +256,7 @@ impl World {
                 root.fill(at, false);
             }
             (8, Some((root, at))) if self.has_another_log(node) => {
-                // Its log takes nothing more, until its process is started anew.
+                // Its log accepts nothing more, until its process is restarted.
                 root.fail_syncs(at);
                 self.flow(rounds);
                 self.crash(node);
@@ -263,13 +265,14 @@ impl World {
         }
     }
 
-    /// Whether another member than this one has a log that is complete.
+    /// Whether another member has a complete log.
     fn has_another_log(&self, node: NodeIndex) -> bool {
         let mut others = self.living().into_iter().filter(|other| *other != node);
         others.any(|other| self.member(other).stores() && self.is_named(other))
     }
 
-    /// The first one keeps a log and writes; another one has all of it and keeps none, and one that keeps logs takes no part. Returns the first.
+    /// Lets the first member keep a log and write; another one has everything and keeps no log, and
+    /// one that keeps logs takes no part. Returns the first member.
     pub(crate) fn lean_on_the_first(&mut self) -> NodeIndex {
         self.settle();
         let first = self.living()[0];
@@ -281,7 +284,7 @@ impl World {
         first
     }
 
-    /// Members come and go for a while. Whether somebody is left.
+    /// Lets members join and leave for a while. Returns whether any member is left.
     pub(crate) fn live(&mut self) -> bool {
         self.flow(10);
         for _ in 0..50 {
@@ -292,26 +295,26 @@ impl World {
         !self.living().is_empty()
     }
 
-    /// Whether somebody has what is kept.
+    /// Whether any member has the store.
     pub(crate) fn has_begun(&self) -> bool {
         let holders = |node: &NodeIndex| self.member(*node).group().state().holders(KEY).cloned();
         self.living().iter().filter_map(holders).any(|holders| !holders.names().is_empty())
     }
 
-    /// Whether a node is known to take part where the first one that lives looks.
+    /// Whether the first live member knows that a node takes part.
     pub(crate) fn has_seat(&self, node: NodeIndex) -> bool {
         let first = self.living()[0];
         self.member(first).group().state().has_seat(self.member(node).me)
     }
 
-    /// Whether a node is known to have what is kept.
+    /// Whether a node is known to have the store.
     pub(crate) fn is_named(&self, node: NodeIndex) -> bool {
         let member = self.member(node);
         let holders = member.group().state().holders(KEY).unwrap();
         holders.names().contains(&member.me)
     }
 
-    /// One more of the disks that were there before is back. `false`: all are.
+    /// Brings back one more of the earlier disks. Returns `false` if all are back.
     pub(crate) fn bring_back(&mut self) -> bool {
         let is_left = self.root.as_ref().is_some_and(|root| root.count().1 > 0);
         if is_left {
@@ -335,7 +338,8 @@ impl World {
     }
 
     pub(crate) fn settle(&mut self) {
-        // A log that is to be completed from one that cannot have all is asked a thousand times before it is replaced.
+        // A log that must be completed from one that cannot have everything is asked a thousand
+        // times before it is replaced.
         for round in 0..3_300 {
             self.run(if round < 3_000 { 100_000 } else { 100_000_000 });
             if self.is_settled() {
@@ -356,7 +360,7 @@ impl World {
         panic!("nothing comes to rest");
     }
 
-    /// In the end all readers have got what they are to get, and all keep the same.
+    /// Checks that all readers finally have their records, and that all members keep the same.
     pub(crate) fn check(&mut self) {
         if self.root.is_some()
             && !self.living().iter().any(|node| {
@@ -364,7 +368,7 @@ impl World {
                 member.stores() && !member.leaves
             })
         {
-            // Nothing goes on without anybody who keeps a log.
+            // The group does not continue without a member that keeps a log.
             self.add_one(true);
         }
         self.settle();

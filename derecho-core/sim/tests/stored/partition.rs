@@ -1,7 +1,7 @@
 //! Partitions of a networked group whose members keep logs.
 //!
-//! Owns: which links are cut and for how long, what becomes of members that are out because of it, and the lives of such
-//! groups. Never does: judge what is durable; the court does.
+//! Owns: the links that are cut and their durations, the treatment of members that are out because
+//! of that, and the lives of such groups. Never does: judge what is durable; the court does.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,23 +18,24 @@ use super::root::Root;
 
 type Pair = (NodeIndex, NodeIndex);
 
-/// Partitions of one world, and what came of them.
+/// Partitions of one world, with their results.
 #[derive(Default)]
 pub(crate) struct Partitions {
-    /// The directed links that are cut at the moment.
+    /// Directed links that are cut at the moment.
     cut: Vec<Pair>,
-    /// Members that ran when [`World::end_evicted`] looked last, with their folders, if they have any.
+    /// Members that ran at the last call of [`World::end_evicted`], with their folders, if they
+    /// have any.
     members: Vec<(NodeIndex, Option<(Root, usize)>)>,
-    /// Partitions so far.
+    /// Number of partitions so far.
     pub(crate) count: usize,
-    /// Members that were put out alive so far.
+    /// Number of live members that were excluded so far.
     pub(crate) evicted: usize,
-    /// Partitions that ended before anybody was out.
+    /// Number of partitions that ended before any member was out.
     pub(crate) survived: usize,
     evicted_before: usize,
 }
 
-/// Nodes that a world adds at most, the first ones included.
+/// Maximum number of nodes that a world adds, including the first ones.
 const MOST_NODES: usize = 14;
 
 impl World {
@@ -43,8 +44,8 @@ impl World {
         !self.partitions.cut.is_empty()
     }
 
-    /// Cuts links between two sides of the group: all of them, or some, in both directions or in one. Messages that were posted
-    /// are held back until the partition ends.
+    /// Cuts links between two sides of the group: all of them, or some, in both directions or in
+    /// one. Posted messages are held back until the partition ends.
     pub(crate) fn cut_at_random(&mut self) {
         let mut nodes = self.living();
         if self.is_partitioned() || nodes.len() < 2 {
@@ -80,7 +81,7 @@ impl World {
         pairs.iter().for_each(|(from, to)| self.cluster.network().heal(*from, *to));
     }
 
-    /// A partition begins, lasts for a while, or ends. Members write meanwhile where they can.
+    /// Begins, continues, or ends a partition at random. Members write meanwhile where they can.
     pub(crate) fn random_partition(&mut self) {
         match (self.is_partitioned(), self.random.below(3)) {
             (false, 0..2) => self.cut_at_random(),
@@ -97,7 +98,8 @@ impl World {
         self.end_evicted();
     }
 
-    /// Ends the processes of members that are out, as participants do, and lets some of them come back as new nodes.
+    /// Ends the processes of members that are out, as participants do, and lets some of them come
+    /// back as new nodes.
     pub(crate) fn end_evicted(&mut self) {
         let before = std::mem::take(&mut self.partitions.members);
         for (node, root) in before {
@@ -127,20 +129,21 @@ pub(crate) struct Networked {
     /// Messages that were durable everywhere when their life ended.
     pub(crate) durable: usize,
     pub(crate) partitions: usize,
-    /// Partitions that ended before they had put anybody out.
+    /// Partitions that ended before any member was excluded.
     pub(crate) survived: usize,
-    /// Members that were put out alive.
+    /// Live members that were excluded.
     pub(crate) evicted: usize,
-    /// Lives that ended in the midst of a partition.
+    /// Lives that ended during a partition.
     pub(crate) cut_short: usize,
-    /// Lives that ended with nobody left: no side was a primary partition.
+    /// Lives that ended with no member left: no side was a primary partition.
     pub(crate) lost: usize,
     /// Restarts that began before all logs were back.
     pub(crate) early: usize,
 }
 
 impl Networked {
-    /// Several lives of one networked group that is cut apart at random. Every member's log is on a disk of its own.
+    /// Runs several lives of one networked group that is partitioned at random. Every member's log
+    /// is on a disk of its own.
     pub(crate) fn live(&mut self, seed: u64) {
         println!("seed {seed}");
         let (court, root) = (Rc::new(RefCell::new(Court::default())), Root::apart());
@@ -188,7 +191,7 @@ impl Networked {
         self.evicted += world.partitions.evicted;
     }
 
-    /// All crash. Some come back, and then the others one by one until the group begins.
+    /// Crashes all. Some come back, and then the others one by one until the group begins.
     fn restart(&mut self, mut world: World, root: &Root, (seed, life): (u64, u64)) -> World {
         world.crash_all();
         let court = Rc::clone(&world.court);
@@ -210,7 +213,7 @@ impl Networked {
 fn config(seed: u64, life: u64) -> Config {
     let mut config = Config::adversarial(seed + 1_000_000 * life);
     if (seed + life).is_multiple_of(2) {
-        // No node is certain that another one is dead, and a crash is heard of late.
+        // No node is certain that another one is dead, and crashes are reported late.
         config.evidence.crash = Some((Evidence::Uncertain, (50_000, 1_500_000)));
     }
     config

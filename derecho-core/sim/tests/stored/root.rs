@@ -1,7 +1,7 @@
 //! Log folders on simulated disks, and the logs that members keep there.
 //!
-//! Owns: which folder is whose, and when what was put into a log becomes durable. Never does: do an errand in its
-//! own way; that is the core's business.
+//! Owns: the assignment of folders, and the times at which log records become durable. Never does:
+//! run an errand in a way of its own; the core does.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ const GROUP: GroupId = GroupId(9);
 /// Small, so that logs have many files.
 const LIMITS: Limits = Limits { segment_bytes: 16 << 10 };
 
-/// A folder.
+/// Log folder on a simulated disk.
 #[derive(Clone)]
 pub(crate) struct Folder(Arc<Mutex<SimDisk>>);
 
@@ -54,36 +54,37 @@ struct Slot {
     log: LogId,
     folder: Folder,
     busy: bool,
-    /// Its disk does nothing for the time being.
+    /// True while its disk makes no progress.
     stalled: bool,
-    /// Each sync of its disk fails until its process has ended.
+    /// True while each sync of its disk fails, until its process has ended.
     failing: bool,
-    /// Others went on, and none of them had a complete log.
+    /// True if others continued, none of which had a complete log.
     left_behind: bool,
-    /// The last view that is durable in it: its era and number.
+    /// Last view that is durable in it: its era and number.
     viewed: (u64, u64),
 }
 
-/// What is in a log.
+/// Content of a log.
 pub(crate) struct Found {
     pub(crate) log: LogId,
     pub(crate) tail: Tail,
     pub(crate) checkpoint: Option<Version>,
-    /// Those that are in its segments.
+    /// Records in its segments.
     pub(crate) records: Vec<OwnedRecord>,
 }
 
-/// All folders of a host; or of as many hosts, of which none sees another's.
+/// All folders of a host; or of as many hosts, none of which sees another's.
 #[derive(Clone, Default)]
 pub(crate) struct Root(Arc<Mutex<Vec<Slot>>>, bool, Arc<Mutex<Vec<Word>>>);
 
 impl Root {
-    /// Each folder is on a disk of its own, which nobody else reaches.
+    /// Creates folders on disks of their own, which no other host reaches.
     pub(crate) fn apart() -> Root {
         Root(Arc::default(), true, Arc::default())
     }
 
-    /// Somebody says that a restart is to go on without this folder, seeing what is in another one.
+    /// Gives the operator's word that a restart may continue without this folder, based on the
+    /// content of another one.
     pub(crate) fn proceed_without(&self, at: usize, seen_in: usize) {
         let mut slots = self.0.lock().unwrap();
         let (without, after) = (slots[at].log, slots[seen_in].viewed);
@@ -101,28 +102,28 @@ impl Root {
         self.2.lock().unwrap().push(word);
     }
 
-    /// Others go on without this folder, of whom none has a complete log.
+    /// Records that others continue without this folder, none of which has a complete log.
     pub(crate) fn leave_behind(&self, at: usize) {
         self.0.lock().unwrap()[at].left_behind = true;
     }
 
-    /// Whether they are.
+    /// Whether the folders are on disks of their own.
     pub(crate) fn is_apart(&self) -> bool {
         self.1
     }
 
-    /// The disk of this folder does nothing, or goes on.
+    /// Stalls or continues the disk of this folder.
     pub(crate) fn stall(&self, at: usize, stalled: bool) {
         self.0.lock().unwrap()[at].stalled = stalled;
     }
 
-    /// The disk of this folder is full, or has room again.
+    /// Fills the disk of this folder, or gives it room again.
     pub(crate) fn fill(&self, at: usize, is_full: bool) {
         let slots = self.0.lock().unwrap();
         slots[at].folder.0.lock().unwrap().mishaps.room = is_full.then_some(0);
     }
 
-    /// From now on each sync of the disk of this folder fails, until its process has ended.
+    /// Makes each later sync of this folder's disk fail, until its process has ended.
     pub(crate) fn fail_syncs(&self, at: usize) {
         let slot = &mut self.0.lock().unwrap()[at];
         slot.failing = true;
@@ -134,44 +135,46 @@ impl Root {
         self.0.lock().unwrap()[at].failing
     }
 
-    /// Whether somebody has each folder, so that whoever comes next has a new one.
+    /// Whether each folder is in use, so that the next member gets a new one.
     pub(crate) fn is_used(&self) -> bool {
         self.count().1 == 0
     }
 
-    /// This folder is nowhere, or there again.
+    /// Hides this folder, or makes it available again.
     pub(crate) fn hide(&self, at: usize, hidden: bool) {
         self.0.lock().unwrap()[at].busy = hidden;
     }
 
-    /// The last view that is durable in this folder: its era and number.
+    /// Returns the last view that is durable in this folder: its era and number.
     pub(crate) fn viewed(&self, at: usize) -> (u64, u64) {
         self.0.lock().unwrap()[at].viewed
     }
 
-    /// How many folders there are, and how many of them nobody has.
+    /// Returns the number of folders, and of those that are not in use.
     pub(crate) fn count(&self) -> (usize, usize) {
         let slots = self.0.lock().unwrap();
         (slots.len(), slots.iter().filter(|slot| !slot.busy).count())
     }
 
-    /// A folder that nobody has, or another one.
+    /// Takes an unused folder, or a new one.
     pub(crate) fn take(&self, random: &mut Random) -> usize {
         let mut slots = self.0.lock().unwrap();
         let mut free: Vec<usize> = (0..slots.len()).filter(|at| !slots[*at].busy).collect();
-        // One that went before it had noted anything knows of nobody: it does not come back alone.
+        // A folder lost before it had recorded anything knows of no other member: it does not come
+        // back alone.
         let noted: Vec<usize> =
             free.iter().copied().filter(|at| self.1 && has_noted(&mut slots[*at])).collect();
         if !noted.is_empty() {
             free = noted;
         }
-        // What others have logged since, one that was left behind cannot know of: on a host it is not the first one to come back.
+        // A folder that was left behind cannot know what others have logged since: on a host it is
+        // not the first one to come back.
         if self.1 && slots.iter().all(|slot| !slot.busy) {
             let known = free.iter().copied().filter(|at| !slots[*at].left_behind);
             let known: Vec<usize> = known.collect();
             free = if known.is_empty() { free } else { known };
         }
-        // A host that comes back has the disk that it had.
+        // A host that comes back has its previous disk.
         let choices = free.len() as u64 + u64::from(!self.1);
         let some = free.get(random.below(choices.max(1)) as usize);
         let at = some.copied().unwrap_or_else(|| {
@@ -195,7 +198,7 @@ impl Root {
         at
     }
 
-    /// Its process has ended; of what was not synced some is lost if the power was.
+    /// Ends the process of a folder; if the power was lost, some unsynced data is lost.
     pub(crate) fn give_back(&self, at: usize, power: bool) {
         let slot = &mut self.0.lock().unwrap()[at];
         (slot.busy, slot.stalled, slot.failing) = (false, false, false);
@@ -206,13 +209,13 @@ impl Root {
         }
     }
 
-    /// What is kept in this folder.
+    /// Returns the streams in this folder.
     pub(crate) fn streams(&self, at: usize) -> Vec<StreamKey> {
         let slot = &mut self.0.lock().unwrap()[at];
         folder::streams(&mut slot.folder).unwrap().into_iter().collect()
     }
 
-    /// The log of a stream in this folder.
+    /// Returns the log of a stream in this folder.
     pub(crate) fn journal(&self, at: usize, stream: StreamKey, seed: u64) -> SimJournal {
         let slot = &mut self.0.lock().unwrap()[at];
         let owner = Owner { group: GROUP, log: slot.log };
@@ -221,7 +224,7 @@ impl Root {
             Ok((log, _)) => (log, None),
             Err(error) => {
                 assert!(error.is_harm() && stream != VIEWS, "{error}");
-                // In its place, until it is put aside.
+                // A substitute, until the harmed log is put aside.
                 let (log, _) =
                     StreamLog::open(&mut SimDisk::new(0), of, LIMITS, Check::All).unwrap();
                 (log, Some(Harm::of(&mut slot.folder, of, error)))
@@ -243,7 +246,8 @@ impl Root {
         }
     }
 
-    /// A bit of a file of this stream in this folder flips: in the longest one, before other records, or at the end of the last one.
+    /// Flips a bit of a file of this stream in this folder: in the longest file, before other
+    /// records, or at the end of the last file.
     pub(crate) fn harm(&self, at: usize, stream: StreamKey, at_the_end: bool) {
         let folder = self.0.lock().unwrap()[at].folder.clone();
         let mut disk = folder.0.lock().unwrap();
@@ -267,7 +271,7 @@ impl Root {
         aside::asides(folder).unwrap().get(&stream).map_or(0, BTreeSet::len)
     }
 
-    /// What is in all logs of a stream, as whoever reads them finds it.
+    /// Returns the content of all logs of a stream, as a reader finds it.
     pub(crate) fn logs(&self, stream: StreamKey) -> Vec<Found> {
         let mut slots = self.0.lock().unwrap();
         let all = slots.iter_mut().filter_map(|Slot { log, folder, .. }| {
@@ -310,16 +314,16 @@ pub(crate) struct SimJournal {
     queue: VecDeque<Put>,
     errand: Option<Errand>,
     answer: Option<Answer>,
-    /// Marks that were appended, and that are durable.
+    /// Number of marks appended, and number of those that are durable.
     marked: u64,
     noted: u64,
-    /// Why it takes nothing more.
+    /// Error for which it accepts nothing more.
     failed: Option<LogError>,
-    /// How it is harmed, if it cannot be opened.
+    /// Harm that prevents it from being opened, if any.
     harmed: Option<Harm>,
 }
 
-/// What is in the queue at most.
+/// Maximum length of the queue.
 const ROOM: usize = 40;
 
 impl SimJournal {
@@ -339,7 +343,7 @@ impl SimJournal {
         }
     }
 
-    /// The log's thread has some time.
+    /// Gives the log thread some time.
     fn advance(&mut self) {
         if self.root.0.lock().unwrap()[self.at].stalled || self.random.one_in(3) {
             return;
@@ -369,18 +373,19 @@ impl SimJournal {
                 }
             }
         }
-        // A process may end between these two.
+        // A process may end between these two steps.
         self.log.write(&mut self.folder)?;
         if self.random.one_in(2) {
             self.sync();
         } else {
             return Ok(());
         }
-        // What is asked of a full disk is done when there is room again.
+        // Errands on a full disk are done when there is room again.
         let is_full = self.folder.0.lock().unwrap().mishaps.room.is_some();
         let Some(errand) = self.errand.take_if(|_| !is_full) else { return Ok(()) };
         let slots = self.root.0.lock().unwrap();
-        // Some have no others in reach once they are at work: these get what they lack from the store.
+        // Some have no others in reach once they are running: these get what they lack from
+        // the store.
         let reaches = self.at.is_multiple_of(2) || !matches!(errand, Errand::Complete(..));
         let reaches = reaches && !self.root.1;
         let others = slots.iter().enumerate().filter(|(at, _)| *at != self.at && reaches);
@@ -437,7 +442,7 @@ impl Journal for SimJournal {
     }
 
     fn put(&mut self, entry: Entry<'_>) -> bool {
-        // What comes after an errand waits for it.
+        // Records after an errand wait for it.
         let has_room = self.queue.len() < ROOM && self.errand.is_none();
         if has_room {
             self.queue.push_back(Put::Message(Record { version: Version(0), entry }.to_owned()));

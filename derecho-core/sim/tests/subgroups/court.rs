@@ -1,4 +1,4 @@
-//! What is known of a whole run, by somebody who sees all members at once, and the checkers over it.
+//! Knowledge of a whole run, over all members at once, and the checkers over it.
 
 use derecho_core::ids::NodeId;
 use derecho_core::memory::Replica;
@@ -8,28 +8,28 @@ use derecho_core::multicast::inbox::Record;
 use derecho_core::multicast::subgroup::Level;
 use derecho_sim::Random;
 
-/// What was found to be wrong, by the name of the rule that it breaks.
+/// Violated rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Checker {
     /// Two members deliver in different orders (I-20).
     Order,
-    /// A gap, a duplicate or a message that nobody sent (I-4).
+    /// A gap, a duplicate or a message that no member sent (I-4).
     Fifo,
-    /// Bytes that are not what was written, when taken or when let go of (I-5, I-6).
+    /// Bytes differ from those written, when taken or when released (I-5, I-6).
     Content,
-    /// Delivered before all that read had received it (I-21, I-24).
+    /// A delivery happened before all readers had received the message (I-21, I-24).
     Agreement,
     /// A member lacks messages of its own.
     SelfDelivery,
-    /// Something does not come about although everybody goes on.
+    /// An expected event does not occur although all members continue.
     Liveness,
-    /// Something is posted although there is nothing to say (I-22).
+    /// A post is made although there is nothing to say (I-22).
     Quiescence,
-    /// A member calls another one faulty that is not.
+    /// A member calls a correct one faulty.
     Blame,
 }
 
-/// What one writes in the record of this number.
+/// Fills the record of this number with a sender's content.
 pub(crate) fn fill(tag: usize, number: u64, bytes: &mut [u8]) {
     let seed = (tag as u64).rotate_left(20) ^ number.rotate_left(32) ^ bytes.len() as u64;
     let mut random = Random::new(seed);
@@ -45,7 +45,7 @@ fn is_as_written(tag: usize, number: u64, bytes: &[u8]) -> bool {
     written == bytes
 }
 
-/// What has arrived at one member of one sender, read from the memory itself.
+/// Entries of one sender that have arrived at one member, read from the memory itself.
 #[derive(Clone, Default)]
 pub(crate) struct Arrived {
     pub(crate) replica: Option<Replica>,
@@ -56,7 +56,7 @@ pub(crate) struct Arrived {
 }
 
 impl Arrived {
-    /// Entries that had arrived when its member last turned.
+    /// Number of entries that had arrived when its member last turned.
     pub(crate) fn entries(&self) -> u64 {
         self.entries
     }
@@ -81,9 +81,9 @@ impl Arrived {
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     pub(crate) member: usize,
-    /// Deliveries so far.
+    /// Number of deliveries so far.
     pub(crate) count: usize,
-    /// The number that is due, for each sender.
+    /// Next expected number of each sender.
     pub(crate) next: Vec<u64>,
 }
 
@@ -93,27 +93,27 @@ impl Log {
     }
 }
 
-/// Sees everything and judges.
+/// Observer of all members, and judge.
 pub(crate) struct Court {
     pub(crate) level: Level,
     pub(crate) geometry: Geometry,
     pub(crate) ids: Vec<NodeId>,
-    /// Which member has which rank.
+    /// Member of each rank.
     pub(crate) senders: Vec<usize>,
     pub(crate) reads: Vec<bool>,
-    /// Positions of the order without a gap, as they have arrived at each member when it last
-    /// turned.
+    /// Length of the gapless prefix of the order that had arrived at each member when it
+    /// last turned.
     pub(crate) received: Vec<u64>,
-    /// The one order, as far as somebody has delivered it.
+    /// The single order, as far as any member has delivered it.
     order: Vec<(usize, u64)>,
-    /// Committed by each sender.
+    /// Number of commits of each sender.
     pub(crate) committed: Vec<u64>,
-    /// Writers that are still at it.
+    /// Number of writers that still write.
     pub(crate) writing: usize,
-    /// Deliveries by all readers, and how many readers there are.
+    /// Number of deliveries by all readers, and number of readers.
     delivered: usize,
     pub(crate) readers: usize,
-    /// Applications come to an end.
+    /// True once applications end.
     pub(crate) over: bool,
     pub(crate) complaints: Vec<(Checker, String)>,
 }
@@ -143,7 +143,7 @@ impl Court {
         }
     }
 
-    /// A member has a record in its hands, for the first time or for the last.
+    /// Checks a record that a member has in its hands, for the first time or for the last.
     pub(crate) fn inspect(&mut self, member: usize, record: &Record, when: &str) {
         let (rank, number) = (record.sender(), record.number());
         if !is_as_written(self.senders[rank], number, record.bytes()) {
@@ -152,7 +152,7 @@ impl Court {
         }
     }
 
-    /// A reader takes a record.
+    /// Checks a record that a reader takes.
     pub(crate) fn deliver(&mut self, log: &mut Log, record: &Record) {
         let (member, rank, number) = (log.member, record.sender(), record.number());
         let due = std::mem::replace(&mut log.next[rank], number + 1);
@@ -176,7 +176,7 @@ impl Court {
         self.inspect(member, record, "taken");
     }
 
-    /// A member has delivered the order up to here.
+    /// Checks that a member has delivered the order up to here.
     pub(crate) fn agree(&mut self, member: usize, delivered: u64) {
         if self.level == Level::Unordered {
             return;
@@ -200,7 +200,7 @@ impl Court {
         self.writing == 0 && self.delivered == self.total() as usize * self.readers
     }
 
-    /// A reader's sequence at the end of a run in which nobody failed.
+    /// Checks a reader's sequence at the end of a run without failures.
     pub(crate) fn close(&mut self, log: &Log) {
         for (rank, &next) in log.next.iter().enumerate() {
             let (sender, committed) = (self.senders[rank], self.committed[rank]);

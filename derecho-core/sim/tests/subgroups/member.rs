@@ -21,32 +21,32 @@ use derecho_sim::{Random, SimLink};
 use super::court::{Arrived, Checker, Court, Log, fill};
 use super::{Pace, Role, Scenario};
 
-/// Records are at most this long.
+/// Maximum length of a record.
 pub(crate) const LONGEST: u64 = 200;
-/// The region of every member's lines, and that of its stream.
+/// Region of every member's lines, and region of its stream.
 pub(crate) const LINES: RegionId = RegionId(16);
 pub(crate) const STREAM: RegionId = RegionId(17);
 
-/// What a planted fault does before and after each turn of its member.
+/// Planted fault, which acts before and after each turn of its member.
 pub(crate) type Mischief = fn(&mut Member, Moment, &mut Effects);
 
-/// When a planted fault acts.
+/// Moment at which a planted fault acts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
     Before,
     After,
 }
 
-/// What is done with a claim in the end.
+/// Open claim, with its later treatment.
 struct Open {
     claim: Claim<'static>,
     length: usize,
-    /// Acts for which it stays as it is.
+    /// Number of acts for which it stays open.
     acts: u64,
     kept: bool,
 }
 
-/// A reader of this member's, which holds some of what it takes.
+/// One of this member's readers, which holds some of its records.
 struct Reader {
     inbox: Arc<Inbox>,
     log: Log,
@@ -60,23 +60,24 @@ pub(crate) struct Member {
     pub(crate) id: Option<SubgroupId>,
     pub(crate) court: Rc<RefCell<Court>>,
     pub(crate) lines: OwnRegion,
-    /// What it sends from. Claims are kept from act to act, so it lives as long as the test.
+    /// Memory from which it sends. Claims are kept from act to act, so it lives as long as
+    /// the test.
     pub(crate) memory: Option<&'static SenderMemory>,
     pub(crate) rank: Option<usize>,
-    /// Each sender's entries, by rank.
+    /// Entries of each sender, by rank.
     pub(crate) arrived: Vec<Arrived>,
     peers: BTreeMap<NodeId, Peer>,
-    /// The others' lines, as seen here.
+    /// Lines of the others, as seen here.
     pub(crate) views: BTreeMap<usize, Replica>,
     pub(crate) founded: bool,
     open: Vec<Open>,
-    /// Claims that are never closed.
+    /// Number of claims that are never closed.
     forgotten: usize,
     readers: Vec<Reader>,
     pub(crate) stalled: bool,
     pub(crate) gathered: (usize, usize),
     pub(crate) mischief: Option<Mischief>,
-    /// For a planted fault to remember something.
+    /// Memory of a planted fault.
     pub(crate) mark: u64,
 }
 
@@ -149,12 +150,12 @@ impl Member {
         self.court.borrow().ids.iter().position(|known| known == id)
     }
 
-    /// Claims some records, and closes some of the claims that are open. Returns whether the
-    /// writer has reached its goal.
+    /// Claims some records, and closes some of the open claims. Returns whether the writer has
+    /// reached its goal.
     pub(crate) fn write(&mut self, random: &mut Random, pace: Pace) -> bool {
         let (Some(memory), Some(rank)) = (self.memory, self.rank) else { return true };
         let mut committed = self.court.borrow().committed[rank];
-        // A forgotten claim takes a chunk and a place from the others for ever.
+        // A forgotten claim takes a chunk and a place from the others forever.
         let geometry = memory.geometry();
         let may_forget = geometry.chunks() > 5 && geometry.entries() > 4;
         for _ in 0..random.between(1, pace.burst) {
@@ -185,7 +186,7 @@ impl Member {
         if committed < pace.goal {
             return false;
         }
-        // What is still open is abandoned, unless it was forgotten.
+        // Claims that are still open are abandoned, except forgotten ones.
         self.open.retain(|open| open.acts > 1_000_000);
         true
     }
@@ -197,7 +198,7 @@ impl Member {
                 open.acts -= 1;
                 self.open.push(open);
             } else if open.kept && committed < goal {
-                // Shorter than what was claimed, now and then.
+                // Sometimes shorter than the claim.
                 let length = if open.length.is_multiple_of(5) { 1 } else { open.length };
                 let number = open.claim.commit(length, |number, bytes| {
                     fill(me, number, &mut bytes[..length]);
@@ -210,7 +211,7 @@ impl Member {
         committed
     }
 
-    /// Commits a record at once; false if there is no room.
+    /// Commits a record at once; returns false if there is no room.
     pub(crate) fn commit(&mut self, length: usize) -> bool {
         let (memory, rank) = (self.memory.unwrap(), self.rank.unwrap());
         let Ok(claim) = memory.claim(length) else { return false };
@@ -219,8 +220,8 @@ impl Member {
         true
     }
 
-    /// The second reader takes up to `count` records; keeps one in `keep`, and lets go of one in
-    /// `drop` of those kept before.
+    /// Makes the second reader take up to `count` records: one in `keep` is kept, and one in `drop`
+    /// of those kept before is released.
     pub(crate) fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
         let Member { court, readers, me, .. } = self;
         let mut court = court.borrow_mut();
@@ -242,12 +243,12 @@ impl Member {
         }
     }
 
-    /// Takes everything and lets go of everything.
+    /// Takes and releases everything.
     pub(crate) fn take_all(&mut self) {
         self.take(&mut Random::new(0), u64::MAX, 0, 1);
     }
 
-    /// The first reader takes at once whatever is delivered.
+    /// Makes the first reader take every delivered record at once.
     fn observe(&mut self) {
         let Member { court, readers, .. } = self;
         if let Some(reader) = readers.first_mut() {
@@ -317,7 +318,7 @@ impl Machine for Member {
             if let Some(mischief) = self.mischief {
                 mischief(self, Moment::Before, effects);
             }
-            // What the node finds in this turn: nothing lands while it turns.
+            // State that the node finds in this turn: nothing lands while it turns.
             self.look();
         }
         let mut done = self.node.turn(now, effects);

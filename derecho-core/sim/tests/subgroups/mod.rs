@@ -1,5 +1,5 @@
-//! Whole subgroups in a simulated cluster, with random applications on top, and what has to be true
-//! of what they deliver.
+//! Whole subgroups in a simulated cluster, with random applications on top, and the rules for
+//! their deliveries.
 //!
 //! ```text
 //!   member.rs   a node, a writer that claims and commits at random times, two readers: one takes
@@ -7,8 +7,8 @@
 //!   court.rs    sees all members at once; one checker for each rule
 //! ```
 //! The content of every record follows from its sender, its number and its length, so every byte is
-//! checked, when it is taken and when it is let go of. What a member has *received* is read from
-//! its memory, not asked of it.
+//! checked, when the record is taken and when it is released. The checkers read what a member has
+//! *received* from its memory and do not ask the member.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod court;
@@ -28,19 +28,19 @@ use derecho_sim::{Cluster, Config, NodeIndex, Random, Stop};
 pub(crate) use court::{Checker, Court};
 pub(crate) use member::{LONGEST, Member};
 
-/// Virtual time within which everything here is over.
+/// Virtual time within which every test ends.
 pub(crate) const END: Time = Time(400_000_000);
 
-/// How a member writes.
+/// Pace of a member's writer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// So many messages.
+    /// Number of messages.
     pub(crate) goal: u64,
-    /// Claims in one act.
+    /// Maximum number of claims in one act.
     pub(crate) burst: u64,
-    /// Between two acts, at most. Nanoseconds.
+    /// Longest pause between two acts, in nanoseconds.
     pub(crate) pause_ns: u64,
-    /// Keeps claims open, abandons some, forgets one.
+    /// True if the writer keeps claims open, abandons some, and forgets one.
     pub(crate) careless: bool,
 }
 
@@ -50,13 +50,13 @@ impl Pace {
     fn random(random: &mut Random, most: u64) -> Pace {
         let goal = if random.one_in(5) { 0 } else { random.between(1, most) };
         let pause_ns = [1_000, 1_000, 4_000, 100_000, 1_000_000][random.below(5) as usize];
-        // Who is slow has less to say, so that a run ends.
+        // A slow writer has fewer messages, so that a run ends.
         let goal = if pause_ns > 50_000 { goal.min(8) } else { goal };
         Pace { goal, burst: random.between(1, 8), pause_ns, careless: !random.one_in(3) }
     }
 }
 
-/// What a member does in its subgroup.
+/// Role of a member in its subgroup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Role {
     pub(crate) reads: bool,
@@ -69,7 +69,7 @@ impl Role {
     }
 }
 
-/// A subgroup.
+/// Setup of a subgroup.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) terms: Terms,
@@ -78,15 +78,15 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// Of these members; far less memory than data.
+    /// Returns an atomic subgroup of these members, with far less memory than data.
     pub(crate) fn atomic(members: Vec<Role>) -> Scenario {
         let terms = Terms { level: Level::Atomic, ablation: Ablation::default() };
         let geometry = Geometry::fitting(4096, 16, LONGEST as usize).unwrap();
         Scenario { terms, geometry, members }
     }
 
-    /// Of this level, with everything else at random: 2 to 7 members, of whom any may send and any
-    /// may read, with up to `most` messages each.
+    /// Returns a random subgroup of this level: 2 to 7 members, of which any may send and any may
+    /// read, with up to `most` messages each.
     pub(crate) fn random(seed: u64, level: Level, most: u64) -> Scenario {
         let mut random = Random::new(seed ^ 0x5ce_4a210);
         let count = random.between(2, 7) as usize;
@@ -116,7 +116,7 @@ pub(crate) fn adversarial(seed: u64) -> Config {
     Config { deadline: END, ..Config::adversarial(seed) }
 }
 
-/// A subgroup at work.
+/// A running subgroup.
 pub(crate) struct World {
     pub(crate) cluster: Cluster<Member>,
     pub(crate) court: Rc<RefCell<Court>>,
@@ -126,7 +126,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// The members, each of which founds the subgroup at a time of its own.
+    /// Creates the members, each of which founds the subgroup at a time of its own.
     pub(crate) fn new(config: Config, scenario: Scenario) -> World {
         let seed = config.seed;
         let court = Court::new(scenario.terms.level, scenario.geometry);
@@ -166,7 +166,7 @@ impl World {
         world
     }
 
-    /// As [`World::new`], at work at once.
+    /// As [`World::new`], with applications that start at once.
     pub(crate) fn started(config: Config, scenario: Scenario) -> World {
         let mut world = World::new(config, scenario);
         (0..world.members()).for_each(|member| world.start(member));
@@ -185,7 +185,7 @@ impl World {
         self.cluster.machine_mut(NodeIndex(member), 0)
     }
 
-    /// Lets a member's application begin.
+    /// Starts a member's application.
     fn start(&mut self, member: usize) {
         let role = self.scenario.members[member];
         let now = self.cluster.now();
@@ -228,7 +228,7 @@ impl World {
         self.cluster.run_until(now.after(1));
     }
 
-    /// Runs until everything is delivered everywhere, or something is wrong.
+    /// Runs until everything is delivered everywhere, or there is a violation.
     pub(crate) fn complete(&mut self) {
         let court = Rc::clone(&self.court);
         let stop = self.cluster.run_until_met(|_| {
@@ -241,7 +241,7 @@ impl World {
         }
     }
 
-    /// Lets every application come to an end, until nothing happens any more.
+    /// Ends all applications, and runs until nothing happens any more.
     pub(crate) fn calm(&mut self) {
         self.court.borrow_mut().over = true;
         for _ in 0..2 {
@@ -254,7 +254,7 @@ impl World {
                 return;
             }
         }
-        // Whoever turns once more has nothing to say.
+        // A further turn has nothing to say.
         let before = self.cluster.network().counters();
         for member in 0..self.members() {
             self.act(member, |_, _| {});
@@ -266,7 +266,8 @@ impl World {
         }
     }
 
-    /// When nobody refers to anything, all memory is free again and every sender can go on.
+    /// Checks that all memory is free again and every sender can continue, when nothing is
+    /// referred to.
     pub(crate) fn again(&mut self) {
         for sender in self.scenario.senders().collect::<Vec<_>>() {
             let member = self.member(sender);
@@ -284,7 +285,7 @@ impl World {
         }
     }
 
-    /// A whole run in which nobody fails; what is wrong with it.
+    /// Runs everything without failures; returns the violations.
     pub(crate) fn run(&mut self) -> Vec<(Checker, String)> {
         self.complete();
         for step in [World::calm, World::again, World::calm] {
@@ -306,7 +307,7 @@ impl World {
         assert!(court.complaints.is_empty(), "seed {}: {:#?}", self.seed, court.complaints);
     }
 
-    /// Where every member stands, for messages.
+    /// Describes the state of every member, for messages.
     pub(crate) fn states(&self) -> String {
         let court = self.court.borrow();
         let mut text = format!("committed {:?}, {} writing", court.committed, court.writing);

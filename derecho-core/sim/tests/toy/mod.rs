@@ -1,4 +1,4 @@
-//! A toy machine: nodes in a ring pass a count on, each adding one.
+//! Toy machine: nodes in a ring pass on a count, each adding one.
 
 use derecho_core::ids::{NodeId, Peer, RegionId, Time};
 use derecho_core::link::{Link, LinkEvent, Sharing, WordRange};
@@ -8,24 +8,24 @@ use derecho_sim::{Cluster, NodeIndex, SimLink};
 
 const COUNT: RegionId = RegionId(1);
 
-/// What one node does.
+/// State of one node.
 pub(crate) struct Counter {
     id: NodeId,
     own: OwnRegion,
     others: Vec<(Peer, NodeId, Option<Replica>, bool)>,
     nodes: usize,
     pub(crate) count: u64,
-    /// The last count the machine passes on.
+    /// Last count that the machine passes on.
     pub(crate) limit: u64,
     pub(crate) turns: Vec<Time>,
     pub(crate) heard: usize,
-    /// Asks for every turn, so that no idle one is left out.
+    /// Requests every turn, so that no idle one is skipped.
     pub(crate) restless: bool,
     pub(crate) wants: Option<Time>,
 }
 
 impl Counter {
-    /// One of `nodes` nodes.
+    /// Creates one of `nodes` nodes.
     pub(crate) fn new(link: &mut SimLink, nodes: usize, limit: u64) -> Counter {
         Counter {
             id: link.node(),
@@ -41,7 +41,7 @@ impl Counter {
         }
     }
 
-    /// A second thread's machine, which only listens.
+    /// Creates a second thread's machine, which only listens.
     pub(crate) fn watcher(link: &SimLink) -> Counter {
         Counter {
             id: link.node(),
@@ -62,7 +62,7 @@ impl Counter {
             && self.others.iter().all(|(_, _, seen, ready)| seen.is_some() && *ready)
     }
 
-    /// Adds one and tells everybody.
+    /// Adds one and publishes the count to all nodes.
     pub(crate) fn pass_on(&mut self, count: u64, effects: &mut Effects) {
         self.count = count;
         self.own.word(0).publish(count);
@@ -72,7 +72,8 @@ impl Counter {
         }
     }
 
-    /// Whose turn it is to add to `count`: the ids in their order.
+    /// Whether it is this node's turn to add to `count`: nodes take turns in the order of
+    /// their ids.
     fn is_mine(&self, count: u64) -> bool {
         let rank = self.others.iter().filter(|(_, id, ..)| *id < self.id).count();
         count % self.nodes as u64 == rank as u64
@@ -122,7 +123,7 @@ pub(crate) fn populate(cluster: &mut Cluster<Counter>, nodes: usize, limit: u64,
     }
 }
 
-/// Whether all have come to an end.
+/// Whether the count has reached its limit.
 pub(crate) fn done(cluster: &Cluster<Counter>) -> bool {
     (0..cluster.nodes()).any(|node| {
         let machine = cluster.machine(NodeIndex(node), 0);

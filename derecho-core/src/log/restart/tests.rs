@@ -1,4 +1,4 @@
-//! Restarts of random histories: whatever was durable stays, and all agree.
+//! Restarts after random histories: durable messages stay, and all logs agree.
 
 use alloc::vec;
 
@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// A log: messages are numbers that tell which one was meant.
+/// A log. Messages are numbers, so that two messages at the same version can be told apart.
 #[derive(Clone, Default)]
 struct Log {
     messages: Vec<u64>,
@@ -33,7 +33,7 @@ struct Log {
     from: u64,
     cuts: Vec<(EpochId, Version)>,
     begun: Option<(EpochId, Vec<LogId>)>,
-    /// How many of the epoch's order it has received, persisted or not.
+    /// Number of messages of the epoch's order that it has received, logged or not.
     received: usize,
 }
 
@@ -49,18 +49,19 @@ impl Log {
     }
 }
 
-/// A stream and the logs of its keepers, through epochs.
+/// A stream and the logs of the members that log it, through epochs.
 struct World {
     random: Random,
     logs: BTreeMap<LogId, Log>,
     keepers: Vec<LogId>,
     epoch: EpochId,
-    /// The order of this epoch, all epochs before it included.
+    /// Order of this epoch, including all epochs before it.
     order: Vec<u64>,
-    /// What was reported durable.
+    /// Messages that were reported durable.
     durable: Vec<u64>,
     next: u64,
-    /// Whether logs fail, and the keepers whose logs have: they take nothing more and are not counted.
+    /// Whether logs fail, and which logs have failed. A failed log accepts nothing more and is
+    /// not counted.
     fails: bool,
     failed: BTreeSet<LogId>,
 }
@@ -92,7 +93,7 @@ impl World {
             }
             let more = (self.order.len() - log.received) as u64;
             log.received += self.random.below(more + 1) as usize;
-            // It logs what it has received, though it may be cut yet.
+            // A member logs what it has received, although it may be cut later.
             let to = log.messages.len()
                 + self.random.below((log.received - log.messages.len()) as u64 + 1) as usize;
             log.messages = self.order[..to].to_vec();
@@ -104,7 +105,8 @@ impl World {
         }
     }
 
-    /// The next epoch, with some of the keepers and perhaps a new one. `false` if all stop within it.
+    /// Begins the next epoch with some of the members and perhaps a new one. Returns `false` if all
+    /// members stop within the change.
     fn change(&mut self) -> bool {
         let mut survivors = self.keepers.clone();
         while survivors.len() > 1 && self.random.coin() {
@@ -112,7 +114,8 @@ impl World {
         }
         let trim = survivors.iter().map(|keeper| self.logs[keeper].received).min().unwrap_or(0);
         let mark = (self.epoch, Version(trim as u64));
-        // The order is decided, so whoever lacks something of it has received it by now, and logs it before its end.
+        // The order is decided, so a member that lacks a part of it has received that part by now,
+        // and logs it before the end of the epoch.
         for keeper in &survivors {
             if self.random.below(20) == 0 {
                 return false;
@@ -137,7 +140,7 @@ impl World {
             if survivors.contains(&keeper) {
                 log.messages = self.order.clone();
             } else {
-                // A newcomer has a checkpoint, synced, before anything counts as durable with it.
+                // A late joiner has a synced checkpoint before anything counts as durable with it.
                 *log = Log { messages: self.order.clone(), from: trim as u64, ..Log::default() };
             }
             log.received = trim;
@@ -149,7 +152,7 @@ impl World {
         true
     }
 
-    /// Some hosts come back. What the rule says is done, and looked at.
+    /// Lets some hosts return, applies the restart rule and checks the result.
     fn restart(&mut self, seed: u64) {
         let mut found = BTreeMap::new();
         for (log, of) in &self.logs {
@@ -161,7 +164,7 @@ impl World {
         let newest =
             self.logs.values().filter_map(|log| log.begun.clone()).max_by_key(|begun| begun.0);
         let (epoch, _) = newest.expect("an epoch has begun");
-        // That those are back who know the last epoch is the rule of views.
+        // The rule for views guarantees that a log with the last epoch is back.
         if !found
             .iter()
             .any(|(log, _)| self.logs[log].begun.as_ref().is_some_and(|begun| begun.0 == epoch))
@@ -177,7 +180,8 @@ impl World {
             self.durable
         );
         for (epoch, version) in found.values().flat_map(|found| &found.streams[&KEY].cuts) {
-            // What was cut is written anew by its writers: it comes back with them, or not at all.
+            // Messages that were cut are written again by their writers: they return with the
+            // writers, or not at all.
             let past = restart.tail.epoch > *epoch;
             assert!(past || restart.tail.version <= *version, "seed {seed}: beyond a cut");
         }
@@ -208,7 +212,8 @@ fn nothing_durable_is_rolled_back_and_all_agree() {
     }
 }
 
-/// A sound log that covers a harmed one has everything of it that was reported durable, also when logs fail.
+/// A sound log that covers a damaged one has all its messages that were reported durable, even if
+/// logs fail.
 #[test]
 fn a_log_that_covers_a_harmed_one_has_what_was_durable_of_it() {
     let mut covered = 0;
@@ -260,7 +265,8 @@ fn what_a_harmed_log_has_noted_decides_whether_it_is_covered() {
     let ended = FoundStream { cuts: cuts.clone(), ..log(epoch(1, 5), 9, &[2]) };
     assert!(is_covered(&sound, &ended));
     assert!(!is_covered(&log(epoch(1, 4), 8, &[1, 2]), &ended), "the end of the epoch is missing");
-    // The sound log may have messages that were cut; the harmed one has another message instead.
+    // The sound log may have messages that were cut, and the damaged one another message in
+    // their place.
     let went_on = FoundStream { cuts: cuts.clone(), ..log(epoch(1, 5), 10, &[2]) };
     assert!(!is_covered(&log(epoch(1, 4), 12, &[1, 2]), &went_on));
     let other_life = FoundStream { cuts, ..log(epoch(2, 0), 9, &[2]) };
@@ -286,8 +292,9 @@ fn back(view: &LoggedView, who: u32) -> BTreeMap<LogId, Found> {
     logs.map(|log| (log, Found { views: vec![view.clone()], streams: BTreeMap::new() })).collect()
 }
 
-/// Every group of up to five, everybody's votes, whoever keeps logs, whoever is back: if it may restart, the others
-/// cannot have gone on to a view in which somebody keeps logs.
+/// Every group of up to five members, with every choice of votes, of members that keep logs, and of
+/// members that are back: if the group may restart, the others cannot have gone on to a view in
+/// which a member keeps logs.
 #[test]
 fn nobody_restarts_whom_others_can_have_left_behind() {
     for size in 1..=5_usize {
@@ -323,7 +330,8 @@ fn three_of_five_restart_and_two_wait_for_the_others() {
     assert_eq!(view(Reach::Networked, &back(&view_of, 0b00111)), Verdict::Ready(view_of.clone()));
     let others = [LogId(2), LogId(3), LogId(4)];
     assert_eq!(view(Reach::Networked, &back(&view_of, 0b00011)), Verdict::Wait(others.into()));
-    // Two of three that keep logs, while two others vote: the third may have gone on with these.
+    // Two of three members that keep logs are back, and two others vote: the third may have gone on
+    // with these two.
     let view_of = a_view(&[true, true, true, false, false], &[1; 5]);
     assert_eq!(view(Reach::Networked, &back(&view_of, 0b00110)), Verdict::Wait([LogId(0)].into()));
 }
@@ -351,7 +359,7 @@ fn a_tail_beyond_the_trim_is_cut_and_the_stream_waits_for_who_is_complete() {
     assert_eq!((restart.winner, restart.tail.version), (LogId(1), Version(6)));
     assert_eq!(restart.cuts, BTreeMap::from([(LogId(0), Version(6))]));
     assert_eq!(restart.completions[&LogId(0)], Completion::After(Version(6)));
-    // The only keeper of the last epoch that is back lacks its beginning.
+    // The only returning log of the last epoch lacks its beginning.
     trimmed.complete_from = Version(3);
     found.insert(LogId(1), of(&trimmed));
     assert_eq!(stream(KEY, &found), Some(Verdict::Wait([LogId(2)].into())));

@@ -1,7 +1,7 @@
-//! What follows from what is known: wedge, propose, accept, settle, install.
+//! Rules of the view change: wedge, propose, accept, settle, install.
 //!
-//! Owns: the rules I-40 to I-45. Never does: hear anything, or do anything but to say so as an
-//! [`Action`].
+//! Owns: the rules I-40 to I-45. Never does: receive a message, or cause an effect other
+//! than an [`Action`].
 
 use alloc::vec::Vec;
 use core::mem;
@@ -13,7 +13,7 @@ use crate::membership::arbitration::{Arbitration, Known, Verdict};
 use crate::membership::{Member, Message, RankSet, Report, View};
 
 impl<R: Report> Membership<R> {
-    /// Everything that follows from what is known.
+    /// Applies all rules to the current knowledge.
     pub(super) fn advance(&mut self) {
         if self.standing != Standing::Member {
             return;
@@ -43,19 +43,20 @@ impl<R: Report> Membership<R> {
             || others.iter().any(|rank| self.row(rank).report.is_some())
     }
 
-    /// Whether some members have not the votes yet that they will have.
+    /// Whether some members do not have all their votes yet.
     pub fn lacks_votes(&self) -> bool {
         let network = self.arbitration == Arbitration::Network;
         network && self.view.members.iter().any(|member| member.votes != member.weight)
     }
 
-    /// Whether the leader is to make a view in which all members have their votes.
+    /// Whether the leader must make a view in which all members have their votes.
     pub(super) fn wants_promotion(&self) -> bool {
         self.promotes && self.lacks_votes()
     }
 
-    /// Members from whom the leader lacks something before it can propose (I-41): a report, or the suspicion of a member
-    /// before the leader. One that suspects the leader itself is suspected in return (I-46).
+    /// Members from which the leader lacks a report, or the suspicion of a member ranked before the
+    /// leader, before it can propose (I-41). A member that suspects the leader counts as lacking;
+    /// the leader suspects it in return (I-46).
     pub(super) fn lacked_to_propose(&self) -> RankSet {
         let Some(leader) = self.leader() else { return RankSet::EMPTY };
         let before = RankSet::below(leader);
@@ -68,25 +69,27 @@ impl<R: Report> Membership<R> {
         self.unsuspected().iter().filter(|rank| !is_ready(rank)).collect()
     }
 
-    /// Members that have not accepted what the leader proposes.
+    /// Members that have not accepted the leader's proposal.
     pub(super) fn lacked_to_settle(&self) -> RankSet {
         let Some(leader) = self.leader() else { return RankSet::EMPTY };
         self.unsuspected().iter().filter(|rank| !self.row(*rank).has_accepted(leader)).collect()
     }
 
-    /// I-41: one ballot a member, its rank. It proposes once it knows the reports of all whom it does not
-    /// suspect, all of them suspect all before it and none of them suspects it.
+    /// Proposes a decision if this node leads (I-41). The ballot of a member is its rank. The
+    /// leader proposes when it has the reports of all members that it does not suspect, all of them
+    /// suspect every member before the leader, and none of them suspects the leader.
     fn propose(&mut self) {
         if self.leader() != Some(self.rank) || self.own().has_accepted(self.rank) {
             return;
         }
-        // Those are a primary partition of a networked group: a member suspects nobody beyond that (I-45).
+        // In a networked group these are a primary partition: I-45 limits the suspicions
+        // of a member.
         let heard = self.unsuspected();
         if !self.lacked_to_propose().is_empty() {
             return;
         }
         let accepted = heard.iter().filter_map(|rank| self.row(rank).accepted.as_ref());
-        // Whatever may be final already is among them.
+        // A decision that may be final already is among these.
         let decision = match accepted.max_by_key(|(ballot, _)| *ballot) {
             Some((_, decision)) if !planted(Fault::AdoptNothing) => decision.clone(),
             _ => self.compose(heard),
@@ -100,8 +103,8 @@ impl<R: Report> Membership<R> {
         self.rows[self.rank.index()].accepted = Some((ballot, decision));
     }
 
-    /// A decision of one's own: those who reported go on, in their order, except those who leave; joiners
-    /// come after them.
+    /// Composes a decision: the members that have reported go on in their order, without those that
+    /// leave. Joiners follow after them.
     fn compose(&self, heard: RankSet) -> Decision<R> {
         let reports = heard.iter().filter_map(|rank| {
             let report = self.row(rank).report.as_ref()?;
@@ -116,7 +119,7 @@ impl<R: Report> Membership<R> {
                 Member { votes: member.weight, ..member }
             })
             .collect();
-        // A fresh member that vanishes again must not take a majority with it; but somebody has to decide.
+        // A new member that vanishes must not remove a majority, but some member must have votes.
         let voiceless = members.iter().all(|member| member.votes == 0);
         for (&node, &weight) in &self.joiners {
             let taken = |slot| members.iter().any(|member: &Member| member.slot == slot);
@@ -129,8 +132,8 @@ impl<R: Report> Membership<R> {
         Decision { next: View { group, number: number + 1, members }, cut }
     }
 
-    /// I-42: what is accepted comes from the lowest-ranked member that is not suspected, from its own row,
-    /// and is never of a lower ballot than what was accepted before.
+    /// Accepts the proposal of the lowest-ranked member that is not suspected, from its own row.
+    /// Never accepts a lower ballot than before (I-42).
     fn accept(&mut self) {
         let Some(leader) = self.leader().filter(|leader| *leader != self.rank) else { return };
         if planted(Fault::AcceptFromAnybody) || planted(Fault::AcceptLower) {
@@ -149,7 +152,7 @@ impl<R: Report> Membership<R> {
         }
     }
 
-    /// Only if that is planted: without I-42.
+    /// Planted fault: accepts without I-42.
     fn accept_wrongly(&mut self) {
         let own = self.own().accepted.as_ref().map(|(ballot, _)| *ballot);
         let lower = planted(Fault::AcceptLower);
@@ -191,21 +194,22 @@ impl<R: Report> Membership<R> {
         Known { suspects: self.suspects(), gone: self.gone }
     }
 
-    /// What the rule says of a decision, to one who knows this.
+    /// Verdict of the arbitration rule on a decision, with this knowledge.
     fn judge(&self, decision: &Decision<R>, ballot: Rank, known: Known) -> Verdict {
         let accepted = |rank: &Rank| self.row(*rank).has_accepted(ballot);
         let accepted: RankSet = self.view.ranks().iter().filter(accepted).collect();
         let kept = decision.next.members.iter();
         let kept: RankSet = kept.filter_map(|m| self.view.rank_of(m.node)).collect();
         match self.arbitration.judge(&self.view, known, kept, accepted) {
-            // Whoever is not kept leaves that to those who are.
+            // A member that the next view excludes leaves the submission to members of
+            // the next view.
             Verdict::Ask if !kept.has(self.rank) && !self.own().leaves => Verdict::Wait,
             verdict => verdict,
         }
     }
 
-    /// Whether the kernel was asked, or could be by one who knows this: what it says may be that this
-    /// member goes on, with whomever.
+    /// Whether this member has submitted a ballot to the host's decision word, or could do so with
+    /// this knowledge. The answer may be that this member goes on, with any set of members.
     pub(super) fn can_ask(&self, known: Known) -> bool {
         let asks = |ballot| {
             let decision = self.decision_of(ballot);
@@ -214,16 +218,17 @@ impl<R: Report> Membership<R> {
         self.asked.is_some() || self.ballots().iter().any(asks)
     }
 
-    /// What the member of this rank has proposed, if anybody has told so.
+    /// Decision that the member of this rank has proposed, if any member has told it.
     fn decision_of(&self, ballot: Rank) -> Option<Decision<R>> {
         let accepted = self.rows.iter().filter_map(|row| row.accepted.as_ref());
         accepted.into_iter().find(|(known, _)| *known == ballot).map(|(_, what)| what.clone())
     }
 
-    /// I-40: whatever is final is told on before anything is said in the next view.
+    /// Applies a final decision. I-40: tells the decision to all members before anything is said in
+    /// the next view.
     pub(super) fn decided(&mut self, decision: Decision<R>) {
         let next = &decision.next;
-        // A founder that was late is in no view yet either.
+        // A late founder is in no view yet either.
         let viewless = self.standing == Standing::Joining
             || (self.standing == Standing::Member && self.view.number == 0);
         let joins = viewless && next.rank_of(self.me).is_some();
@@ -233,7 +238,7 @@ impl<R: Report> Membership<R> {
         if !joins && !follows {
             return;
         }
-        // New members too: theirs may be the only word that arrives.
+        // New members also tell the decision: theirs may be the only message that arrives.
         let silent = planted(Fault::NewcomersSilent) && joins;
         if !silent && !planted(Fault::Silent) {
             let old = self.view.members.iter().map(|member| member.node);
@@ -247,12 +252,12 @@ impl<R: Report> Membership<R> {
         let Some(rank) = next.rank_of(self.me) else {
             return self.end(decision);
         };
-        // Suspicions of a view that this node never was in say nothing.
+        // Suspicions of a view in which this node never was are meaningless here.
         let suspects = self.suspects().or(self.held_back);
         let suspects = if follows { suspects } else { RankSet::EMPTY };
         let still = suspects.iter().map(|rank| (self.view.member(rank).node, self.gone.has(rank)));
         let later: Vec<(NodeId, bool)> = still.collect();
-        // Founders that were late were never members.
+        // Late founders were never members.
         let ended = self.view.members.iter().filter(|_| self.view.number > 0);
         let ended = ended.map(|member| member.node);
         self.former.extend(ended.filter(|node| next.rank_of(*node).is_none()));
@@ -270,7 +275,7 @@ impl<R: Report> Membership<R> {
         for Hearsay { node, later, .. } in hearsay {
             later.into_iter().for_each(|message| self.hear(node, message));
         }
-        // Whoever failed meanwhile is the next change's.
+        // The next view change deals with members that failed meanwhile.
         for (node, gone) in later {
             let ranks = self.view.rank_of(node).into_iter().collect();
             self.suspect_ranks(ranks, gone);
@@ -278,14 +283,14 @@ impl<R: Report> Membership<R> {
         self.advance();
     }
 
-    /// A decision by which this node is no member.
+    /// Applies a decision in which this node is not a member.
     fn end(&mut self, decision: Decision<R>) {
         if self.view.number == 0 {
-            // The others have founded the group meanwhile; this one comes later.
+            // The other founders have founded the group meanwhile. This node joins later.
             *self =
                 Membership::joiner(self.me, self.arbitration).keeping(mem::take(&mut self.actions));
         } else if self.own().leaves {
-            // Who leaves has reported as the others have, and comes to the same end.
+            // A leaving member has reported like the others and delivers up to the same cut.
             self.actions.push(Action::Install(decision));
             self.out(Fate::Left);
         } else {
@@ -318,7 +323,7 @@ mod tests {
         }
     }
 
-    /// The second of five members, in a view of all five.
+    /// Returns the second of five members, in a view of all five.
     fn second_of_five() -> Membership<u64> {
         let nodes: [NodeId; 5] = core::array::from_fn(|rank| NodeId(rank as u128 + 1));
         let mut view = View::of_founders(nodes.map(|node| (node, 1)));

@@ -1,7 +1,8 @@
-//! One sender's entries from epoch to epoch: where the next one begins, and what ends this one.
+//! Transitions of one sender's entries between epochs: the start of the next epoch, and the end
+//! of this one.
 //!
-//! Owns: how far back this node goes, or what it drops first, to stand at an epoch's start. Never
-//! does: decide where an epoch begins, or go below what was delivered.
+//! Owns: the entries to which this node returns, or which it drops first, to reach an epoch's
+//! start. Never does: decide where an epoch begins, or go below what was delivered.
 
 use super::Incoming;
 use crate::multicast::Fault;
@@ -9,10 +10,10 @@ use crate::multicast::entry::{Entry, Found};
 use crate::multicast::stream::Beginning;
 
 impl Incoming {
-    /// Begins an epoch at this entry, which is called so in the stream. What was received from there
-    /// on is received once more, for its slots are counted from the start (I-30).
+    /// Begins an epoch with this mark at this entry. Entries from there on are received once more,
+    /// because their slots are counted from the start (I-30).
     ///
-    /// `again`: this node is to deliver all of the epoch, and may have dropped some of it.
+    /// `again`: this node delivers the whole epoch, and may have dropped some of it.
     pub(in super::super) fn begin(&mut self, start: u64, epoch: u32, again: bool) {
         let known = self.beginning_at(start.min(self.entries));
         self.others = known.entry.wrapping_sub(known.message);
@@ -25,7 +26,8 @@ impl Incoming {
         (self.slots, self.message_slots) = (0, 0);
     }
 
-    /// As [`Incoming::begin`], where everything that was received is delivered at once, and stays so.
+    /// Begins an epoch as [`Incoming::begin`] does, for a node that delivers received entries at
+    /// once; they stay delivered.
     pub(in super::super) fn go_on(&mut self, start: u64, epoch: u32) {
         (self.start, self.epoch, self.ended) = (start, epoch, false);
         (self.slots, self.message_slots) = (0, 0);
@@ -39,13 +41,13 @@ impl Incoming {
         }
     }
 
-    /// This entry, which was received or is the next one, and the messages before it. It was not
-    /// given back yet.
+    /// Position of this entry, with the number of messages before it. The entry was received or is
+    /// the next one, and was not reclaimed yet.
     pub(in super::super) fn beginning_at(&self, entry: u64) -> Beginning {
         let mut others = self.others;
         for index in entry..self.entries {
             let found = Entry::decode(self.words(index), index, self.source.geometry());
-            // A peer may have changed it since.
+            // A peer may have changed the entry since.
             others = others.saturating_sub(u64::from(matches!(
                 found,
                 Found::Entry(Entry::Nulls(_) | Entry::End(_))
@@ -54,13 +56,14 @@ impl Incoming {
         Beginning { entry, message: entry.wrapping_sub(others) }
     }
 
-    /// Whether something of the epoch is left to be delivered below this entry.
+    /// Whether any entry of the epoch below this one remains to be delivered.
     pub(in super::super) fn is_below(&self, entry: u64) -> bool {
         self.taken.max(self.start) < entry
     }
 
-    /// As [`Incoming::beginning_at`], also of an entry that this node has not received: who only sends
-    /// may be behind those who read it. `None` if it cannot be seen yet.
+    /// Position as from [`Incoming::beginning_at`], also of an entry that this node has not
+    /// received: a member that only sends may be behind members that read. `None` if the entry is
+    /// not visible yet.
     pub(in super::super) fn beginning_of(&self, entry: u64) -> Option<Beginning> {
         if entry <= self.entries {
             return Some(self.beginning_at(entry));
@@ -76,8 +79,8 @@ impl Incoming {
         Some(Beginning { entry, message: entry.wrapping_sub(others) })
     }
 
-    /// Whether something above this entry was delivered. What ends another epoch is passed, and not
-    /// delivered (I-39).
+    /// Whether any entry above this one was delivered. Ends of other epochs are passed, and
+    /// not delivered (I-39).
     pub(in super::super) fn is_beyond(&self, entry: u64) -> bool {
         let only_passed = self.passed.end == self.taken && self.passed.start <= entry;
         self.taken > entry && !only_passed
@@ -88,7 +91,7 @@ impl Incoming {
         self.passed = start..entry + 1;
     }
 
-    /// The first entry of the epoch.
+    /// First entry of the epoch.
     pub(in super::super) fn start_of_epoch(&self) -> u64 {
         self.start
     }
@@ -99,13 +102,13 @@ impl Incoming {
         self.ended
     }
 
-    /// Whether ends of other epochs wait to be passed.
+    /// Whether ends of other epochs remain to be passed.
     #[inline]
     pub(in super::super) fn has_stale(&self) -> bool {
         self.stale > 0
     }
 
-    /// An end is received. Returns whether it is this epoch's.
+    /// Notes that an end was received. Returns whether it is this epoch's.
     #[cold]
     pub(super) fn meet_end(&mut self, epoch: u32) -> bool {
         self.ended = epoch == self.epoch;
@@ -113,7 +116,7 @@ impl Incoming {
         self.ended
     }
 
-    /// An end was taken. Returns whether it is this epoch's.
+    /// Notes that an end was taken. Returns whether it is this epoch's.
     #[cold]
     pub(in super::super) fn pass_end(&mut self, epoch: u32) -> bool {
         let ends = epoch == self.epoch;
@@ -122,8 +125,8 @@ impl Incoming {
         ends
     }
 
-    /// Passes ends of other epochs, if nothing that is to be delivered is before them (I-39). Returns
-    /// whether there were any.
+    /// Passes ends of other epochs if no undelivered entry precedes them (I-39). Returns whether
+    /// there were any.
     #[cold]
     pub(in super::super) fn pass_stale(&mut self) -> bool {
         let before = self.taken;
@@ -138,13 +141,13 @@ impl Incoming {
                 _ => return self.taken > before,
             }
         }
-        // Whoever drops at once has passed them.
+        // A node that drops entries at once has passed these ends.
         self.stale = 0;
         self.taken > before
     }
 
-    /// Receives, and drops, entries up to `end` that lie before the epoch: this node did not read,
-    /// and is behind those that did. They are acknowledged now that they have arrived (I-37).
+    /// Receives and drops entries before the epoch, up to `end`: this node did not read, and is
+    /// behind nodes that did. The entries are acknowledged now that they have arrived (I-37).
     #[cold]
     pub(super) fn catch_up(&mut self, end: u64) -> Result<usize, Fault> {
         let first = self.entries;

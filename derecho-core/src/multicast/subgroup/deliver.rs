@@ -1,7 +1,7 @@
-//! The deliver predicate of a subgroup.
+//! Deliver predicate of a subgroup.
 //!
-//! Owns: how far the order was delivered, and what goes into the readers' queues. Never does: wait
-//! for an application, or deliver what a reading member may not have received.
+//! Owns: the delivered part of the order, and the records put into the readers' queues. Never does:
+//! wait for an application, or deliver a message that a reading member may not have received.
 
 use alloc::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::multicast::Fault;
 use crate::multicast::entry::Entry;
 use crate::multicast::inbox::{Delivery, Inbox};
 
-/// What was taken takes no slot.
+/// Result for an entry that takes no slot.
 const PASSED: u64 = u64::MAX;
-/// More null slots than any order comes to.
+/// More null slots than any order reaches.
 const ENDLESS: u64 = u64::MAX / 2;
 
 impl Subgroup {
@@ -30,7 +30,7 @@ impl Subgroup {
         }
         let done = match self.terms.level {
             Level::Unordered => {
-                // There is no order that anybody could wait for.
+                // In an unordered subgroup no member can wait for an order.
                 self.next.count = self.received;
                 self.deliver_received(most, faulty)
             }
@@ -57,11 +57,11 @@ impl Subgroup {
         self.upcall_due = self.upcall.is_some();
     }
 
-    /// Delivers what lies below the trim, of which this node has received all. A sender that has
-    /// nothing more below it is passed over.
+    /// Delivers everything below the trim, all of which this node has received. A sender with
+    /// nothing more below its trim is passed over.
     pub(super) fn deliver_trim(&mut self, trim: &[u64], faulty: &mut dyn FnMut(Peer, Fault)) {
         if self.terms.level == Level::Unordered {
-            // Nobody agrees on anything: what has arrived has arrived.
+            // An unordered subgroup agrees on nothing: everything that has arrived is delivered.
             self.deliver_received(u64::MAX, faulty);
             return self.show_delivered();
         }
@@ -85,7 +85,7 @@ impl Subgroup {
                     Ok(PASSED) => continue,
                     Ok(slots) => source.nulls = slots.saturating_sub(1),
                     Err((culprit, fault)) => {
-                        // Neither holds the others up.
+                        // Neither sender may delay the others.
                         source.broken = true;
                         self.sources[culprit].broken = true;
                         self.broke(culprit, fault, faulty);
@@ -98,7 +98,7 @@ impl Subgroup {
         self.show_delivered();
     }
 
-    /// Rounds in which nobody has a message below the trim, while some have.
+    /// Number of rounds without a message below the trim, while some senders still have messages.
     fn rounds_without(&self, trim: &[u64]) -> u64 {
         let rounds = self.sources.iter().zip(trim).filter_map(|(source, trim)| {
             let left = source.incoming.is_below(*trim) && !source.broken;
@@ -107,7 +107,7 @@ impl Subgroup {
         rounds.min().unwrap_or(0)
     }
 
-    /// How far all members that read have received the order without a gap.
+    /// Number of positions of the order that all reading members have received without a gap.
     fn stable(&mut self, faulty: &mut dyn FnMut(Peer, Fault)) -> u64 {
         let mut stable = self.received;
         for member in self.members.iter_mut().filter(|member| member.reads) {
@@ -163,8 +163,8 @@ impl Subgroup {
         done
     }
 
-    /// Rounds in which nobody has a message: passed in one step, for a run may be as long as its
-    /// sender likes.
+    /// Number of rounds in which no sender has a message. They are passed in one step, because a
+    /// sender may commit a run of any length.
     #[inline]
     fn null_rounds(&self, stable: u64) -> u64 {
         if self.next.rank != 0 || self.sources[0].nulls == 0 {
@@ -194,7 +194,8 @@ impl Subgroup {
         done as usize
     }
 
-    /// A member that only sends looks at what the others send for its nulls' sake.
+    /// Drops received entries: a member that only sends needs the other members' entries only
+    /// for its nulls.
     fn drop_all(&mut self) -> usize {
         let sources = self.sources.iter_mut().filter(|source| !source.broken);
         let done = sources.map(|source| source.incoming.drop_received()).sum();
@@ -203,24 +204,25 @@ impl Subgroup {
     }
 }
 
-/// Deliveries that go into the readers' queues together.
+/// Deliveries that are put into the readers' queues together.
 struct Batch {
     deliveries: [Delivery; Batch::ROOM],
     count: usize,
-    /// So many more fit into all of the queues.
+    /// Number of further records that fit into all of the queues.
     left: u64,
 }
 
 impl Batch {
-    /// One under loom, which then sees each delivery put into the queues by itself.
+    /// One under loom, so that loom sees each delivery put into the queues separately.
     const ROOM: usize = if cfg!(loom) { 1 } else { 32 };
 
     fn new(inboxes: &[Arc<Inbox>]) -> Batch {
         Batch { deliveries: [Delivery::default(); Batch::ROOM], count: 0, left: left_in(inboxes) }
     }
 
-    /// Takes a source's next entry. Returns the length of a null run, zero for a message, [`PASSED`]
-    /// for what takes no slot, or who broke which rule; the entry is then still to be delivered.
+    /// Takes a source's next entry. Returns the length of a null run, zero for a message,
+    /// [`PASSED`] for an entry without a slot, or the faulty sender and its fault; in that case the
+    /// entry remains undelivered.
     #[inline(always)]
     fn take_from(
         &mut self,
@@ -246,13 +248,14 @@ impl Batch {
                 }
                 Ok(0)
             }
-            // Whoever has ended has nulls for ever.
+            // A sender that has ended has unlimited nulls.
             Entry::End(epoch) if source.incoming.pass_end(epoch) => Ok(ENDLESS),
             Entry::End(_) => Ok(PASSED),
         }
     }
 
-    /// Queues are shared by all senders: one that overruns them must not cost the others a message.
+    /// Finds room in the queues. All senders share the queues: a sender that overruns them must not
+    /// cost the other senders a message.
     #[cold]
     fn look_for_room(&mut self, rank: usize, inboxes: &[Arc<Inbox>]) -> Result<(), (usize, Fault)> {
         self.flush(inboxes);
@@ -271,7 +274,7 @@ impl Batch {
     }
 }
 
-/// How many more records fit into all of these queues.
+/// Number of further records that fit into all of these queues.
 fn left_in(inboxes: &[Arc<Inbox>]) -> u64 {
     inboxes.iter().map(|inbox| inbox.room_left()).min().unwrap_or(u64::MAX)
 }

@@ -1,12 +1,14 @@
-//! How an epoch comes to its end in ordinary turns: a change of layout, in which nobody fails.
+//! End of an epoch in ordinary turns: a layout change without failures.
 //!
-//! Owns: this member's part in it: the end in its own stream, and the moment from which on it may
-//! begin the next epoch. Never does: begin it, or give up an epoch in which somebody is missing.
+//! Owns: this member's part in it: the end in its own stream, and the moment from which it may
+//! begin the next epoch. Never does: begin the next epoch, or give up an epoch of which a
+//! member is missing.
 //!
 //! ```text
-//!   close       told to; an end is put into the own stream, after what was committed before
-//!   receive     whoever has ended counts as having all slots
-//!   complete    all ends were received, all is delivered, and everybody shows to have received it
+//!   close       on request; an end is put into the own stream, after earlier commits
+//!   receive     a sender that has ended counts as having all slots
+//!   complete    all ends were received, all is delivered, and all members show that they have
+//!               received it
 //!   next epoch  or leave, saying so
 //! ```
 
@@ -21,8 +23,8 @@ use crate::multicast::Fault;
 use crate::multicast::stream::Beginning;
 
 impl Subgroup {
-    /// Ends the epoch: what is committed from about now on is the next one's. Every member is told
-    /// so, and by and by the epoch is [complete](Subgroup::is_complete) at each of them.
+    /// Ends the epoch: messages committed from about now on belong to the next epoch. Every member
+    /// is told so, and eventually the epoch is [complete](Subgroup::is_complete) at each of them.
     pub fn close(&mut self) {
         if self.phase == Phase::Open {
             self.phase = Phase::Closing;
@@ -30,8 +32,8 @@ impl Subgroup {
         }
     }
 
-    /// Puts the end into the own stream, as soon as there is a place for it. Returns whether it is
-    /// there; until then this member owes the others nulls as ever.
+    /// Puts the end into the own stream, as soon as there is a place for it. Returns whether the
+    /// end is there; until then this member owes nulls as before.
     pub(super) fn close_own(&mut self) -> bool {
         let mark = self.mark;
         self.own.as_mut().is_none_or(|own| {
@@ -40,7 +42,7 @@ impl Subgroup {
         })
     }
 
-    /// Where the next epoch begins in this member's stream, once that is certain.
+    /// Beginning of the next epoch in this member's stream, once it is certain.
     pub fn cut(&self) -> Option<Beginning> {
         self.own.as_ref().and_then(|own| own.closed)
     }
@@ -50,15 +52,15 @@ impl Subgroup {
         self.phase == Phase::Complete
     }
 
-    /// One past the last position of the order that anybody can have something in, with a round to
-    /// spare, so that all ends are passed.
+    /// One past the last position of the order that can have any contents, plus one round, so that
+    /// all ends are passed.
     pub(super) fn length(&self) -> u64 {
         let slots = self.sources.iter().map(|source| source.incoming.slots()).max();
         let rounds = slots.map_or(0, |slots| slots.saturating_add(1));
         rounds.saturating_mul(self.sources.len() as u64)
     }
 
-    /// Looks whether the epoch is complete. Returns whether that has come about.
+    /// Checks whether the epoch is complete. Returns 1 if it has just become complete.
     pub(super) fn look_for_completion(&mut self, faulty: &mut dyn FnMut(Peer, Fault)) -> usize {
         let mut incoming = self.sources.iter().map(|source| &source.incoming);
         if !incoming.all(|i| i.is_ended() && i.taken() >= i.entries()) {
@@ -67,7 +69,8 @@ impl Subgroup {
         let length = self.length();
         let asked = |member: &&mut Member| member.reads || !member.gone;
         let members = self.members.iter_mut().filter(asked).map(|member| (member, length));
-        // Who has left the epoch before still looks at lines that the next one is going to use.
+        // A member that has left the epoch before still reads lines that the next epoch is
+        // going to use.
         let former = self.former.iter_mut().filter_map(|former| {
             let unfinished = former.unfinished.filter(|_| !planted(Planted::LinesReused));
             unfinished.map(|length| (&mut former.member, length.saturating_add(1)))
@@ -89,8 +92,9 @@ impl Subgroup {
         1
     }
 
-    /// This node is no member of the next epoch. Those who go on are told that it has finished. What its
-    /// readers have still to take they can take, and what it refers to stays as it is (I-260).
+    /// Leaves the subgroup: this node is no member of the next epoch. Members that go on are told
+    /// that this node has finished. Its readers can take the rest of their queues, and memory to
+    /// which this node refers stays unchanged (I-260).
     pub fn leave(&mut self, successor: &Successor, effects: &mut Effects) {
         if self.phase == Phase::Complete {
             self.received = FINISHED;
@@ -109,28 +113,28 @@ impl Subgroup {
         self.phase = Phase::Left;
     }
 
-    /// This entry of this member's own stream, and the messages before it.
+    /// Position of this entry of this member's own stream, with the number of messages before it.
     pub fn own_beginning(&self, entry: u64) -> Option<Beginning> {
         let own = self.own.as_ref()?;
         self.sources[own.rank].incoming.beginning_of(entry)
     }
 
-    /// Where this epoch has ended in each sender's stream, whether that is received here or not: when it is
-    /// complete or finished.
+    /// End of this epoch in each sender's stream, whether it is received here or not. Known when
+    /// the epoch is complete or finished.
     pub fn ends(&self) -> impl Iterator<Item = ((Option<Peer>, RegionId), u64)> + '_ {
         let known = self.is_over();
         self.sources.iter().filter(move |_| known).map(|source| (source.origin, source.end))
     }
 
-    /// Where this epoch begins in this member's own stream, and the messages before it.
+    /// Beginning of this epoch in this member's own stream, with the number of messages before it.
     pub fn own_start(&self) -> Option<Beginning> {
         let own = self.own.as_ref()?;
         self.own_beginning(self.sources[own.rank].incoming.start_of_epoch())
     }
 
-    /// Where the next epoch begins in each sender's stream: who sends it, its region, and the
-    /// beginning, as far as it is known here. For those who are told, when this epoch is complete
-    /// or finished.
+    /// Beginning of the next epoch in each sender's stream, as far as known here, with the
+    /// peer and the region of the stream. For members that must be told, when this epoch is
+    /// complete or finished.
     pub fn starts(
         &self,
     ) -> impl Iterator<Item = ((Option<Peer>, RegionId), Option<Beginning>)> + '_ {

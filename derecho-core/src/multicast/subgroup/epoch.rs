@@ -1,7 +1,8 @@
-//! From one epoch of a subgroup to the next.
+//! Transitions of a subgroup from one epoch to the next.
 //!
-//! Owns: what a member is told to do at a change of view (wedge, finish), and how an epoch begins. Never
-//! does: decide the trim, or who is a member; it is told, and refuses what cannot be.
+//! Owns: the steps of a member in a view change (wedge, finish), and the beginning of
+//! an epoch. Never does: decide the trim or the membership; a member is told, and
+//! refuses impossible instructions.
 //!
 //! ```text
 //!            close            all have all
@@ -26,83 +27,83 @@ use crate::multicast::order::Position;
 use crate::multicast::send::Sender;
 use crate::multicast::stream::Beginning;
 
-/// How an epoch begins. The same at all its members, but for what is seen of each from here.
+/// Beginning of an epoch. The same at all its members, except for the local views of the members.
 #[derive(Clone, Debug)]
 pub struct Opening {
-    /// Its number: one more than that of the epoch before at least.
+    /// Number of the epoch, greater than that of the epoch before.
     pub epoch: u64,
-    /// What it is called in its members' lines and its senders' streams: nothing else is called so that
-    /// they could meet.
+    /// Name of the epoch in its members' lines and its senders' streams, different from any other
+    /// name that may appear there.
     pub name: u64,
-    /// Its members, in an order that all agree on; this node is one of them.
+    /// Members of the epoch, including this node, in an order that all agree on.
     pub members: Vec<Founder>,
-    /// What this node sends from, if it begins to.
+    /// Memory of this node's stream, if it begins to send.
     pub memory: Option<(SenderMemory, RegionId)>,
-    /// Epochs that this node was to send in and has passed over, oldest first.
+    /// Epochs with this node as a sender that it has passed over, oldest first.
     pub passed: Vec<Passed>,
 }
 
-/// An epoch that ended before this node had begun it. Other members may have begun it, and may refer to what this node had
-/// committed by then (I-260).
+/// Epoch that ended before this node had begun it. Other members may have begun it, and may refer
+/// to messages that this node had committed by then (I-260).
 #[derive(Clone, Debug)]
 pub struct Passed {
-    /// Its number.
+    /// Number of the epoch.
     pub epoch: u64,
-    /// What it is called.
+    /// Name of the epoch.
     pub name: u64,
-    /// This node's line slot in it.
+    /// Line slot of this node in the epoch.
     pub slot: usize,
-    /// The stream that this node was to send in it.
+    /// Stream of this node in the epoch.
     pub stream: RegionId,
-    /// Its other members.
+    /// Other members of the epoch.
     pub members: Vec<Founder>,
 }
 
-/// Where a member is in an epoch.
+/// Phase of a member in an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
-    /// In the midst of it.
+    /// The epoch is in progress.
     Open,
-    /// It was told that the epoch ends.
+    /// The member was told that the epoch ends.
     Closing,
     /// The epoch has ended; the next one may begin.
     Complete,
-    /// It was told to stop.
+    /// The member was told to stop.
     Wedged,
-    /// It has delivered what the decision said; the next epoch may begin.
+    /// The member has delivered up to the decided trim; the next epoch may begin.
     Finished,
-    /// It is no member any more.
+    /// No longer a member.
     Left,
 }
 
 impl Phase {
-    /// Whether it takes turns.
+    /// Whether the member takes turns in this phase.
     #[inline]
     pub(super) fn is_at_work(self) -> bool {
         matches!(self, Phase::Open | Phase::Closing | Phase::Complete)
     }
 }
 
-/// How far a member has come with one sender.
+/// Progress of a member in one sender's stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reach {
-    /// Who sends; none if it is this node itself.
+    /// Sender of the stream; `None` if it is this node.
     pub peer: Option<Peer>,
-    /// The region of its stream.
+    /// Region of the stream.
     pub stream: RegionId,
-    /// The entry that the epoch cannot end before: its first one, or its end if that is decided.
+    /// Minimum end of the epoch: its first entry, or its end if the end is decided.
     pub start: u64,
-    /// Entries received, from the stream's beginning.
+    /// Number of entries received, from the beginning of the stream.
     pub received: u64,
 }
 
 impl Subgroup {
-    /// The number of the epoch.
+    /// Number of the epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Where this member is in it.
+    /// Phase of this member in the epoch.
     pub fn phase(&self) -> Phase {
         self.phase
     }
@@ -112,27 +113,29 @@ impl Subgroup {
         matches!(self.phase, Phase::Complete | Phase::Finished)
     }
 
-    /// Whether this node refers to anything of the senders.
+    /// Whether this node refers to memory of any sender.
     pub fn holds(&self) -> bool {
         self.sources.iter().any(|source| source.incoming.is_held())
     }
 
-    /// Stops (I-32). Applications go on claiming and committing.
+    /// Stops the subgroup (I-32). Applications continue to claim and commit.
     pub fn wedge(&mut self) {
         if self.phase.is_at_work() {
             self.phase = Phase::Wedged;
         }
     }
 
-    /// How far this member has come in the epoch: what it reports when it is wedged.
+    /// Progress of this member in the epoch, reported when it is wedged.
     pub fn reach(&self) -> impl Iterator<Item = Reach> + '_ {
         self.sources.iter().map(|source| {
             let (peer, stream) = source.origin;
             let start = source.incoming.start_of_epoch();
-            // A member that has still to receive what lies below the start has received nothing of the epoch.
+            // A member that has not yet received everything below the start has received nothing
+            // of the epoch.
             let received = source.incoming.entries().max(start);
             let is_ended = self.phase == Phase::Finished;
-            // Entries beyond the end are no part of the epoch (I-56), and none below it can be cut away any more (I-337).
+            // Entries beyond the end do not belong to the epoch (I-56), and none below it can be
+            // cut away any more (I-337).
             let start =
                 if is_ended && !planted(Planted::EndsDecidedAnew) { source.end } else { start };
             let received =
@@ -141,8 +144,8 @@ impl Subgroup {
         })
     }
 
-    /// The senders of the epoch: what they are called in the readers' queues, who they are, and the
-    /// regions of their streams.
+    /// Senders of the epoch: their numbers in the readers' queues, their peers, and the regions
+    /// of their streams.
     pub fn sources(&self) -> impl Iterator<Item = (u16, Option<Peer>, RegionId)> + '_ {
         self.sources.iter().map(|source| {
             let (peer, stream) = source.origin;
@@ -150,15 +153,15 @@ impl Subgroup {
         })
     }
 
-    /// Of each sender of the epoch, in the order of [`Subgroup::sources`], the number of the message that is
-    /// delivered here next.
+    /// Number of the message that is delivered here next, for each sender in the
+    /// order of [`Subgroup::sources`].
     pub fn next_numbers(&self) -> impl Iterator<Item = u64> + '_ {
         self.sources.iter().map(|source| source.incoming.next_number())
     }
 
-    /// Ends the epoch as it was decided: `trim` has the entry at which it ends for each sender. A wedged
-    /// member that reads delivers what lies below it and was not delivered yet, and nothing above.
-    /// `false` if it cannot: it has not received so much, or has delivered more already.
+    /// Ends the epoch as decided. `trim`: end of the epoch for each sender. A wedged member that
+    /// reads delivers everything below the trim that was not delivered yet, and nothing above.
+    /// `false` if it cannot: it has not received as much, or has delivered more already.
     pub fn finish(&mut self, trim: &[u64], faulty: &mut dyn FnMut(Peer, Fault)) -> bool {
         if self.phase != Phase::Wedged || trim.len() != self.sources.len() {
             return false;
@@ -168,7 +171,7 @@ impl Subgroup {
         for (rank, (source, trim)) in self.sources.iter().zip(trim).enumerate() {
             let (incoming, start) = (&source.incoming, source.incoming.start_of_epoch());
             let lacks = *trim > incoming.entries().max(start);
-            // One that is out may have shown different things to different members.
+            // A sender that is out may have shown different contents to different members.
             let sender = self.members.iter().find(|member| member.source == Some(rank));
             let is_out = source.broken || sender.is_some_and(|member| member.gone);
             let beyond = ordered && !is_out && incoming.is_beyond(*trim);
@@ -191,9 +194,9 @@ impl Subgroup {
         true
     }
 
-    /// Passes over an epoch that others have begun and that has ended without this member. `reads`: what it
-    /// was to do in it. What others have delivered there its readers do not get: they get nothing more, and
-    /// are new when it reads again.
+    /// Passes over an epoch that others have begun and that has ended without this member. `reads`:
+    /// whether this member was to read in that epoch. If it was not, its readers get none of the
+    /// deliveries of that epoch and nothing more, and are added again when it reads again.
     pub fn pass_over(&mut self, reads: bool) {
         if self.phase == Phase::Finished && !reads {
             self.members[self.me].reads = false;
@@ -202,14 +205,15 @@ impl Subgroup {
         }
     }
 
-    /// Looks for parting lines of an epoch that this member passes over, in which it was to have this line slot: leavers of that
-    /// epoch may have been told it, and then say under its name that they have finished (I-260).
+    /// Looks for parting lines of an epoch that this member passes over, in which it was to have
+    /// this line slot. Members that leave by that epoch may have been told, and then say under its
+    /// name that they have finished (I-260).
     pub fn expect_partings_in(&mut self, epoch: u64, name: u64, slot: usize) {
         self.passed.push(Bank::new(epoch, name, slot));
     }
 
-    /// Begins the next epoch, when this one is complete or finished. `false` if what it is told makes no
-    /// sense; then nothing has changed.
+    /// Begins the next epoch, when this one is complete or finished. `false` if the opening is
+    /// invalid; in that case nothing has changed.
     pub fn next_epoch(&mut self, opening: Opening) -> bool {
         let over = self.is_over();
         let other = opening.epoch > self.epoch && epoch_mark(opening.name) != self.mark;
@@ -229,7 +233,7 @@ impl Subgroup {
         let own_start = own_sends.map_or(0, |sends| self.start_of(None, sends).entry);
         let continues = |own: &Own| own_sends.is_some_and(|s| s.stream == own.sender.region());
         let goes_on = self.own.as_ref().is_some_and(continues);
-        // Who is new here may have begun in an epoch that has ended without this node.
+        // A member that is new here may have begun in an epoch that has ended without this node.
         let from = match (&self.own, own_sends.and_then(|s| self.source_of(None, s.stream))) {
             (Some(own), Some(source)) => own.sender.returned().max(source.end).min(own_start),
             _ => own_start,
@@ -254,7 +258,7 @@ impl Subgroup {
         self.begin_own(own_rank.zip(memory).filter(|_| !goes_on), own_rank, own_start);
         let goes_on_from = |member: &Member| before.iter().any(|other| other.goes_on_in(member));
         for member in members.iter_mut().filter(|member| !goes_on_from(member)) {
-            // It begins in lines of its own, or does not begin at all.
+            // The member begins in lines of its own, or does not begin at all.
             member.unknown = true;
         }
         if let Some(own) = &self.own {
@@ -285,7 +289,7 @@ impl Subgroup {
         true
     }
 
-    /// Members of the epoch before that are none now are former ones.
+    /// Turns members of the epoch before that are not members now into former ones.
     fn keep_former(
         &mut self,
         before: Vec<Member>,
@@ -295,28 +299,31 @@ impl Subgroup {
     ) {
         let is_there = |peer| members.iter().any(|member| member.peer() == peer);
         let is_cut = unfinished.is_none();
-        // A leaver may have heard of an epoch that this member passed over, and then says nothing of this one.
+        // A leaver may have heard of an epoch that this member passed over, and then says nothing
+        // of this one.
         let mut banks = core::mem::take(&mut self.passed);
         banks.push(bank);
         if !goes_on {
-            // I-36: of what was sent before nothing is used again.
+            // I-36: no memory of the earlier stream is used again.
             self.former.iter_mut().for_each(|former| former.kept = None);
         }
         self.former.retain(|former| former.kept.is_some() || !is_there(former.member.peer()));
         for Former { member, unfinished, kept } in &mut self.former {
             *unfinished = None;
-            // It may have been told to leave by an epoch that it did not come to.
+            // The former member may have been told to leave by an epoch that it did not come to.
             if let Some(kept) = kept.as_mut().filter(|kept| is_cut && !kept.has_finished()) {
                 banks.iter().for_each(|bank| kept.expect_in(member, *bank));
             }
         }
-        // Who has left and come back, in epochs that this node did not come to, is a former member too.
+        // A member that has left and come back, in epochs that this node did not come to, is also
+        // a former member.
         let goes_on_as = |member: &Member| members.iter().any(|other| other.goes_on_in(member));
         let leave = before.into_iter().filter(|member| !goes_on_as(member));
         for mut member in leave.filter(|member| member.peer().is_some() && !member.gone) {
             let sender = self.own.as_ref().filter(|_| goes_on && !member.put_out);
             let sender = sender.map(|own| &own.sender);
-            // Who has not begun the epoch that is cut off has looked at nothing, and may hear of neither.
+            // A member that has not begun the epoch that is cut off has looked at nothing, and may
+            // hear of neither epoch.
             let sender = sender.filter(|sender| !is_cut || member.is_known(sender));
             let mut kept = sender.map(|sender| Kept::new(&member, sender.returned()));
             if let Some(kept) = kept.as_mut().filter(|_| is_cut) {
@@ -332,7 +339,8 @@ impl Subgroup {
         }
     }
 
-    /// Members of epochs that this node has passed over, and that go on without them: this node has not met them there.
+    /// Adds members of passed-over epochs that do not go on to the former members: this node has
+    /// not met them in those epochs.
     fn keep_for_passed(&mut self, passed: &[Passed], members: &[Member], bank: Bank) {
         let Some(own) = &self.own else { return };
         let of_own = passed.iter().filter(|it| it.stream == own.sender.region());
@@ -349,8 +357,8 @@ impl Subgroup {
                     continue;
                 }
                 let later = &banks[index + 1..];
-                // Who has not begun an epoch has looked at nothing in it. Where a leaver says that it has finished may be the line
-                // in which it has shown that it had begun.
+                // A member that has not begun an epoch has looked at nothing in it. The parting
+                // line of a leaver may be the line in which it has shown that it had begun.
                 let is_known = member.is_known(&own.sender);
                 if !is_known && !later.iter().any(|bank| member.has_parted_in(*bank)) {
                     continue;
@@ -375,7 +383,7 @@ impl Subgroup {
             let line = first.checked_add(founder.slot);
             line.is_some_and(|line| line < lines) && (epoch == 0 || founder.slot < LINE_SLOTS)
         });
-        // What this node sends is what it has sent before, or what it brings.
+        // This node sends its previous stream, or a stream whose memory it brings.
         let own_sends = founders.iter().find(|founder| founder.target.is_none());
         let sends_right = own_sends.and_then(|own| own.sends.as_ref()).is_none_or(|sends| {
             let start = self.start_of(None, sends).entry;
@@ -383,7 +391,7 @@ impl Subgroup {
                 (Some(own), _) if own.sender.region() == sends.stream => {
                     start <= own.sender.committed()
                 }
-                // Where others have seen what was committed before this node began.
+                // Other members may have seen commits that precede this node's beginning.
                 (_, Some((memory, region))) => {
                     *region == sends.stream && start <= memory.committed()
                 }
@@ -397,17 +405,18 @@ impl Subgroup {
         self.sources.iter().find(|source| source.origin == (peer, stream))
     }
 
-    /// Where the epoch that is to begin begins in a stream.
+    /// Beginning of the coming epoch in a stream.
     fn start_of(&self, peer: Option<Peer>, sends: &Sends) -> Beginning {
         let ended = || {
             let source = self.source_of(peer, sends.stream)?;
-            // Its message is counted where it is needed.
+            // The message number is computed where it is needed.
             Some(Beginning { entry: source.end, message: 0 })
         };
         sends.start.or_else(ended).unwrap_or(Beginning { entry: 0, message: 0 })
     }
 
-    /// The sources of the epoch: those that are known go on. `again`: this member did not read before.
+    /// Sets up the sources of the epoch, continuing known ones. `again`: this member did
+    /// not read before.
     fn begin_sources(&mut self, founders: &[Founder], mark: u32, again: bool) {
         let ordered = self.terms.level == Level::Atomic;
         let mut sources = Vec::new();
@@ -434,7 +443,7 @@ impl Subgroup {
                         Incoming::numbered(number, replica.clone(), *geometry, waker);
                     incoming.start(start.entry, start.message);
                     incoming.begin(start.entry, mark, false);
-                    // Before a reader's queue has a handle on it.
+                    // This precedes the first handle of a reader's queue to the source.
                     if let Some((word, bit)) = &self.notice {
                         incoming.notice_in(word, *bit);
                     }
@@ -447,7 +456,7 @@ impl Subgroup {
         self.sources = sources;
     }
 
-    /// What this member itself sends in the epoch.
+    /// Sets up the stream that this member sends in the epoch.
     fn begin_own(
         &mut self,
         new: Option<(usize, (SenderMemory, RegionId))>,
@@ -470,7 +479,7 @@ impl Subgroup {
                 Some(Own { rank, closed: None, wanted: 0, told: 0, ..own })
             }
             (None, before, _) => {
-                // I-36: it gives nothing back any more.
+                // I-36: the stream reclaims nothing any more.
                 before.iter().for_each(|own| own.sender.memory().set_audience(0, false));
                 None
             }
@@ -481,7 +490,7 @@ impl Subgroup {
                 false => start,
             };
             own.sender.begin(start);
-            // I-29: who has not been a member has not been shown what made it quiet.
+            // I-29: a new member has not been shown the changes that made the stream quiet.
             own.sender.be_heard();
         }
     }

@@ -1,7 +1,7 @@
-//! One member of a subgroup, as another one sees it.
+//! Member of a subgroup, as another member sees it.
 //!
-//! Owns: the two lines between this node and that member: what it is told, and what it tells.
-//! Never does: decide what follows from either.
+//! Owns: the two lines between this node and that member, one in each direction. Never does: decide
+//! what follows from either.
 
 use crate::ids::{Peer, RegionId};
 use crate::link::{INLINE_WORDS, Sharing};
@@ -15,61 +15,62 @@ use crate::multicast::incoming::Incoming;
 use crate::multicast::send::Sender;
 use crate::multicast::stream::Beginning;
 
-/// Line slots: as many as a subgroup can have members, if it is to have more than one epoch.
+/// Number of line slots: the maximum number of members of a subgroup with more than one epoch.
 pub const LINE_SLOTS: usize = 64;
-/// Lines of a member: one set for even epochs, and one for odd ones (I-33).
+/// Number of lines of a member: one set for even epochs, and one for odd ones (I-33).
 pub const SUBGROUP_LINES: usize = 2 * LINE_SLOTS;
 
-/// What has to be known of a member before an epoch can begin.
+/// Description of a member, required before an epoch can begin.
 #[derive(Clone, Debug)]
 pub struct Founder {
-    /// Where it is; none if it is this node itself.
+    /// Location of the member; `None` if it is this node.
     pub target: Option<Target>,
-    /// Its place among the bells.
+    /// Bell of the member.
     pub place: Option<u32>,
-    /// Its line slot.
+    /// Line slot of the member.
     pub slot: usize,
-    /// Whether it delivers.
+    /// Whether the member delivers.
     pub reads: bool,
-    /// What it sends, if it does.
+    /// Stream of the member, if it sends.
     pub sends: Option<Sends>,
-    /// Whether this node's stream can be posted to it by now.
+    /// Whether this node's stream can be posted to the member already.
     pub ready: bool,
-    /// The region of its lines.
+    /// Region of the member's lines.
     pub lines: Replica,
 }
 
-/// What a member sends.
+/// Stream of a member.
 #[derive(Clone, Debug)]
 pub struct Sends {
-    /// The region of its stream.
+    /// Region of the stream.
     pub stream: RegionId,
-    /// What is seen of it here.
+    /// View of the stream's memory from this node.
     pub replica: Replica,
-    /// Its shape.
+    /// Geometry of the stream's memory.
     pub geometry: Geometry,
-    /// Where the epoch begins in it. Not needed by whoever has received it in the epoch before, which
-    /// ended there; a stream that nobody knows yet begins at its beginning.
+    /// Beginning of the epoch in the stream. Not needed by a node that has received the stream
+    /// in the epoch before, which ended there. An unknown stream without this value begins at
+    /// its first entry.
     pub start: Option<Beginning>,
 }
 
-/// This node's lines.
+/// Acknowledgement lines of this node.
 #[derive(Clone, Debug)]
 pub struct OwnLines {
-    /// The region that they lie in.
+    /// Region of the lines.
     pub region: OwnRegion,
-    /// Its name.
+    /// Identifier of the region.
     pub id: RegionId,
 }
 
-/// What the lines of an epoch have in common, as one member sees them.
+/// Common properties of the lines of an epoch, as one member sees them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bank {
-    /// The first line.
+    /// First line.
     first: usize,
-    /// What the epoch is called in them.
+    /// Name of the epoch in the lines.
     name: u64,
-    /// This node's line slot.
+    /// Line slot of this node.
     slot: usize,
 }
 
@@ -78,17 +79,17 @@ impl Bank {
         Bank { first: (epoch % 2) as usize * LINE_SLOTS, name, slot }
     }
 
-    /// The line of the slot.
+    /// Index of the slot's line.
     pub(super) fn line(self) -> Option<usize> {
         self.first.checked_add(self.slot)
     }
 
-    /// What the epoch is called.
+    /// Name of the epoch.
     pub(super) fn name(self) -> u64 {
         self.name
     }
 
-    /// The line of the slot among these; `None` if there is none.
+    /// Line of the slot in these lines; `None` if it does not exist.
     pub(super) fn own_line(self, lines: &OwnLines) -> Option<AckLine> {
         let line = self.line()?;
         let fits = line < lines.region.words() / LINE_WORDS;
@@ -106,44 +107,45 @@ fn view_of(founder: &Founder, bank: Bank, seen: Acknowledged) -> Option<AckView>
     AckView::going_on(founder.lines.clone(), bank.line()?, bank.name, seen)
 }
 
-/// More of an order than anybody receives: whoever leaves by a change of layout says with it, in its lines of the epoch
-/// that it leaves, that it has finished.
+/// Position that no order reaches. A member that leaves by a layout change stores it in its lines
+/// of the epoch that it leaves, to say that it has finished.
 pub(super) const FINISHED: u64 = 1 << 38;
 
-/// Entries in a write that is taken at the post.
+/// Number of entries in a write whose contents are taken at the post.
 const SHORT: u64 = (INLINE_WORDS / ENTRY_WORDS) as u64;
 
 pub(super) struct Member {
     target: Option<Target>,
     place: Option<u32>,
     pub(super) reads: bool,
-    /// Its rank among the senders.
+    /// Rank of the member among the senders.
     pub(super) source: Option<usize>,
-    /// What this node tells it.
+    /// Line from this node to the member.
     line: AckLine,
-    /// What it tells this node.
+    /// Line from the member to this node.
     view: AckView,
     ready: bool,
     pub(super) gone: bool,
-    /// Its node is no member of the group any more: nothing is kept for it once this epoch is over.
+    /// Whether the member's node has left the group: nothing is kept for the member once this
+    /// epoch is over.
     pub(super) put_out: bool,
-    /// It broke the rules: what it tells is believed no more.
+    /// Whether the member broke the rules: its line is no longer believed.
     pub(super) broken: bool,
-    /// Entries of this node's that were posted or shown to it.
+    /// Number of entries of this node that were posted or shown to the member.
     shown: u64,
-    /// Those of them whose posts have left: shown before this turn.
+    /// Number of entries whose posts have left: shown before this turn.
     left: u64,
-    /// Entries that its replica may have had when it appeared, before any post.
+    /// Number of entries that the member's replica may have had when it appeared, before any post.
     early: u64,
     told: Option<Acknowledged>,
-    /// This node knows nothing of it before its line shows: it may have seen, and may refer to, what was
-    /// committed before this node began (I-35).
+    /// Whether this node knows nothing of the member before its line shows: the member may have
+    /// seen, and may refer to, commits that precede this node's beginning (I-35).
     pub(super) unknown: bool,
 }
 
 impl Member {
-    /// One that was none before. It is to get this node's stream, which begins at `start`, `from` this
-    /// entry on. `None` if its lines do not lie in its region.
+    /// Creates a new member. This node's stream, in which the epoch begins at `start`, is sent to
+    /// the member from entry `from` on. `None` if the member's lines do not lie in its region.
     pub(super) fn new(
         founder: &Founder,
         source: Option<usize>,
@@ -172,9 +174,9 @@ impl Member {
         })
     }
 
-    /// The same member in the next epoch, in which this node's stream begins at `start`. What was
-    /// posted to it stays posted (I-34); what it has taken it has taken, but not what it is to
-    /// deliver now (I-35).
+    /// Returns the same member for the next epoch, which begins at `start` in this node's stream.
+    /// Posted entries stay posted (I-34). Taken entries stay taken, except those that the member
+    /// must deliver in the new epoch (I-35).
     pub(super) fn go_on(
         &self,
         founder: &Founder,
@@ -204,55 +206,55 @@ impl Member {
         })
     }
 
-    /// The line of another epoch in which it says that it has finished.
+    /// Line of another epoch in which the member says that it has finished.
     pub(super) fn parting_view(&self, bank: Bank) -> Option<AckView> {
         let nothing = Acknowledged { received: 0, taken: 0, held: 0 };
         self.view.in_line(bank.line()?, bank.name(), nothing)
     }
 
-    /// Whether it shows something under the name of another epoch.
+    /// Whether the member shows anything under the name of another epoch.
     pub(super) fn has_parted_in(&self, bank: Bank) -> bool {
         let view = self.parting_view(bank);
         view.is_some_and(|mut view| view.look_received(|| u64::MAX).is_ok() && view.is_named())
     }
 
-    /// Its line of the epoch that it is in.
+    /// Line of the member in its epoch.
     pub(super) fn view(&self) -> AckView {
         self.view.clone()
     }
 
-    /// What this node tells it.
+    /// Line from this node to the member.
     pub(super) fn line(&self) -> AckLine {
         self.line.clone()
     }
 
-    /// Whether the other is this member in another epoch. If the lines of the two lie in different regions, it has left and
-    /// come back.
+    /// Whether `other` is this member in another epoch. If their lines lie in different regions,
+    /// the member has left and come back.
     pub(super) fn goes_on_in(&self, other: &Member) -> bool {
         self.peer() == other.peer() && self.view.is_with(&other.view)
     }
 
-    /// What it has told so far.
+    /// Acknowledgement of the member at the last look.
     pub(super) fn seen(&self) -> Acknowledged {
         self.view.seen()
     }
 
-    /// Whether it has told anything that a sender of this memory can use. If it has not when it stops, it has looked at
-    /// nothing.
+    /// Whether the member has acknowledged anything that a sender of this memory can use. A member
+    /// that stops without having done so has looked at nothing.
     pub(super) fn is_known(&mut self, sender: &Sender) -> bool {
-        // What is wrong with its line is found where its content matters.
+        // Faults in the line are reported where its contents matter.
         let _ = self.taken(sender);
         !self.unknown || self.view.is_whole()
     }
 
-    /// It comes back: what this node has sent meanwhile is not for it.
+    /// Notes the return of a member: entries that this node has sent meanwhile are not for it.
     pub(super) fn come_back(&mut self, sender: &Sender, from: u64) {
         self.shown = self.shown.max(from);
         self.note_early(sender);
     }
 
-    /// Nothing was posted to it of the stream that this node sends from now on, which can be posted
-    /// to it or not.
+    /// Resets the progress for a new stream of this node, of which nothing was posted to the
+    /// member. `ready`: whether the stream can be posted to it.
     pub(super) fn begin_stream(&mut self, ready: bool) {
         (self.ready, self.shown, self.left) = (ready, 0, 0);
     }
@@ -261,21 +263,21 @@ impl Member {
         self.target.map(|target| target.peer)
     }
 
-    /// Where it is, and its place among the bells.
+    /// Location and bell of the member.
     pub(super) fn bell(&self) -> (Option<Target>, Option<u32>) {
         (self.target, self.place)
     }
 
-    /// Whether it shows to have begun, and to have received the order up to `count`. This node itself
-    /// is not asked.
+    /// Whether the member shows that it has begun, and has received the order up to `count`. Always
+    /// true for this node itself.
     pub(super) fn has_received(&mut self, count: u64) -> Result<bool, Fault> {
         let received = self.received()?;
         Ok(received.is_none_or(|received| self.view.is_named() && received >= count))
     }
 
-    /// Whether it is known to have begun. Looks whether it shows so, and at nothing else.
+    /// Whether the member is known to have begun. Reads nothing else of its line.
     pub(super) fn has_begun(&mut self) -> bool {
-        // What is wrong with its line is found where its content matters.
+        // Faults in the line are reported where its contents matter.
         self.target.is_none() || self.view.is_named() || {
             let _ = self.view.look_received(|| u64::MAX);
             self.view.is_named()
@@ -288,24 +290,25 @@ impl Member {
         }
     }
 
-    /// Whether the sender has taken in what this member was not shown.
+    /// Whether the sender has taken in entries that this member was not shown.
     pub(super) fn is_behind(&self, sender: &Sender) -> bool {
         self.target.is_some() && self.ready && !self.gone && self.shown < sender.entries()
     }
 
-    /// Whether it was shown all that the sender has taken in, and is shown what follows.
+    /// Whether the member was shown everything that the sender has taken in, and will be
+    /// shown later entries.
     pub(super) fn is_shown(&self, sender: &Sender) -> bool {
         self.target.is_none() || (self.ready && self.shown == sender.entries())
     }
 
-    /// What is committed by now may be in the words with which its replica appears. It can be taken
-    /// from there, and its places be used again, before the post of it has been read.
+    /// Notes the commits that may be in the first contents of the member's replica. The member can
+    /// take them from there, and their places can be reused, before their post has been read.
     pub(super) fn note_early(&mut self, sender: &Sender) {
         self.early = sender.committed();
     }
 
-    /// Shows it what the sender has taken in since the last time. Returns whether something is
-    /// posted for it.
+    /// Shows the member the entries that the sender has taken in since the last call. Returns
+    /// whether anything is posted.
     pub(super) fn send(&mut self, sender: &Sender, bells: Bells, effects: &mut Effects) -> bool {
         self.left = self.shown;
         let (mut from, to) = (self.shown, sender.entries());
@@ -315,7 +318,7 @@ impl Member {
         };
         match target.sharing {
             Sharing::Copied => {
-                // I-9: only a receiver that takes entries from their post allows for a long one.
+                // I-9: a long write requires a receiver that takes entries only from their post.
                 while from < to.min(self.early) {
                     let short = to.min(self.early).min(from + SHORT);
                     sender.post(target, from, short, effects);
@@ -333,8 +336,8 @@ impl Member {
         is_posted
     }
 
-    /// Tells it how far this node has received the order, and if it sends, what this node has
-    /// taken and still refers to.
+    /// Tells the member how far this node has received the order, and, if the member sends, which
+    /// of its entries this node has taken and which chunks it holds.
     pub(super) fn tell(
         &mut self,
         received: u64,
@@ -363,18 +366,18 @@ impl Member {
         }
     }
 
-    /// How far it has received the order; `None` for this node itself.
+    /// Position up to which the member has received the order; `None` for this node itself.
     #[inline]
     pub(super) fn received(&mut self) -> Result<Option<u64>, Fault> {
         match self.target {
             None => Ok(None),
             Some(_) if self.broken => Ok(Some(self.view.seen().received)),
-            // This node may not have seen yet what the other has received.
+            // The other member may have received entries that this node has not seen yet.
             Some(_) => self.view.look_received(|| u64::MAX).map(Some),
         }
     }
 
-    /// What it has taken of this node's entries, and refers to; `None` for this node itself.
+    /// Acknowledgement of this node's entries by the member; `None` for this node itself.
     #[inline]
     pub(super) fn taken(&mut self, sender: &Sender) -> Result<Option<Acknowledged>, Fault> {
         let Some(target) = self.target else { return Ok(None) };
@@ -386,7 +389,8 @@ impl Member {
         if self.unknown && !self.view.is_whole() {
             return Ok(Some(Acknowledged { taken: 0, ..seen }));
         }
-        // What it has taken without having been shown it is still to be posted as it is.
+        // Entries that the member took without having been shown them still have to
+        // be posted unchanged.
         seen.taken = seen.taken.min(match target.sharing {
             Sharing::Copied => self.left,
             Sharing::Shared => sender.entries(),

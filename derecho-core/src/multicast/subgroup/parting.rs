@@ -1,13 +1,13 @@
-//! What a sender and a former member of its subgroup still have to do with each other.
+//! Relations between a sender and a former member of its subgroup.
 //!
-//! Owns: the last lines that a leaver writes, and what a sender keeps because of them. Never does: make a
-//! member of anybody, or wait for one whose node is gone.
+//! Owns: the last lines of a leaving member, and the memory that a sender keeps because of them.
+//! Never does: change the membership, or wait for a member whose node is gone.
 //!
 //! ```text
-//!   leaver    a line for each sender that goes on: of the epoch that it leaves by a change of layout, or
-//!             under the name of the epoch that a change of view begins without it
+//!   leaver    a line for each sender that goes on: in the epoch that it leaves by a layout change,
+//!             or under the name of the epoch that a view change begins without it
 //!             [ it reads no entry any more | taken | chunks that it still refers to ]
-//!   sender    gives back nothing until that line shows, and no chunk that it names
+//!   sender    reclaims nothing until that line shows, and no chunk that the line names
 //! ```
 
 use alloc::vec::Vec;
@@ -22,34 +22,35 @@ use crate::multicast::acknowledgement::{AckLine, AckView, Acknowledged};
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::incoming::Incoming;
 
-/// What a leaver has to know of the epoch that begins without it.
+/// Description of the epoch that begins without the leaver.
 #[derive(Clone, Debug, Default)]
 pub struct Successor {
-    /// Its number.
+    /// Number of the epoch.
     pub epoch: u64,
-    /// Its name.
+    /// Name of the epoch.
     pub name: u64,
-    /// Its senders: where each of them is, its line slot, and the region of its stream.
+    /// Senders of the epoch: location, line slot, and region of the stream.
     pub senders: Vec<(Target, usize, RegionId)>,
 }
 
-/// What a sender keeps for a former member.
+/// Memory that a sender keeps for a former member.
 pub(super) struct Kept {
-    /// The lines in which that member says that it has finished, and the count with which it does so: which of them it
-    /// uses depends on the change that it heard of.
+    /// Lines in which the member may say that it has finished, each with the count that says so.
+    /// The change of which the member heard determines the line that it uses.
     views: Vec<(AckView, u64)>,
-    /// What was given back when the member left, and the chunks that it referred to.
+    /// Entries that were reclaimed when the member left, and the chunks to which it referred.
     until: Acknowledged,
 }
 
 impl Kept {
-    /// For a member of the epoch that is over; so many entries were `returned`.
+    /// Creates the state for a member of the epoch that is over. `returned`: number of entries
+    /// reclaimed so far.
     pub(super) fn new(member: &Member, returned: u64) -> Kept {
         let until = Acknowledged { received: 0, taken: returned, held: member.seen().held };
         Kept { views: alloc::vec![(member.view(), FINISHED)], until }
     }
 
-    /// A change of view has begun another epoch, and the member may hear of that one alone.
+    /// Adds the line of another epoch begun by a view change: the member may hear only of that one.
     pub(super) fn expect_in(&mut self, member: &Member, bank: Bank) {
         self.views.extend(member.parting_view(bank).map(|view| (view, 1)));
     }
@@ -59,11 +60,11 @@ impl Kept {
         self.until.taken == u64::MAX
     }
 
-    /// What must not be used again because of that member: entries from `taken` on, and chunks that are
-    /// `held`. `None` once it has shown that it needs nothing.
+    /// Memory that must not be reused because of that member: entries from `taken` on, and the
+    /// chunks in `held`. `None` once the member has shown that it needs nothing.
     pub(super) fn look(&mut self, committed: u64, memory: &SenderMemory) -> Option<Acknowledged> {
         for (view, finished) in &mut self.views {
-            // What is wrong with the line of a former member harms its own records alone.
+            // A fault in the line of a former member harms only that member's own records.
             if view.look_received(|| u64::MAX).is_ok_and(|received| received < *finished) {
                 continue;
             }
@@ -79,19 +80,20 @@ impl Kept {
     }
 }
 
-/// A sender of the epoch that was left, whose memory this node may still refer to.
+/// Sender of the epoch that this node has left, to whose memory this node may still refer.
 pub(super) struct Parted {
     incoming: Incoming,
     line: AckLine,
     target: Target,
-    /// What the line shows.
+    /// Contents of the line.
     told: Acknowledged,
 }
 
 impl Parted {
     fn tell(&mut self, effects: &mut Effects) {
         let geometry = self.incoming.source().geometry();
-        // Also where memory is copied: what was posted before may be read late, and has to be as it was.
+        // Applies to copied memory too: earlier posts may be read late, and must find
+        // their bytes unchanged.
         self.told.held = self.incoming.acknowledged(0).held;
         self.line.store(self.told, geometry);
         self.line.post(Some(self.target), geometry, effects);
@@ -99,8 +101,8 @@ impl Parted {
 }
 
 impl Former {
-    /// Whether it has not shown, as far as was looked, that it has finished an epoch that it left by a change of
-    /// layout.
+    /// Whether the member, at the last look, had not shown that it has finished an epoch that it
+    /// left by a layout change.
     fn is_unfinished(&self) -> bool {
         let shows = self.member.seen().received;
         self.unfinished.is_some_and(|length| shows <= length)
@@ -108,8 +110,8 @@ impl Former {
 }
 
 impl Subgroup {
-    /// Says to all senders of the epoch that begins without this node that it reads no entry any more, and
-    /// what it still refers to.
+    /// Tells all senders of the epoch that begins without this node that it reads no entry any
+    /// more, and to which chunks it still refers.
     pub(super) fn part(&mut self, successor: &Successor, effects: &mut Effects) {
         let is_complete = self.phase == Phase::Complete;
         for &(target, slot, stream) in &successor.senders {
@@ -125,7 +127,7 @@ impl Subgroup {
             let source = self.sources.iter().position(|source| source.origin == origin);
             let Some(Source { incoming, .. }) = source.map(|index| self.sources.swap_remove(index))
             else {
-                // It began to send in an epoch that this node did not come to.
+                // The sender began to send in an epoch that this node did not come to.
                 if !is_complete {
                     line.finish(target, effects);
                 }
@@ -148,7 +150,7 @@ impl Subgroup {
         self.phase == Phase::Left && !self.parted.is_empty()
     }
 
-    /// Says what was let go of since. Returns how much that was.
+    /// Reports chunks that were released since the last call. Returns the amount of work done.
     pub(super) fn linger(&mut self, effects: &mut Effects) -> usize {
         let mut done = 0;
         self.parted.retain_mut(|parted| {
@@ -161,8 +163,8 @@ impl Subgroup {
         done
     }
 
-    /// The node of a member is no member of the group any more: from the next epoch on nothing is kept for it,
-    /// although it may still run.
+    /// Notes that the node of a member has left the group: from the next epoch on nothing is kept
+    /// for it, although it may still run.
     pub fn put_out(&mut self, peer: Peer) {
         for member in self.members.iter_mut().filter(|member| member.peer() == Some(peer)) {
             member.put_out = true;
@@ -173,21 +175,21 @@ impl Subgroup {
         self.part_from(peer);
     }
 
-    /// Makes the memory of all other senders, present and former, private where records may refer to it (I-335). The subgroup is
-    /// wedged or left.
+    /// Makes memory of all other senders, present and former, private where records may refer to it
+    /// (I-335). The subgroup must be wedged or left.
     pub fn privatize(&mut self, effects: &mut Effects) {
         let others = self.sources.iter_mut().filter(|source| source.origin.0.is_some());
         others.for_each(|source| source.incoming.privatize(effects));
         self.parted.iter_mut().for_each(|parted| parted.incoming.privatize(effects));
     }
 
-    /// A former sender is gone: nobody is to be told anything.
+    /// Forgets a former sender that is gone and needs no report.
     pub(super) fn part_from(&mut self, peer: Peer) {
         self.parted.retain(|parted| parted.target.peer != peer);
     }
 
-    /// What former members still need of what this node sends: entries from the first number on, and the
-    /// chunks of the second one.
+    /// Memory of this node's stream that former members still need: entries from the first number
+    /// on, and the chunks of the second one.
     pub(super) fn needed_by_former(&mut self) -> (u64, u64) {
         let (mut taken, mut held) = (u64::MAX, 0);
         let Some(own) = &self.own else { return (taken, held) };
@@ -205,14 +207,15 @@ impl Subgroup {
         (taken, held)
     }
 
-    /// Whether a former member has not shown yet that it has finished the epoch that it left: the next change of
-    /// layout waits for that, and what this node sends finds no room in the end.
+    /// Whether a former member has not shown yet that it has finished the epoch that it left. The
+    /// next layout change waits for that, and eventually this node's stream runs out of room.
     #[inline]
     pub(super) fn awaits_former(&self) -> bool {
         !self.former.is_empty() && self.lagging_former().next().is_some()
     }
 
-    /// Former members that refer to chunks of this node's memory, as far as was looked, and to which.
+    /// Former members that referred to chunks of this node's memory at the last look, each
+    /// with these chunks.
     pub(super) fn holding_former(&self) -> impl Iterator<Item = (Peer, u64)> + '_ {
         self.former.iter().filter_map(|former| {
             let held = former.kept.as_ref()?.until.held;
@@ -220,7 +223,7 @@ impl Subgroup {
         })
     }
 
-    /// The former members that have not.
+    /// Former members that have not shown yet that they have finished.
     pub(super) fn lagging_former(&self) -> impl Iterator<Item = Peer> + '_ {
         let closing = self.phase == Phase::Closing;
         let lags = move |former: &&Former| {

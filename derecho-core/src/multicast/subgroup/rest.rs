@@ -1,7 +1,8 @@
-//! A subgroup in which nothing happens: what makes its own stream quiet, and when nobody has to look
-//! at it.
+//! Resting subgroups: conditions under which a stream becomes quiet, and no node has to look
+//! at a subgroup.
 //!
-//! Owns: these conditions. Never does: decide how long nothing has to happen, or notice what ends it.
+//! Owns: these conditions. Never does: decide how long a subgroup must be inactive, or notice the
+//! end of the rest.
 
 use alloc::sync::Arc;
 
@@ -14,28 +15,28 @@ use crate::machine::Target;
 use crate::multicast::changes::named;
 
 impl Subgroup {
-    /// Sets this bit when an application lets go of what this subgroup does not look at any more.
+    /// Makes releases of records that this subgroup no longer checks set this bit.
     pub fn notice_in(&mut self, word: &Arc<AtomicU64>, bit: u32) {
         self.sources.iter_mut().for_each(|source| source.incoming.notice_in(word, bit));
         self.notice = Some((Arc::clone(word), bit));
     }
 
-    /// The number of this member's mark and what it shows, if its changes are counted.
+    /// Number and shown value of this member's mark, if its changes are counted.
     #[inline]
     pub fn mark(&self) -> Option<(usize, u64)> {
         self.own.as_ref()?.sender.mark()
     }
 
-    /// The members that have a copy of this member's stream.
+    /// Members that have a copy of this member's stream.
     pub fn copies(&self) -> impl Iterator<Item = Target> {
         let copied = |target: &Target| target.sharing == Sharing::Copied;
         let staying = self.members.iter().filter(|member| !member.gone);
         staying.filter_map(|member| member.bell().0).filter(copied)
     }
 
-    /// Says that this member's stream is quiet, if all others have been shown all of it and can be
-    /// shown when that ends; `counts` says of whom. After a barrier [`Subgroup::look_again`] has to
-    /// follow.
+    /// Declares this member's stream quiet, if all other members have been shown all of it and can
+    /// be shown the end of the quiet. `counts`: whether a peer can be shown that.
+    /// [`Subgroup::look_again`] must follow after a barrier.
     pub fn fall_quiet(&self, counts: impl Fn(Peer) -> bool) -> bool {
         let Some(own) = self.own.as_ref().filter(|_| self.phase == Phase::Open) else {
             return false;
@@ -44,21 +45,22 @@ impl Subgroup {
         shown && self.copies().all(|target| counts(target.peer)) && own.sender.fall_quiet()
     }
 
-    /// See [`Sender::look_again`](crate::multicast::send::Sender::look_again).
+    /// Ends the quiet if there are new commits. See
+    /// [`Sender::look_again`](crate::multicast::send::Sender::look_again).
     pub fn look_again(&self) {
         self.own.iter().for_each(|own| own.sender.look_again());
     }
 
-    /// The sender of this rank: where it is (none: here), and the number of its mark. `None` where
-    /// it has none, as far as can be seen yet.
+    /// Location of the sender with this rank (`None` for this node), and number of its mark. `None`
+    /// if it has no mark, as far as can be seen yet.
     pub fn mark_of(&self, rank: usize) -> Option<(Option<Target>, usize)> {
         let number = named(self.sources[rank].incoming.source().replica())?;
         let member = self.members.iter().find(|member| member.source == Some(rank))?;
         Some((member.bell().0, number))
     }
 
-    /// Whether it is in the midst of an epoch of which nobody is missing (I-29); or this node is no
-    /// member, and nothing happens here any more.
+    /// Whether the subgroup is in the middle of an epoch of which no member is missing (I-29), or
+    /// this node has left it and has nothing more to report.
     pub fn may_rest(&self) -> bool {
         match self.phase {
             Phase::Open => !self.stalled,
@@ -66,9 +68,9 @@ impl Subgroup {
         }
     }
 
-    /// Nothing can be found in this subgroup, and what is held is noticed when it is released: until
-    /// [`Subgroup::look`] it is not looked at, given that all its senders were seen to be quiet
-    /// before. `false` if something may be found, or a member is gone.
+    /// Lets the subgroup rest, given that all its senders were seen to be quiet before: it is not
+    /// looked at until [`Subgroup::look`], and releases of held memory are noticed. `false` if
+    /// something may be found, or a member is gone.
     pub fn rest(&self) -> bool {
         let rests = self.may_rest()
             && !self.members.iter().any(|member| member.gone)
@@ -80,7 +82,7 @@ impl Subgroup {
         rests
     }
 
-    /// It is looked at again.
+    /// Ends the rest.
     pub fn look(&self) {
         self.sources.iter().for_each(|source| source.incoming.look_while_held());
     }

@@ -1,18 +1,19 @@
-//! Whom a member of a subgroup awaits, and for which condition (I-79).
+//! Members that a member of a subgroup awaits, and the condition for each (I-79).
 //!
-//! Owns: the conditions of a subgroup, each with the function that names the members that can make it true. Never does:
-//! suspect anybody; a member that is named is asked whether it is there.
+//! Owns: the conditions of a subgroup, each with the function that names the members that can make
+//! it true. Never does: suspect a member; a named member is asked whether it is there.
 //!
 //! ```text
-//!   Receipt   a reader has not received what this member had received when it looked before
-//!   Slot      a sender has not committed the slot that the order needed when this member looked before
-//!   End       a member has not shown the end of an epoch that was closing when this member looked before, or a former
-//!             member has not shown that it has finished the epoch that it left
-//!   Room      a member has not taken entries that this member had sent when it looked before; or it, or a former member,
-//!             refers to chunks of this member's memory, and a claim has found none free
+//!   Receipt   a reader has not received what this member had received at the last look
+//!   Slot      a sender has not committed the slot that the order needed at the last look
+//!   End       a member has not shown the end of an epoch that was closing at the last look, or a
+//!             former member has not shown that it has finished the epoch that it left
+//!   Room      a member has not taken entries that this member had sent at the last look; or it, or
+//!             a former member, refers to chunks of this member's memory, and a claim has found no
+//!             free chunk
 //! ```
-//! Each condition is measured against the look before. So a member that is stopped is named at every look, however much
-//! the others send meanwhile, and a member that keeps up is not named.
+//! Each condition is measured against the last look. Therefore a stopped member is named at every
+//! look, however much the others send meanwhile, and a member that keeps up is not named.
 
 use super::epoch::Phase;
 use super::member::Member;
@@ -22,21 +23,22 @@ use crate::membership::{Answer, Condition};
 use crate::multicast::acknowledgement::Acknowledged;
 use crate::multicast::order::owed;
 
-/// How far a member was when it looked whom it awaits.
+/// Progress of this member when it last looked for awaited members.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Looked {
-    /// The mark of the epoch, which tells it from those before it.
+    /// Mark of the epoch, which distinguishes it from earlier epochs.
     mark: u32,
-    /// Positions of the order received without a gap.
+    /// Number of positions of the order received without a gap.
     received: u64,
-    /// Entries of its own that it had sent.
+    /// Number of its own entries that it had sent.
     entries: u64,
-    /// The epoch was closing.
+    /// Whether the epoch was closing.
     closing: bool,
 }
 
 impl Subgroup {
-    /// Slots that the order needs of the sender of this rank, for messages that were received here.
+    /// Number of slots that the order needs of the sender with this rank, for messages that
+    /// were received here.
     fn wanted_of(&self, rank: usize) -> u64 {
         if self.terms.level != Level::Atomic || self.terms.ablation.nulls {
             return 0;
@@ -45,8 +47,8 @@ impl Subgroup {
         owed(rank, others.map(|(other, source)| (other, source.incoming.message_slots())))
     }
 
-    /// Whether messages of this member wait until others have taken them, without news of that waking this node: this member
-    /// does not deliver them itself, or its memory is half full.
+    /// Whether messages of this member wait until other members have taken them, without news of
+    /// that waking this node: this member does not deliver them itself, or its memory is half full.
     fn awaits_takers(&self) -> bool {
         let Some(own) = &self.own else { return false };
         let delivers = self.members[self.me].reads && self.terms.level == Level::Atomic;
@@ -54,7 +56,8 @@ impl Subgroup {
         (!delivers || is_short) && !own.sender.is_acknowledged()
     }
 
-    /// Whether memory of this member waits until others give it back: no news of that wakes this node.
+    /// Whether memory of this member waits until other members release it: no news of that
+    /// wakes this node.
     pub fn awaits_room(&self) -> bool {
         let Some(own) = self.own.as_ref().filter(|_| self.phase.is_at_work()) else { return false };
         let holds = |member: &Member| member.peer().is_some() && member.seen().held != 0;
@@ -63,8 +66,9 @@ impl Subgroup {
                 && (self.members.iter().any(holds) || self.holding_former().next().is_some())
     }
 
-    /// Tells `name` of each member that this one awaits, of the condition that it has not made true since this was asked
-    /// before, and of how far it has come with that: a number that changes whenever it makes progress.
+    /// Calls `name` for each member that this one awaits, with a condition that the member has not
+    /// made true since the last call, and with the member's progress: a number that changes with
+    /// each step of progress.
     pub fn waits(&mut self, name: &mut dyn FnMut(Condition, Peer, u64)) {
         let is_at_work = self.phase.is_at_work();
         let entries = self.own.as_ref().map_or(0, |own| own.sender.entries());
@@ -121,7 +125,8 @@ impl Subgroup {
         }
     }
 
-    /// What this member answers to one that awaits it in this epoch for the condition, and has seen it come so far (I-336).
+    /// Answer of this member to one that awaits it in this epoch for the condition. `progress`:
+    /// this member's progress as the asking member sees it (I-336).
     pub fn answer(&self, condition: Condition, progress: u64) -> Answer {
         let own = self.own.as_ref();
         let has_ended = own.is_none_or(|own| own.closed.is_some());
@@ -147,8 +152,8 @@ impl Subgroup {
         }
     }
 
-    /// What this member sees of another one that a third one awaits: it bears witness. `Unseen`: it needs the same, and does
-    /// not see it either.
+    /// Observation of this member about another one that a third one awaits, as a witness.
+    /// `Unseen`: this member needs the same, and does not see it either.
     pub fn testify(&mut self, peer: Peer, condition: Condition, progress: u64) -> Answer {
         let member = self.members.iter().position(|member| member.peer() == Some(peer));
         let member = member.filter(|member| !self.members[*member].gone);

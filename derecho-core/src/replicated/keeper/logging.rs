@@ -1,7 +1,7 @@
-//! A keeper's part in keeping a log of its object: when the log claims, begins, follows, and what is said of it.
+//! Log of a keeper's object: its claim, its beginning, its progress, and its status.
 //!
-//! Owns: the object's edition, its scribe, and what is known of the other logs. Never does: put anything into a log; the
-//! scribe does.
+//! Owns: the object's edition, its scribe, and the known state of the other logs. Never does: put
+//! anything into a log; the scribe does.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -26,58 +26,59 @@ use crate::storage::journal::{Condition, Errand, Journal};
 use crate::storage::logbook;
 use crate::storage::scribe::{News, Scribe};
 
-/// Opens the log of a shard; none where this member keeps no logs.
+/// Opens the log of a shard; `None` if this member keeps no logs.
 pub type OpenLog = Box<dyn FnMut(u64) -> Option<Box<dyn Journal>> + Send>;
 
-/// When an object is put into its log as a whole, in place of all that led to it.
+/// Condition for putting an object into its log as a whole, in place of all updates that led to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Checkpointing {
-    /// After so many updates.
+    /// Number of updates since the last checkpoint.
     pub updates: u64,
-    /// After updates of so many bytes, as they are counted in the log.
+    /// Bytes of updates since the last checkpoint, as they are counted in the log.
     pub bytes: u64,
 }
 
-/// How a logged object stands, as far as is known here.
+/// State of a logged object, as far as it is known here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogStatus {
-    /// The newest edition here, if this member has the object.
+    /// Newest edition here, if this member has the object.
     pub edition: Option<Edition>,
-    /// The last version that is durable in all logs that lack nothing.
+    /// Last version that is durable in all complete logs.
     pub durable: u64,
-    /// The last version that is durable in the own log.
+    /// Last version that is durable in the own log.
     pub own_durable: u64,
-    /// How many logs lack nothing.
+    /// Number of complete logs.
     pub logs: usize,
-    /// The own log, and how it is.
+    /// Own log, and its condition.
     pub own: Option<(LogId, Condition)>,
-    /// For what a beginning waits.
+    /// State of the beginning, with the logs that it waits for.
     pub awaited: Option<logbook::Standing>,
-    /// The logs for which it waits, described.
+    /// Descriptions of the logs that it waits for.
     pub awaited_logs: Vec<String>,
 }
 
-/// See the [module](self).
+/// Log of an object; see the [module](self).
 #[derive(Default)]
 pub(super) struct Logging {
     pub(super) edition: Edition,
     scribe: Option<Scribe<ObjectTrail>>,
-    /// What was applied before the log was told to follow.
+    /// Updates applied before the log was told to follow.
     trail: Option<(ObjectTrail, u64)>,
     frontier: Frontier,
-    /// There may be something in the log, for it was opened here.
+    /// Whether the log was opened here, so that it may have content.
     opened: bool,
-    /// The log has taken nothing more, which was said.
+    /// Whether the log accepts nothing more, and this was announced.
     over: bool,
-    /// The version of the last checkpoint, and bytes since then.
+    /// Version of the last checkpoint, and bytes since then.
     checkpointed: u64,
     bytes: u64,
-    /// Of its own messages in this stay, how many were applied, and the version after the last.
+    /// Number of own messages applied in this stay, and the version after the last of them.
     own: (u64, u64),
 }
 
 impl Logging {
-    /// Whether the log has come to something, so that this member may say that it holds the object (I-111).
+    /// Whether the log follows or is over, so that this member may announce that it holds the
+    /// object (I-111).
     fn is_settled(&self) -> bool {
         self.scribe.as_ref().is_none_or(Scribe::is_settled)
     }
@@ -96,7 +97,7 @@ impl Logging {
 }
 
 impl<O: Object> Keeper<O> {
-    /// Goes on with the log as far as it can. Returns how much was done.
+    /// Advances the log as far as possible. Returns how much was done.
     pub(in crate::replicated) fn log(
         &mut self,
         checkpointing: Option<Checkpointing>,
@@ -113,7 +114,8 @@ impl<O: Object> Keeper<O> {
             let Some(news) = news else { break };
             match news {
                 News::Claimed(vacancy, mut claim) => {
-                    // Who has been there longest has received most; who is not there has received nothing.
+                    // The member that began earliest has received most; a member that is not
+                    // present has received nothing.
                     claim.began = match self.kept.front() {
                         Some(Kept::Begun { epoch, .. }) => *epoch,
                         _ => u64::MAX,
@@ -121,7 +123,7 @@ impl<O: Object> Keeper<O> {
                     around.submit(Motion::Claims { key: self.key, vacancy, claim });
                 }
                 News::Recalled(recalled) => self.recalled(&recalled, around),
-                // Nobody has asked for a store.
+                // This keeper has asked for no store.
                 News::Moved | News::Loaded(_) => {
                     if scribe.is_settled() {
                         scribe.trail_mut().into_iter().for_each(ObjectTrail::forget_state);
@@ -132,7 +134,7 @@ impl<O: Object> Keeper<O> {
             self.look_at_logs(around);
             self.tell_holding(around);
         }
-        // The log may have been busy above, and nothing else may happen until the next update.
+        // The log may have been busy above, and this may be the last call until the next update.
         self.checkpoint(checkpointing);
         done + self.spread(around)
     }
@@ -142,31 +144,31 @@ impl<O: Object> Keeper<O> {
         self.logging.scribe.is_some()
     }
 
-    /// Copies what the log is to take next.
+    /// Releases the senders' memory of the updates that the log takes next.
     pub(in crate::replicated) fn stage(&mut self) {
         let trail = self.logging.scribe.as_mut().and_then(Scribe::trail_mut);
         trail.into_iter().for_each(ObjectTrail::stage);
     }
 
-    /// This member was one after that.
+    /// Confirms that this member was still a member after [`Keeper::stage`].
     pub(in crate::replicated) fn vouch(&mut self) {
         let trail = self.logging.scribe.as_mut().and_then(Scribe::trail_mut);
         trail.into_iter().for_each(ObjectTrail::vouch);
     }
 
-    /// Whether the log is at something.
+    /// Whether the log is busy.
     pub(in crate::replicated) fn is_logging(&self) -> bool {
         self.logging.scribe.as_ref().is_some_and(Scribe::is_busy)
     }
 
-    /// Whether it waits for logs that are elsewhere: they are looked for again.
+    /// Whether it waits for logs that are elsewhere, so that they must be searched for again.
     pub(in crate::replicated) fn awaits_logs(&self) -> bool {
         let logs = self.standing.logs.as_ref();
         let waits = logs.and_then(|logs| logs.awaited.as_ref());
         matches!(waits, Some(logbook::Standing::Waits(_))) && self.logging.scribe.is_some()
     }
 
-    /// Looks for them again.
+    /// Searches for awaited logs again.
     pub(in crate::replicated) fn claim_again(&mut self) {
         let vacancy = self.standing.logs.as_ref().map(|logs| logs.vacancy);
         if let (Some(scribe), Some(vacancy)) = (&mut self.logging.scribe, vacancy) {
@@ -174,7 +176,7 @@ impl<O: Object> Keeper<O> {
         }
     }
 
-    /// This member is out: the log is others' from now on.
+    /// Gives the log up, because this member is out and the log belongs to others from now on.
     pub(in crate::replicated) fn let_go_of_log(&mut self) {
         (self.logging.scribe, self.logging.trail) = (None, None);
     }
@@ -193,7 +195,7 @@ impl<O: Object> Keeper<O> {
         })
     }
 
-    /// How its log stands, for whoever looks for what is wrong.
+    /// Describes the state of its log for debugging.
     pub(super) fn describe_log(&self) -> String {
         let Some(logs) = &self.standing.logs else { return String::new() };
         let Logging { edition, scribe, trail, own, .. } = &self.logging;
@@ -204,22 +206,22 @@ impl<O: Object> Keeper<O> {
         )
     }
 
-    /// Of its own messages in this stay, how many were applied, and the version after the last of them.
+    /// Number of own messages applied in this stay, and the version after the last of them.
     pub(in crate::replicated) fn own(&self) -> (u64, u64) {
         self.logging.own
     }
 
-    /// Whether what is delivered is logged.
+    /// Whether delivered messages are logged.
     pub(super) fn is_logged(&self) -> bool {
         self.standing.logs.is_some()
     }
 
-    /// Which edition a query has led to, where that counts.
+    /// Edition after a query, if the object is logged.
     pub(super) fn version(&self) -> Option<u64> {
         self.is_logged().then_some(self.logging.edition.version)
     }
 
-    /// The object is no more: what comes next is of another one.
+    /// Discards the object: later messages belong to another one.
     pub(super) fn lose(&mut self) {
         self.has = None;
         self.told = None;
@@ -230,24 +232,26 @@ impl<O: Object> Keeper<O> {
         }
     }
 
-    /// This member has left: others count its messages anew when it comes again.
+    /// Resets the count of own messages, because this member has left and other members count its
+    /// messages from 0 when it returns.
     pub(super) fn forget_own(&mut self) {
         self.logging.own = (0, 0);
     }
 
-    /// An epoch begins with these members.
+    /// Sets the members of the epoch that begins.
     pub(super) fn meet(&mut self, members: &[NodeId], me: NodeId) {
-        // Its members stay as long as their nodes do.
+        // Members stay as long as their nodes do, so one region serves for all.
         let others = members.iter().filter(|node| **node != me);
         self.logging.frontier.begun(others.map(|node| (*node, RegionId(0))));
     }
 
-    /// A member's log is durable up to a version.
+    /// Notes that a member's log is durable up to a version.
     pub(in crate::replicated) fn told_durable(&mut self, by: NodeId, version: u64) {
         self.logging.frontier.told(by, version);
     }
 
-    /// What the agenda says of the logs of this shard, and what follows for the own one.
+    /// Takes in the state of this shard's logs according to the agenda, and decides what follows
+    /// for the own log.
     pub(super) fn look_at_logs(&mut self, around: &mut Around<'_>) {
         let Some(logs) = self.standing.logs.clone() else { return };
         let (nobody, named) =
@@ -255,7 +259,7 @@ impl<O: Object> Keeper<O> {
         let matters =
             named || self.seated || logs.wanted || nobody && (logs.known || self.logging.opened);
         if !matters {
-            // Whoever is nothing here has claimed for nothing.
+            // A member without a part in the shard has no claim to keep up.
             self.logging.scribe = None;
             return;
         }
@@ -284,7 +288,7 @@ impl<O: Object> Keeper<O> {
         self.turn_over(&logs);
     }
 
-    /// What is applied from now on is of this epoch, and these logs keep it.
+    /// Notes the epoch of later messages, and the logs that keep it.
     pub(super) fn turn_over(&mut self, logs: &LogsStanding) {
         let epoch = EpochId { view: logs.era, sequence: self.cursor.0 };
         let version = self.logging.edition.version;
@@ -293,7 +297,8 @@ impl<O: Object> Keeper<O> {
             && let Some(scribe) = &mut self.logging.scribe
         {
             let mut keepers = logs.keepers.clone();
-            // Who is on its way out is not named by the others any more, and has all of it so far.
+            // A member that is about to leave is no longer named by the others, and its log is
+            // complete so far.
             if !keepers.contains(&scribe.log()) {
                 keepers.push(scribe.log());
             }
@@ -301,13 +306,13 @@ impl<O: Object> Keeper<O> {
         }
     }
 
-    /// The log takes nothing more.
+    /// Announces that the log accepts nothing more.
     fn end_log(&mut self, around: &mut Around<'_>) {
         self.logging.over = true;
         around.submit(Motion::Disclaims { key: self.key, holds: self.has.is_some() });
     }
 
-    /// The object, as the log leads to it, up to where this member has begun.
+    /// Takes in the object as restored from the log, up to the place where this member began.
     fn recalled(&mut self, recalled: &Recalled, around: &mut Around<'_>) {
         let is_read = match &recalled.state {
             Some(state) => self.object.restore(state.record().entry.payload),
@@ -345,7 +350,7 @@ impl<O: Object> Keeper<O> {
         self.started(start, around);
     }
 
-    /// The object has come from another member, in this edition.
+    /// Notes that the object came from another member, in this edition.
     pub(super) fn came(&mut self, edition: Edition, bytes: Vec<u8>) {
         if self.is_logged() {
             self.logging.edition = edition;
@@ -355,7 +360,7 @@ impl<O: Object> Keeper<O> {
         }
     }
 
-    /// An update was passed by that the object has now.
+    /// Notes an update that was just applied to the object.
     pub(super) fn note(
         &mut self,
         (from, record): (StreamId, Record),
@@ -376,7 +381,7 @@ impl<O: Object> Keeper<O> {
         logging.applied(Applied { version, time, from, number, is_sound, update });
     }
 
-    /// An update was passed by that the object had when it came.
+    /// Notes an update that the object contained when it arrived.
     pub(super) fn had(&mut self, from: StreamId, number: u64, me: NodeId) {
         if from.node == me {
             self.logging.own = (number + 1, self.logging.edition.version);
@@ -399,7 +404,8 @@ impl<O: Object> Keeper<O> {
         (*checkpointed, *since) = (edition.version, 0);
     }
 
-    /// Tells how far the own log is durable, and finds out what is durable everywhere. Returns whether that has moved.
+    /// Reports how far the own log is durable, and computes what is durable everywhere. Returns
+    /// whether that has advanced.
     fn spread(&mut self, around: &mut Around<'_>) -> usize {
         let Some(logs) = &self.standing.logs else { return 0 };
         let Logging { frontier, scribe, .. } = &mut self.logging;
@@ -412,7 +418,7 @@ impl<O: Object> Keeper<O> {
         usize::from(frontier.settle((around.me, own), storers))
     }
 
-    /// Says to all that it has the object, if that is not known and the log is complete.
+    /// Announces that this member has the object, if that is not known and the log is complete.
     pub(super) fn tell_holding(&mut self, around: &mut Around<'_>) {
         let Some(has) = self.has.filter(|_| self.seated && self.ordered) else { return };
         let now = (self.standing.beginning, self.standing.vacancy);
@@ -424,7 +430,7 @@ impl<O: Object> Keeper<O> {
     }
 }
 
-/// Where what was kept begins, in each stream.
+/// Returns the number of the first waiting message of each stream.
 fn first_of<'a>(kept: impl Iterator<Item = &'a Kept>) -> Vec<(StreamId, u64)> {
     let mut first = BTreeMap::new();
     for kept in kept {

@@ -1,20 +1,21 @@
-//! How a newcomer takes in what a holder gives it.
+//! How a late joiner takes in the records that a holder transfers.
 //!
-//! Owns: what comes in parts, and where it goes. Never does: believe that what comes fits together.
+//! Owns: partly received records, and where complete ones go. Never does: trust that the received
+//! data is consistent.
 
 use super::super::parcel::{BlockHead, NAME_BYTES, Place, RECORD_HEAD, RecordHead, Told};
 use super::super::store::Store;
 use super::{Asked, Keeper, Stage, Taken};
 
 impl Keeper {
-    /// The streams of what comes, as the one who gives it calls them.
+    /// Takes in the announced streams of a transfer, in the sender's order.
     pub(in crate::storage) fn given(&mut self, streams: &[Told], version: u64, since: Place) {
         self.since = Some(since).filter(|(epoch, _)| *epoch > 0);
         if let Stage::Lacks(lacking) = &mut self.stage
             && lacking.waiting.is_none()
             && !self.store.begin_at(version)
         {
-            // It is asked of another one, from the beginning on.
+            // The request goes to another holder, from the start.
             lacking.asked = None;
             return;
         }
@@ -24,7 +25,7 @@ impl Keeper {
         }
     }
 
-    /// Takes in a block of what it has asked for.
+    /// Takes in a block of the requested records.
     pub(in crate::storage) fn take_block(&mut self, head: BlockHead, mut run: &[u8]) -> Taken {
         let Stage::Lacks(lacking) = &mut self.stage else { return Taken::Nonsense };
         let Some(Asked { streams: Some(streams), version, partial, .. }) = &mut lacking.asked
@@ -32,7 +33,7 @@ impl Keeper {
             return Taken::Nonsense;
         };
         while !run.is_empty() {
-            // A record that lies in this block as a whole is not copied twice.
+            // A record that lies in this block completely is not copied twice.
             let found = match partial.is_empty() {
                 true => whole_record(run),
                 false => {
@@ -65,7 +66,7 @@ impl Keeper {
             }
             let Some(&stream) = streams.get(head.stream as usize) else { return Taken::Nonsense };
             if head.version.max(head.number) == u64::MAX {
-                // Nothing could come after it.
+                // No record could follow this one.
                 return Taken::Nonsense;
             }
             if lacking.waiting.is_some() {
@@ -95,7 +96,7 @@ impl Keeper {
     }
 }
 
-/// What the one who gives knows of a stream is known here. Returns what it is called here.
+/// Takes over what the sender knows of a stream. Returns this store's number for the stream.
 fn learn(store: &mut Store, (stream, (met, over)): Told) -> u32 {
     store.meet(stream, met);
     if over < u64::MAX {
@@ -104,7 +105,7 @@ fn learn(store: &mut Store, (stream, (met, over)): Told) -> u32 {
     store.stream(stream)
 }
 
-/// The record at the beginning of these bytes, if all of it is there.
+/// Returns the record at the beginning of these bytes, if it is complete.
 fn whole_record(bytes: &[u8]) -> Option<(RecordHead, &[u8])> {
     let head = RecordHead::read(bytes)?;
     Some((head, bytes.get(RECORD_HEAD..RECORD_HEAD + head.length as usize)?))

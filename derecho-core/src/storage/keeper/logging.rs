@@ -1,6 +1,7 @@
-//! A keeper's part in keeping a log: what its scribe is told, and what it says to all.
+//! A keeper's log: the orders to its scribe, and the announcements to all members.
 //!
-//! Owns: which epochs begin where, for the log. Never does: put anything into a log; the scribe does.
+//! Owns: the version at which each epoch begins, for the log. Never does: put anything into a log;
+//! the scribe does.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -19,17 +20,17 @@ use crate::ids::NodeId;
 use crate::log::{EpochId, LogId};
 
 impl Keeper {
-    /// It keeps a log from now on.
+    /// Begins to keep a log.
     pub(in crate::storage) fn attach(&mut self, journal: Box<dyn Journal>) {
         self.scribe.get_or_insert_with(|| Scribe::new(journal));
     }
 
-    /// It keeps no log any more.
+    /// Stops keeping a log.
     pub(in crate::storage) fn detach(&mut self) {
         self.scribe = None;
     }
 
-    /// Its log, if it keeps one.
+    /// Writer of its log, if it keeps one.
     pub(in crate::storage) fn scribe(&self) -> Option<&Scribe<StoreTrail>> {
         self.scribe.as_ref()
     }
@@ -38,23 +39,23 @@ impl Keeper {
         self.scribe.as_mut()
     }
 
-    /// How its log is, if it keeps one.
+    /// Condition of its log, if it keeps one.
     pub fn condition(&self) -> Option<Condition> {
         self.scribe.as_ref().map(Scribe::condition)
     }
 
-    /// Whether its log is still on its way to following.
+    /// Whether its log does not follow the store yet.
     pub(super) fn awaits_log(&self) -> bool {
         self.scribe.as_ref().is_some_and(|scribe| !scribe.is_settled())
     }
 
-    /// Which logs keep what comes from now on.
+    /// Notes which logs keep the records from now on.
     pub(in crate::storage) fn note_keepers(&mut self, logs: Option<&LogBook>) {
         let (Some(logs), Some(scribe)) = (logs, &mut self.scribe) else { return };
         self.era = logs.era();
         let mut keepers: BTreeSet<LogId> = logs.storers().map(|(_, log)| log).collect();
         if !self.known {
-            // Those that do not know of this one would not wait for it, so it has to wait for them.
+            // Members that do not know of this log would not wait for it, so it must wait for them.
             let before = match &self.stage {
                 Stage::Lacks(lacking) => lacking.turnings.back().map(|(_, _, of)| of.as_slice()),
                 _ => Some(scribe.last_noted()),
@@ -79,7 +80,7 @@ impl Keeper {
         }
     }
 
-    /// Learns whether its log is known to those who hold the store, if it keeps one. Returns whether it is now, and was
+    /// Updates whether all holders' logs name its own log. Returns whether they do now and did
     /// not before.
     pub(in crate::storage) fn note_named(
         &mut self,
@@ -89,7 +90,7 @@ impl Keeper {
         let before = self.known;
         let log = self.scribe.as_ref().filter(|scribe| !scribe.is_over()).map(Scribe::log);
         self.known = match (log, frontier) {
-            // Nobody is there any more who could say.
+            // No member is left that could tell.
             (Some(_), _) if holders.names().is_empty() => self.known,
             (Some(log), Some(frontier)) => frontier.is_named(log, by),
             _ => true,
@@ -97,7 +98,7 @@ impl Keeper {
         self.known && !before
     }
 
-    /// Has its log claim, and follow once it can.
+    /// Makes its log claim, and follow as soon as possible.
     pub(super) fn look_at_logs(&mut self, me: NodeId, holders: &Holders, logs: Option<&LogBook>) {
         let (Some(scribe), Some(logs)) = (&mut self.scribe, logs) else { return };
         let vacancy = holders.vacancies();
@@ -108,14 +109,14 @@ impl Keeper {
         let others = logs.complete(holders).filter(|(node, _)| *node != me);
         self.holding = others.map(|(_, log)| log).collect();
         if matches!(self.stage, Stage::Has) && scribe.awaits_trail() && logs.claimed(me).is_some() {
-            // It had the store before it had a log.
+            // The member had the store before it had a log.
             let start = (StoreTrail::new(self.store.cursor()), self.store.version());
             scribe.follow(start, (self.base, logs.era()), self.holding.clone());
             self.note_keepers(Some(logs));
         }
     }
 
-    /// Has its log go on. Returns how much was done.
+    /// Advances the log. Returns how much was done.
     pub(in crate::storage) fn log(&mut self) -> usize {
         let Some(scribe) = &mut self.scribe else { return 0 };
         let (done, news) = scribe.turn((&self.store, self.meaning));
@@ -137,7 +138,7 @@ impl Keeper {
             Some(News::Over) => {
                 self.motion = Some(Motion::Disclaims(matches!(self.stage, Stage::Has)));
             }
-            // Nobody has asked for an object.
+            // This keeper has asked for no object.
             Some(News::Moved | News::Recalled(_)) => {}
             None => return done,
         }
@@ -145,17 +146,17 @@ impl Keeper {
         done
     }
 
-    /// Whether its log has come to something of which all may have to hear.
+    /// Whether its log has made progress that all members may have to learn.
     pub(in crate::storage) fn has_news(&mut self) -> bool {
         core::mem::take(&mut self.speaks)
     }
 
-    /// Whether its log is at something.
+    /// Whether its log is busy.
     pub(in crate::storage) fn is_logging(&self) -> bool {
         self.scribe.as_ref().is_some_and(Scribe::is_busy)
     }
 
-    /// A message was put into the store.
+    /// Notes that a message was put into the store.
     pub(super) fn kept(&mut self, stream: StreamId, bytes: &[u8]) {
         if let Some(scribe) = &mut self.scribe {
             scribe.grows(footprint(bytes));
@@ -165,12 +166,13 @@ impl Keeper {
         }
     }
 
-    /// What of what waits has this version, and all before it, is of another epoch than what follows.
+    /// Applies the changes of epoch up to this version of the waiting records.
     pub(super) fn turn_over(&mut self, waited: u64) {
         let Stage::Lacks(lacking) = &mut self.stage else { return };
         let Some(scribe) = &mut self.scribe else { return };
         while let Some(next) = lacking.turnings.pop_front_if(|next| next.0 <= waited) {
-            // What has waited is of the era in which it is put in, whenever it was delivered.
+            // Waiting records belong to the era in which they are put in, whenever they
+            // were delivered.
             let epoch = EpochId { view: self.era, sequence: next.1 };
             scribe.turning(self.store.version(), epoch, next.2);
         }

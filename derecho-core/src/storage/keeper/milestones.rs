@@ -1,26 +1,27 @@
-//! How far a member had come when each epoch began, by its own count (I-158).
+//! Number of messages delivered to a member when each epoch began, by its own count (I-158).
 //!
-//! Owns: that count. Never does: say which version that is; the store does.
+//! Owns: that count. Never does: convert it to a version; the store does.
 
 use alloc::vec::Vec;
 
 use super::super::parcel::Place;
 
-/// See the [module](self).
+/// Counts at the beginnings of epochs; see the [module](self).
 #[derive(Default)]
 pub(super) struct Milestones {
-    /// Messages that were delivered here since this member began.
+    /// Number of messages delivered here since this member began.
     counted: u64,
     begun: Vec<(Place, u64)>,
 }
 
 impl Milestones {
-    /// One more message was delivered.
+    /// Counts one delivered message.
     pub(super) fn count(&mut self) {
         self.counted += 1;
     }
 
-    /// An epoch has begun. Those before are forgotten if nobody is on the way who may have begun in one of them.
+    /// Notes that an epoch has begun. Earlier epochs are forgotten if no late joiner is left that
+    /// may have begun in one of them.
     pub(super) fn begins(&mut self, place: Place, is_awaited: bool) {
         if !is_awaited {
             self.begun.clear();
@@ -28,20 +29,21 @@ impl Milestones {
         self.begun.push((place, self.counted));
     }
 
-    /// Where the earliest epoch began that is known.
+    /// Beginning of the earliest known epoch.
     pub(super) fn first(&self) -> Option<&Place> {
         self.begun.first().map(|(place, _)| place)
     }
 
-    /// Where the epoch of now began.
+    /// Beginning of the present epoch.
     pub(super) fn last(&self) -> Option<&Place> {
         self.begun.last().map(|(place, _)| place)
     }
 
-    /// So many messages have been delivered here since this place. None if it is not known here, or still to come.
+    /// Returns the number of messages delivered here since this place; `None` if the place is
+    /// unknown here, or in the future.
     pub(super) fn since(&self, (epoch, numbers): &Place) -> Option<u64> {
         self.first().filter(|(first, _)| first <= epoch)?;
-        // In an epoch that was over before it began here nothing was delivered to anybody.
+        // In an epoch that ended before it began here, nothing was delivered to any member.
         let ((_, ours), counted) = self.begun.iter().find(|((begun, _), _)| begun >= epoch)?;
         let mut since = i128::from(self.counted - counted);
         for (stream, number) in numbers {

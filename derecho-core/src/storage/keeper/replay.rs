@@ -1,6 +1,8 @@
-//! How what was delivered to a newcomer, while it got what was kept before, comes behind that.
+//! Replay: records delivered to a late joiner during its state transfer are appended after the
+//! transferred ones.
 //!
-//! Owns: how much of it in a turn. Never does: let go of any of it before it is in the store.
+//! Owns: the amount replayed in a turn. Never does: drop any of these records before they are in
+//! the store.
 
 use super::super::cursor::Cursor;
 use super::super::parcel::RECORD_HEAD;
@@ -9,16 +11,17 @@ use super::super::trail::StoreTrail;
 use super::{Keeper, Lacking, Stage};
 use crate::fault::{Fault as Planted, planted};
 
-/// Bytes of what has waited that are put into the store in one turn, if no more have come meanwhile.
+/// Bytes of waiting records that are put into the store in one turn, unless more have
+/// arrived meanwhile.
 const REPLAY: usize = 512 << 10;
 
 impl Keeper {
-    /// The store is as it was when this member began; now comes what has waited.
+    /// Begins the replay of the waiting records: the store is as it was when this member began.
     pub(super) fn begin_replay(&mut self) {
         let Stage::Lacks(lacking) = &mut self.stage else { return };
         lacking.asked = None;
         if lacking.waiting.is_none() {
-            // It is asked for nothing more.
+            // Nothing more is asked for.
             lacking.ripe_at = Some(0);
             return;
         }
@@ -37,8 +40,8 @@ impl Keeper {
         lacking.replay = lacking.waiting.as_ref().map(Store::cursor);
     }
 
-    /// Whether all that its store is to have is there, where what was kept before comes in front of what is delivered: then
-    /// that is joined (I-230).
+    /// Completes a store that puts the past in front of delivered records, as soon as all of it is
+    /// there (I-230). Returns whether it did.
     fn ripens(&mut self) -> bool {
         let Stage::Lacks(lacking) = &self.stage else { return false };
         let is_due = |version| self.store.version() >= version || planted(Planted::HistoryUnripe);
@@ -52,14 +55,15 @@ impl Keeper {
         true
     }
 
-    /// Puts some of what waits into the store. Returns how much, and whether this member has become whole by that.
+    /// Puts a part of the waiting records into the store. Returns their number, and whether the
+    /// store became complete by that.
     pub(super) fn replay(&mut self) -> (usize, bool) {
         if self.ripens() {
             return (1, true);
         }
         let (mut done, mut bytes) = (0, 0);
         let Stage::Lacks(lacking) = &mut self.stage else { return (0, false) };
-        // I-200.
+        // I-200: more is replayed than can have arrived.
         let most = REPLAY.max(2 * core::mem::take(&mut lacking.arrived));
         while bytes < most {
             let Stage::Lacks(lacking) = &mut self.stage else { return (0, false) };
@@ -81,11 +85,12 @@ impl Keeper {
             let stream = self.store.stream(of);
             let expected = self.store.next_in(stream).unwrap_or(kept.number());
             let is_over = self.since.as_ref().is_some_and(|(epoch, numbers)| {
-                // It had ended when the store began anew.
+                // The stream had ended when the store began again.
                 numbers.iter().all(|(known, _)| *known != of) && met <= *epoch
             });
             self.gaps += u64::from(kept.number() > expected && !is_over);
-            // Of a stream that began only after this member a holder may have given what is live here.
+            // Of a stream that began only after this member, a holder may have transferred records
+            // that were also delivered here.
             if kept.number() >= expected && !is_over {
                 self.store.append(stream, kept.number(), kept.bytes());
                 self.kept(of, kept.bytes());
@@ -100,7 +105,8 @@ impl Keeper {
     }
 }
 
-/// The streams that were over at this version of what has waited are over in the store, which has come so far (I-155).
+/// Ends the streams that had ended at this version of the waiting records, at the store's present
+/// version (I-155).
 fn end_until(version: u64, waiting: &mut Store, store: &mut Store) {
     while let Some(stream) = waiting.take_over(version) {
         store.end(stream, store.version());
@@ -129,7 +135,7 @@ mod tests {
         lacking.waiting.as_ref().expect("something waits").meter()
     }
 
-    /// So many records are delivered to it.
+    /// Delivers this number of records to it.
     fn deliver(keeper: &mut Keeper, records: u64, written: &mut u64) {
         let Stage::Lacks(lacking) = &mut keeper.stage else { return };
         let Lacking { waiting: Some(waiting), arrived, .. } = &mut **lacking else { return };
@@ -143,7 +149,7 @@ mod tests {
         }
     }
 
-    /// So much has come to it, turn by turn, before it was given anything.
+    /// Lets records arrive, turn by turn, before anything is transferred.
     fn waits(records: u64) -> (Keeper, u64) {
         let (mut keeper, mut written) = (newcomer(), 0);
         deliver(&mut keeper, records, &mut written);
@@ -165,7 +171,7 @@ mod tests {
             }
             assert!(turns < 1000, "it never comes to an end");
         }
-        // What waits is let go of as it is put in: there is not twice of it.
+        // Waiting records are dropped as they are put in, so they never take memory twice.
         assert!(most < 21 << 20, "{most} bytes");
         let kept: Vec<u64> = keeper.store().cursor().map(|kept| kept.number()).collect();
         assert_eq!(kept, (0..written).collect::<Vec<u64>>());

@@ -1,42 +1,43 @@
-//! Forgetting what is over (I-240).
+//! Forgetting of keys that are not alive (I-240).
 //!
-//! Owns: since when keys are over. Never does: look at a clock, or know what does not follow from the records that are kept.
+//! Owns: the time since which each key is not alive. Never does: read a clock, or know anything
+//! that does not follow from the kept records.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use super::{Key, Says, Store};
 
-/// The keys that are over.
+/// Keys that are not alive.
 #[derive(Default)]
 pub(super) struct Dues {
     since: BTreeMap<Key, u64>,
-    /// The same, in the order of these times.
+    /// Same keys and times, ordered by time.
     order: BTreeSet<(u64, Key)>,
 }
 
 impl Dues {
-    /// It is over since then, and not since another time.
+    /// Notes that a key is not alive since this time, replacing any other time.
     fn begin(&mut self, key: Key, since: u64) {
         self.end(key);
         self.since.insert(key, since);
         self.order.insert((since, key));
     }
 
-    /// It is not over, or nothing of it is kept.
+    /// Notes that a key is alive, or that none of its records is kept.
     fn end(&mut self, key: Key) {
         if let Some(since) = self.since.remove(&key) {
             self.order.remove(&(since, key));
         }
     }
 
-    /// The one that is over for longest, if it is since then or before.
+    /// Returns the key that is not alive for longest, if it is so since `until` or before.
     fn first(&self, until: u64) -> Option<Key> {
         self.order.first().filter(|(since, _)| *since <= until).map(|(_, key)| *key)
     }
 }
 
 impl Store {
-    /// Forgets all keys that are over for so long that the time of this record says so.
+    /// Forgets all keys that have not been alive for the cleanup delay, by the time of this record.
     pub(super) fn clean(&mut self, record: &[u8], version: u64) {
         let Some(delay) = self.retention.cleanup else { return };
         let Some(until) = (self.meaning.time)(record).checked_sub(delay) else { return };
@@ -48,7 +49,8 @@ impl Store {
         }
     }
 
-    /// What a record that was put in says of its keys counts, as far as it is kept for them.
+    /// Applies the statements of a record that was put in, as far as it is kept for the keys
+    /// in question.
     pub(super) fn heed(&mut self, record: &[u8]) {
         if self.retention.cleanup.is_none() {
             return;
@@ -69,13 +71,14 @@ impl Store {
                 false => self.dues.end(key),
             }
             if what != Says::Beside {
-                // What stands beside it does so again.
+                // The record that accompanies this key does so again.
                 self.dues.end(beside(key));
             }
         });
     }
 
-    /// Nothing is kept of a key any more: so what stands beside it is over.
+    /// Notes that no record of a key is kept any more: a key that only accompanies it is then
+    /// not alive.
     pub(super) fn is_gone(&mut self, key: Key) {
         if self.retention.cleanup.is_none() {
             return;
@@ -87,7 +90,7 @@ impl Store {
         }
     }
 
-    /// What the last record of a key says of it, and when that was written.
+    /// Returns the statement of a key's last record about the key, and that record's time.
     fn last_of(&self, key: Key) -> Option<(Says, u64)> {
         let place = self.index.get(&key)?.back()?;
         let segment = &self.pieces[self.piece(place.segment)].segment;
@@ -117,10 +120,10 @@ mod tests {
     const OVER: u8 = 1;
     const BESIDE: u8 = 2;
 
-    /// A key, and what a record says of it.
+    /// A key, and a record's statement about it.
     type Part = (u8, u8);
 
-    /// First comes the time, then how many parts there are, then these.
+    /// Encoded as the time, the number of parts, and the parts.
     fn parts(record: &[u8]) -> impl Iterator<Item = Part> + '_ {
         record[9..].chunks(2).take(record[8].into()).map(|part| (part[0], part[1]))
     }
@@ -259,7 +262,7 @@ mod tests {
         assert!(meter.bytes() < 4 << 20, "{} bytes", meter.bytes());
     }
 
-    /// The same, said as plainly as can be.
+    /// Model of a store, in the simplest form.
     struct Plain {
         retention: Retention,
         /// Version, time and parts.
@@ -287,7 +290,7 @@ mod tests {
 
         fn clean(&mut self, time: u64) {
             let Some(delay) = self.retention.cleanup else { return };
-            // What stands beside another key is over only when that is gone.
+            // A key that accompanies another one is dead only when that one is gone.
             for _ in 0..2 {
                 let keys: Vec<u8> = self.index.keys().copied().collect();
                 let due = |key: &u8| self.since(*key).is_some_and(|it| it + delay <= time);
@@ -322,8 +325,9 @@ mod tests {
         }
     }
 
-    /// Whatever is kept, and however times go to and fro; and a store that takes over what is kept somewhere goes on as the other
-    /// one does, to the record.
+    /// For every retention, and with times that go back and forth: all stores forget keys at the
+    /// same version, and a store that takes over the records kept by another one then behaves
+    /// exactly like it.
     #[test]
     fn stores_forget_what_is_over_at_one_place() {
         let mut forgotten = 0;

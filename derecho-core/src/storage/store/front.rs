@@ -1,11 +1,12 @@
-//! The past of a store that has begun in the midst of the order, where records go in their order or not at all (I-230).
+//! Past of a store that begins in the middle of the order, for records that are removed strictly in
+//! order or never (I-230).
 //!
-//! Owns: what has come of it, which goes before the first record of the store without being copied. Never does: give any
-//! of it out before all of it is there.
+//! Owns: the part of the past received so far, which is linked before the first record of the store
+//! without a copy. Never does: return any of it before all of it is there.
 //!
 //! ```text
-//!   front    ──> ──> ... comes bit by bit ┊          what is below the floor goes from both, and is used again
-//!   pieces                                 ──> ──> (last)   what is delivered
+//!   front    ──> ──> ... arrives gradually ┊         below the floor: dropped, reused
+//!   pieces                                 ──> ──> (last)   delivered records
 //!   join     ──> ──> ──> ──> ──> ──> ──> ──> ──> ──> (last)
 //! ```
 
@@ -19,48 +20,49 @@ use crate::group::report::StreamId;
 use crate::storage::cursor::{Cursor, Pin};
 use crate::storage::segment::Head;
 
-/// What is delivered is in segments of these numbers, and of greater ones; what comes before it is in those of lower ones.
+/// Number of the first segment for delivered records; segments of the past have lower numbers.
 const AMID: u64 = 1 << 32;
 
-/// See the [module](self).
+/// Past received so far; see the [module](self).
 #[derive(Default)]
 pub(super) struct Front {
     pieces: VecDeque<Piece>,
-    /// Of each stream the number that comes next in the past.
+    /// Number of the next message of each stream in the past.
     numbers: Vec<Option<u64>>,
-    /// The version at which the past ends, once that is known.
+    /// Version at which the past ends, once that is known.
     end: Option<u64>,
-    /// The least version that the next record of it can have.
+    /// Least possible version of the next record of the past.
     next: u64,
-    /// Records that were put in.
+    /// Number of records put in.
     records: u64,
 }
 
-/// A place in a store, from which somebody goes on who keeps nothing of it meanwhile.
+/// Position in a store at which a transfer resumes that keeps no records in between.
 #[derive(Clone, Copy, Default)]
 pub(in crate::storage) struct Walk {
     next: u64,
     floor: u64,
-    /// Where that is, if it was not dropped: the segment's number, and the place in it.
+    /// Segment number and offset of the position, if that segment still exists.
     place: Option<(u64, usize)>,
 }
 
 impl Store {
-    /// An empty one, to which belongs what was delivered before it began.
+    /// Creates an empty store that will get the records delivered before it began.
     pub(in crate::storage) fn amid(retention: Retention, meaning: Meaning) -> Store {
         let front = Some(Box::default());
         Store { front, ..Store::numbered(AMID, retention, meaning) }
     }
 
-    /// What has come of the past is not wanted any more.
+    /// Discards what has arrived of the past.
     pub(in crate::storage) fn forget_front(&mut self) {
         if let Some(front) = &mut self.front {
             **front = Front { end: front.end, ..Front::default() };
         }
     }
 
-    /// So many messages were before what was delivered here: versions follow upon them. `false`: that is not what was said
-    /// before, and nothing of what has come is worth anything.
+    /// Sets the number of messages before the first delivered record; versions continue from it.
+    /// Returns `false` if another number was set before: then all that has arrived of the past
+    /// is worthless.
     pub(in crate::storage) fn begin_at(&mut self, version: u64) -> bool {
         let Some(front) = &mut self.front else { return true };
         let before = front.end.replace(version);
@@ -77,7 +79,7 @@ impl Store {
         before.is_none()
     }
 
-    /// A record of the past. `false` if it is none.
+    /// Puts in a record of the past. Returns `false` if it cannot be one.
     pub(in crate::storage) fn put_before(
         &mut self,
         (stream, number): (u32, u64),
@@ -116,7 +118,7 @@ impl Store {
         true
     }
 
-    /// Lets go of what is kept no more of the past.
+    /// Drops segments of the past that are no longer kept.
     pub(super) fn trim_front(&mut self) {
         let floor = self.floor();
         while let Some(front) = self.front.as_mut().filter(|front| front.end.is_some()) {
@@ -129,20 +131,20 @@ impl Store {
         }
     }
 
-    /// Whether nothing of the past is kept any more: so much was delivered since.
+    /// Whether so much was delivered since that no record of the past is kept any more.
     pub(in crate::storage) fn has_outlived(&self) -> bool {
         let end = self.front.as_ref().and_then(|front| front.end);
         end.is_some_and(|end| end > 0 && self.floor() >= end)
     }
 
-    /// Of each stream the number that comes next in the past.
+    /// Number of the next message of each stream in the past.
     pub(in crate::storage) fn front_numbers(&self) -> impl Iterator<Item = (StreamId, u64)> + '_ {
         let numbers = self.front.iter().flat_map(|front| &front.numbers);
         let numbers = self.streams.iter().zip(numbers);
         numbers.filter_map(|(stream, number)| Some((*stream, (*number)?)))
     }
 
-    /// All of the past is there, which was not given to anybody before.
+    /// Joins the complete past, of which no record has been returned yet, to the store.
     pub(in crate::storage) fn join(&mut self) {
         self.trim_front();
         let Some(front) = self.front.take() else { return };
@@ -160,7 +162,8 @@ impl Store {
         self.tidy();
     }
 
-    /// From the place on at which somebody was before; and how many records have gone since that were still before it.
+    /// Returns a cursor at the position of a walk; also returns the number of records ahead of the
+    /// walk that were removed since it moved last.
     pub(in crate::storage) fn walk(&self, walk: &mut Walk) -> (Cursor, u64) {
         let floor = self.floor();
         let gone = floor.saturating_sub(walk.floor.max(walk.next));
@@ -179,14 +182,15 @@ impl Store {
         (cursor, gone)
     }
 
-    /// Where somebody has come to.
+    /// Notes the position that a cursor has reached.
     pub(in crate::storage) fn walked(&self, cursor: &Cursor, walk: &mut Walk) {
         walk.next = cursor.version();
         let piece = &self.pieces[self.piece_of(walk.next.saturating_sub(1))];
         walk.place = cursor.place_in(&piece.segment).map(|at| (piece.number, at));
     }
 
-    /// The segment in which a record of this version is, or the one before the place where it would be.
+    /// Returns the segment that contains the record of this version, or that precedes the place
+    /// where it would be.
     fn piece_of(&self, version: u64) -> usize {
         self.pieces.partition_point(|piece| piece.begins_by(version)).saturating_sub(1)
     }
@@ -210,7 +214,8 @@ mod tests {
         numbers.map(|number| (number, number, number as u8)).collect()
     }
 
-    /// Records of all lengths; number and version are the same, and the first byte says which it is.
+    /// Records of all lengths. Number and version are equal, and the first byte identifies
+    /// the record.
     fn record(number: u64) -> Vec<u8> {
         alloc::vec![number as u8; 1 + (number * 7919 % 9000) as usize]
     }
@@ -257,12 +262,12 @@ mod tests {
             put(&mut store, number..number + 1);
             most = most.max(meter.bytes());
             assert_eq!(store.has_outlived(), number + 1 >= 7000);
-            // A record that is not kept any more is no fault.
+            // A record that is no longer kept is no error.
             if number == 6995 {
                 put_before(&mut store, 4990..5000);
             }
         }
-        // Never more than one past, and the segments at its ends.
+        // At most one past, and the segments at its ends.
         assert!(most < 14 << 20, "{most} bytes");
         store.join();
         assert_eq!(kept(&store), all(5500..7500));

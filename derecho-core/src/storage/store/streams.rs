@@ -1,7 +1,7 @@
-//! What a store knows of the streams that its records came by.
+//! Streams that the records of a store came by.
 //!
-//! Owns: what each is called, which of its messages comes next, and since and until when it has been there. Never does: look at
-//! a record.
+//! Owns: the number of each stream in the store, its next message, and when it began and ended.
+//! Never does: look at a record.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use crate::group::report::StreamId;
 use crate::storage::parcel::Told;
 
 impl Store {
-    /// A stream's number here.
+    /// Returns a stream's number in this store.
     pub fn stream(&mut self, stream: StreamId) -> u32 {
         *self.names.entry(stream).or_insert_with(|| {
             self.streams.push(stream);
@@ -21,23 +21,24 @@ impl Store {
         })
     }
 
-    /// The streams, by their numbers here.
+    /// Streams, by their numbers in this store.
     pub fn streams(&self) -> &[StreamId] {
         &self.streams
     }
 
-    /// A stream was there in this epoch.
+    /// Notes that a stream existed in this epoch.
     pub fn meet(&mut self, stream: StreamId, epoch: u64) {
         let index = self.stream(stream) as usize;
         self.met[index] = self.met[index].min(epoch);
     }
 
-    /// The streams, by their numbers here, and the first epoch in which each is known to have been there.
+    /// Streams, by their numbers in this store, with the first epoch in which each is known to
+    /// have existed.
     pub fn met(&self) -> impl Iterator<Item = (StreamId, u64)> + '_ {
         self.streams.iter().copied().zip(self.met.iter().copied())
     }
 
-    /// What another store has to be told of them: of each since and until when it has been there.
+    /// Returns what another store must be told of each stream: when it began and ended.
     pub(in crate::storage) fn known(&self) -> impl Iterator<Item = Told> + '_ {
         let over: BTreeMap<StreamId, u64> =
             self.over.iter().map(|(at, stream)| (*stream, *at)).collect();
@@ -46,7 +47,8 @@ impl Store {
         })
     }
 
-    /// Those of them that are told before anything is given (I-157): the ones that are not over, and of the others the last so many.
+    /// Returns the streams that are announced before a transfer (I-157): those that have not ended,
+    /// and the `most_over` that ended last.
     pub(in crate::storage) fn offered(&self, most_over: usize) -> Vec<Told> {
         let last = &self.over[self.over.len().saturating_sub(most_over)..];
         let last: BTreeMap<StreamId, u64> =
@@ -58,7 +60,7 @@ impl Store {
         told.collect()
     }
 
-    /// Nothing of a stream comes from this version on (I-155). What was known of that before stands.
+    /// Notes that a stream ended at this version (I-155). An earlier note stands.
     pub fn end(&mut self, stream: StreamId, version: u64) {
         if self.ended.insert(stream) {
             let place = self.over.partition_point(|(other, _)| *other <= version);
@@ -66,14 +68,15 @@ impl Store {
         }
     }
 
-    /// Nothing comes from now on of the streams that are not among these.
+    /// Ends, at the present version, all streams for which `goes_on` is false.
     pub fn end_others(&mut self, goes_on: impl Fn(StreamId) -> bool) {
         let ended: Vec<StreamId> =
             self.streams.iter().copied().filter(|stream| !goes_on(*stream)).collect();
         ended.into_iter().for_each(|stream| self.end(stream, self.version));
     }
 
-    /// The first stream that is over from this version on or before, and is not called so any more.
+    /// Takes out the first stream that had ended at this version. The stream no longer counts as
+    /// ended here.
     pub(in crate::storage) fn take_over(&mut self, version: u64) -> Option<StreamId> {
         let is_over = self.over.first().is_some_and(|(over, _)| *over <= version);
         let (_, stream) = is_over.then(|| self.over.remove(0))?;
@@ -81,28 +84,29 @@ impl Store {
         Some(stream)
     }
 
-    /// The streams that are over, and from which version on, in the order of these.
+    /// Streams that have ended, with the version at which they ended, in order of version.
     pub fn over(&self) -> &[(u64, StreamId)] {
         &self.over
     }
 
-    /// Of the stream that is called so here the number that comes next, once it is known.
+    /// Number of the next message of the stream with this number, once it is known.
     pub fn next_in(&self, stream: u32) -> Option<u64> {
         self.numbers[stream as usize]
     }
 
-    /// Of a stream the number that comes next; none if it is not known here.
+    /// Number of the next message of a stream; `None` if it is unknown here.
     pub fn number_of(&self, stream: StreamId) -> Option<u64> {
         self.names.get(&stream).and_then(|index| self.numbers[*index as usize])
     }
 
-    /// Of each stream the number that comes next.
+    /// Number of the next message of each stream.
     pub fn numbers(&self) -> impl Iterator<Item = (StreamId, u64)> + '_ {
         let numbers = self.streams.iter().zip(&self.numbers);
         numbers.filter_map(|(stream, number)| Some((*stream, (*number)?)))
     }
 
-    /// Of this stream this number comes next: what was before it is none of this store's business.
+    /// Sets the number of the next message of this stream to at least `number`: earlier messages do
+    /// not concern this store.
     pub fn expect(&mut self, stream: StreamId, number: u64) {
         let index = self.stream(stream) as usize;
         self.numbers[index] = self.numbers[index].max(Some(number));
@@ -121,7 +125,8 @@ mod tests {
         StreamId { node: NodeId(u128::from(number)), region: RegionId(7) }
     }
 
-    /// Whoever was there once is remembered: that of very many stays cheap, as it is told in one turn.
+    /// Every stream that ever existed is remembered: even for very many streams this is cheap, as
+    /// it is sent in one turn.
     #[test]
     fn what_is_known_of_very_many_streams_comes_over_to_another_store() {
         const MANY: u64 = 50_000;

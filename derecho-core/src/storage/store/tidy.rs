@@ -1,6 +1,7 @@
-//! How a store gives memory back: segments in which nothing lives go, and what is sparse is put together.
+//! How a store returns memory: empty segments are dropped, and sparse ones are merged.
 //!
-//! Owns: the order of that, and the memory that is used again. Never does: decide that a record is kept no more.
+//! Owns: the order of that, and memory for reuse. Never does: decide that a record is no
+//! longer kept.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -9,16 +10,16 @@ use super::{Key, LARGEST, Piece, Place, SMALLEST, Store};
 use crate::atomic::{Ordering, fence};
 use crate::storage::segment::Segment;
 
-/// Segments are put together as long as two neighbours fill less than this part of one.
+/// Two neighbours are merged if their kept records fill at most this part of a segment.
 const SPARSE: usize = LARGEST / 2;
-/// So many are put together when a segment is full.
+/// Maximum number of merges each time a segment is full.
 const MERGES: usize = 4;
-/// So much memory is kept to be used again.
+/// Maximum number of pieces of memory kept for reuse.
 const MOST_SPARE: usize = 2;
 
 impl Store {
-    /// Lets go of segments in which nothing lives, and puts together what is sparse. Nothing is moved while
-    /// somebody goes along the store: what has died is still somebody's.
+    /// Drops segments without kept records, and merges sparse ones. Nothing moves while a cursor
+    /// exists, because a cursor may still return removed records.
     pub(super) fn tidy(&mut self) {
         self.trim_front();
         while self.pieces.len() > 1 && self.is_first_empty() {
@@ -27,9 +28,9 @@ impl Store {
         if self.retention.is_by_order() || Arc::strong_count(&self.pinned) > 1 {
             return;
         }
-        // What the last one who went along has read, it has read before this.
+        // Acquire: all reads of the last cursor came before its drop.
         fence(Ordering::Acquire);
-        // More than come, and no more than a turn has time for.
+        // More merges than new segments, but no more than a turn has time for.
         for _ in 0..MERGES {
             let last = self.pieces.len() - 1;
             let sparse = |index: &usize| {
@@ -41,37 +42,38 @@ impl Store {
         }
     }
 
-    /// Lets go of the first segment, and keeps its memory if there is use for it.
+    /// Drops the first segment, and keeps its memory if it can be reused.
     fn pop_first(&mut self) {
         let first = self.pieces.pop_front();
         first.into_iter().for_each(|first| self.spare(first));
     }
 
-    /// Keeps the memory of a segment that is needed no more, if there is use for it.
+    /// Keeps the memory of a segment that is no longer needed, if it can be reused.
     pub(super) fn spare(&mut self, piece: Piece) {
         let has_room = self.spare.len() < MOST_SPARE;
         let memory = Segment::into_memory(piece.segment);
         self.spare.extend(memory.filter(|memory| has_room && memory.size() == LARGEST));
     }
 
-    /// Of a store that keeps everything: all below this version is needed no more, and whole segments of it go.
+    /// In a store that keeps everything: drops whole segments below this version, which are no
+    /// longer needed.
     pub(in crate::storage) fn let_go_below(&mut self, version: u64) {
         while self.pieces.get(1).is_some_and(|next| next.begins_by(version)) {
             self.pop_first();
         }
     }
 
-    /// Where records go in their order: what is below this version is kept no more.
+    /// Version below which no record is kept, if records are removed strictly in order.
     pub(in crate::storage) fn floor(&self) -> u64 {
         self.floor_at(self.version)
     }
 
-    /// The same when it was at this version.
+    /// Returns what [`Store::floor`] was at this version.
     pub(super) fn floor_at(&self, version: u64) -> u64 {
         self.retention.window().map_or(0, |most| version.saturating_sub(most))
     }
 
-    /// Whether nothing lives in the first segment.
+    /// Whether no record in the first segment is kept.
     fn is_first_empty(&self) -> bool {
         match self.retention.window() {
             Some(_) => self.pieces[1].begins_by(self.floor()),
@@ -79,7 +81,7 @@ impl Store {
         }
     }
 
-    /// Puts what lives in a segment and in the next one together.
+    /// Merges the kept records of a segment and of the next one into one segment.
     fn merge(&mut self, index: usize) {
         let (number, bytes) =
             (self.pieces[index].number, self.pieces[index].live + self.pieces[index + 1].live);
@@ -132,18 +134,18 @@ mod tests {
     const LAST: Retention =
         Retention { depth: Some(1), most: None, keys: None, lifespan: None, cleanup: None };
 
-    /// A record of one KiB, with its head.
+    /// Puts in a record of one KiB, including its header.
     fn put(store: &mut Store, key: u64) {
         let stream = store.stream(STREAM);
         store.append(stream, store.version(), &record(key, 0, 992));
     }
 
-    /// Of each segment how many KiB it has.
+    /// Returns the size of each segment in KiB.
     fn sizes(store: &Store) -> Vec<usize> {
         store.pieces.iter().map(|piece| piece.segment.size() >> 10).collect()
     }
 
-    /// Of each segment how many records of it live, as its records say, and as is counted.
+    /// Returns the kept records of each segment, by its records and by its counter.
     fn living(store: &Store) -> impl Iterator<Item = (usize, usize)> + '_ {
         store.pieces.iter().map(|piece| {
             let places = (0..piece.segment.shown()).step_by(1024);
@@ -156,7 +158,7 @@ mod tests {
         cursor.map(|kept| kept.version()).collect()
     }
 
-    /// A store takes little memory for little, and few segments for much.
+    /// A small store takes little memory, and a large one few segments.
     #[test]
     fn each_segment_is_twice_as_large_as_the_one_before_up_to_the_largest() {
         let mut store = Store::new(Retention::default(), MEANING);
@@ -168,7 +170,8 @@ mod tests {
         assert_eq!(sizes(&store).last(), Some(&3072), "what is larger has its own");
     }
 
-    /// What lives in them is less than half of one: so they become few; and where more lives nothing is moved.
+    /// Sparse segments become few, because their kept records fill less than half of one; denser
+    /// segments are not moved.
     #[test]
     fn sparse_segments_become_one_and_dense_ones_stay() {
         let mut store = Store::new(LAST, MEANING);
@@ -183,14 +186,14 @@ mod tests {
         let sparse = |pair: &[usize]| pair[0] + pair[1] <= 512;
         assert!(!lives[..lives.len() - 1].windows(2).any(sparse), "{lives:?}");
         let before = sizes(&store);
-        // The first is sparse, and what comes after it dense.
+        // The first segment is sparse, and the later ones are dense.
         (0..400).for_each(|key| put(&mut store, key));
         (0..4000).for_each(|_| put(&mut store, 5000));
         assert_eq!(sizes(&store)[..3], before[..3], "nothing is moved");
         let lives = of_all(&store);
         assert_eq!(lives.iter().sum::<usize>(), 4001);
         assert!(lives.len() < 9, "{lives:?}");
-        // One in ten stays.
+        // One record in ten stays.
         (0..4000).filter(|key| key % 10 > 0).for_each(|key| put(&mut store, key % 10));
         (0..4000).filter(|key| key % 10 > 0).for_each(|key| put(&mut store, key));
         (0..9000).for_each(|_| put(&mut store, 5000));
@@ -201,11 +204,11 @@ mod tests {
         assert!(lives.len() < 12, "{lives:?}");
     }
 
-    /// What dies after somebody began is still before him, wherever in the store it is.
+    /// Records removed after a cursor was made are still before it, wherever in the store they are.
     #[test]
     fn nothing_is_moved_while_somebody_goes_along() {
         let mut store = Store::new(LAST, MEANING);
-        // Two segments that nobody touches any more, and then some whose records all go.
+        // Two segments without later changes, and then some whose records are all removed.
         (0..2500).for_each(|key| put(&mut store, key));
         let before = sizes(&store);
         let cursor = store.cursor();
@@ -216,13 +219,13 @@ mod tests {
         (0..3000).for_each(|_| put(&mut store, 9000));
         assert!(sizes(&store).len() < 8, "and then it is");
         assert_eq!(versions(store.cursor()).len(), 2501);
-        // Nor ever where all that goes is the oldest.
+        // The same holds if only the oldest records are ever removed.
         let mut store = Store::new(Retention { most: Some(100), ..Retention::default() }, MEANING);
         (0..60).for_each(|key| put(&mut store, key));
         assert_eq!(sizes(&store), [16, 32, 64]);
     }
 
-    /// Memory of the largest, and no more of it than there is use for.
+    /// Only memory of the largest size is kept, and no more than can be reused.
     #[test]
     fn some_memory_is_used_again() {
         let mut store = Store::new(Retention::default(), MEANING);
@@ -237,7 +240,7 @@ mod tests {
         (8000..10_000).for_each(|key| put(&mut store, key));
         assert_eq!((sizes(&store), store.spare.len()), (alloc::vec![1024; 3], 0));
         assert_eq!(meter.bytes(), 3 << 20);
-        // Of what goes by its order as well.
+        // Also for a store that removes records strictly in order.
         let mut store = Store::new(Retention { most: Some(1), ..Retention::default() }, MEANING);
         let meter = store.meter();
         for key in 0..9000 {
@@ -246,7 +249,7 @@ mod tests {
         }
     }
 
-    /// What is let go of is what is below that version, by whole segments.
+    /// Whole segments below a version are dropped.
     #[test]
     fn below_a_version_whole_segments_go() {
         let mut store = Store::new(Retention::default(), MEANING);

@@ -1,4 +1,4 @@
-//! The follower over a counter and a clock that a test turns by hand, and over the real ones.
+//! Tests of the follower over a counter and a clock that the test advances, and over the real ones.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -9,7 +9,7 @@ use super::super::PERIOD;
 use super::super::source::Processor;
 use super::*;
 
-/// A counter of 2.5 ticks a nanosecond; the clock differs from it by parts in a million.
+/// Counter of 2.5 ticks per nanosecond; the clock differs from it by parts per million.
 struct Turned {
     trusted: bool,
     ticks: Cell<f64>,
@@ -29,14 +29,15 @@ impl Turned {
         }
     }
 
-    /// Lets so many nanoseconds of the clock pass.
+    /// Lets `nanos` nanoseconds of the clock pass.
     fn pass(&self, nanos: f64) {
         self.nanos.set(self.nanos.get() + nanos);
         let ticks = nanos * 2.5 / (1.0 + self.millionths.get() / 1e6);
         self.ticks.set(self.ticks.get() + ticks);
     }
 
-    /// How far `follower` is off while `nanos` pass in steps of `step`, at worst. Never back.
+    /// Returns the largest error of `follower` while `nanos` pass in steps of `step`. Checks that
+    /// time never goes back.
     fn worst(&self, follower: &Follower, nanos: f64, step: f64) -> u64 {
         let (mut last, mut worst) = (0, 0);
         for _ in 0..(nanos / step) as u64 {
@@ -82,8 +83,8 @@ fn it_follows_a_clock_that_is_made_faster_and_slower() {
     for millionths in [500.0, -500.0, 0.0, 100_000.0, 0.0] {
         let turn: f64 = millionths - turned.millionths.get();
         turned.millionths.set(millionths);
-        // For one period it goes on as before, and half as wrong for the next, which was drawn
-        // from a look at both speeds.
+        // The line is wrong for one period, and half as wrong for the next, which was drawn from a
+        // sighting of both speeds.
         let off = turned.worst(&follower, 30e6, 1000.0);
         assert!(
             (off as f64) < turn.abs() * 15.0 * PERIOD as f64 / 1e7 + 100.0,
@@ -110,7 +111,7 @@ fn after_any_rest_it_is_right_at_once() {
 fn what_was_answered_between_two_lines_is_kept_to() {
     let (turned, follower) = (Turned::new(), Follower::new(PERIOD));
     turned.worst(&follower, 100e6, 1000.0);
-    // Somebody draws the next line, has looked at the clock, and is interrupted.
+    // A thread draws the next line, has read the clock, and is interrupted.
     let (ticks, nanos) = (turned.ticks.get() + PERIOD as f64 * 2.5, turned.nanos.get());
     let drawing = follower.drawing.lock().unwrap();
     turned.pass(PERIOD as f64 + 5000.0);
@@ -151,7 +152,7 @@ fn without_a_trusted_counter_it_is_the_clock() {
 
 #[test]
 fn readers_never_go_back_while_lines_are_replaced_all_the_time() {
-    // Lines a thousand times as short as in production: each thread crosses many ends of lines.
+    // Lines a thousand times shorter than in production: each thread crosses many ends of lines.
     let follower = Follower::new(PERIOD / 1000);
     let heard = AtomicU64::new(0);
     let run = || {

@@ -54,12 +54,12 @@ fn entry(number: u64) -> Entry<'static> {
     }
 }
 
-/// Has the log's thread do this.
+/// Runs `what` on the log thread.
 fn work(journal: &StreamJournal, what: impl FnOnce() + Send + 'static) {
     journal.handle.queue.send(Job::Work(Box::new(move |_: &mut Writer<Folder>| what()))).unwrap();
 }
 
-/// An errand that waits when the log's thread dies, or that comes after it, fails.
+/// An errand that waits when the log thread dies, or comes later, fails.
 #[test]
 fn an_errand_that_nobody_does_any_more_fails() {
     let (_root, archive) = archive(16);
@@ -77,7 +77,8 @@ fn an_errand_that_nobody_does_any_more_fails() {
     assert!(matches!(answer(&mut journal), Answer::Failed(_)));
 }
 
-/// Of the logs that were put aside the last ones stay; with a limit of bytes only the last one, if there is no room for more.
+/// The last logs put aside stay; with a limit of bytes only the last one, if there is no room
+/// for more.
 #[test]
 fn what_is_put_aside_is_kept_within_limits() {
     let few = Keep {
@@ -109,7 +110,8 @@ fn what_is_put_aside_is_kept_within_limits() {
     }
 }
 
-/// Whoever leaves a log while the queue is full loses nothing of it, and whoever has it next sees how it is.
+/// A user that leaves a log while the queue is full loses nothing of it, and the next user sees
+/// its state.
 #[test]
 fn a_journal_that_is_dropped_while_the_queue_is_full_loses_nothing() {
     let (_root, archive) = archive(2);

@@ -8,12 +8,13 @@ use super::within;
 use crate::bed::{Bed, Kind};
 use crate::{Figure, FigureError, Network, Options, Series};
 
-/// Counts before the clock starts, so that meeting and starting are not measured.
+/// Number of counts before the measurement, so that meeting and starting are not measured.
 const WARM_UP: u64 = 50;
-/// Test beds that a mean is taken over; their threads start at random moments.
+/// Number of test beds for a mean; their threads start at random times.
 const BEDS: u64 = 3;
 
-/// Mean virtual time of one count, in microseconds, when `nodes` nodes count in lock step.
+/// Returns the mean virtual time of one count, in microseconds, when `nodes` nodes count in
+/// lock step.
 pub(crate) fn time_per_count(
     options: &Options,
     network: Network,
@@ -30,7 +31,7 @@ pub(crate) fn time_per_count(
     Ok(sum as f64 / 1000.0 / (BEDS * counts) as f64)
 }
 
-/// Nanoseconds that so many counts take, after some that are not measured.
+/// Returns the nanoseconds of a number of counts, after some that are not measured.
 fn count(
     costs: CostModel,
     seed: u64,
@@ -71,7 +72,7 @@ fn lines(
     Ok(())
 }
 
-/// The greatest distance of a point from the straight line that fits best, as a share of the
+/// Returns the greatest distance of a point from the best-fitting straight line, as a share of the
 /// greatest point.
 fn unevenness(line: &Series) -> f64 {
     let count = line.x.len() as f64;
@@ -142,7 +143,7 @@ pub(crate) fn figure_8(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-/// Figure 11: the same on old hardware, where reads are slow.
+/// Figure 11: counting on old hardware, where reads are slow.
 pub(crate) fn figure_11(options: &Options) -> Result<Figure, FigureError> {
     let title = format!(
         "Counting on 1 Gb/s with slow reads (Marmot): mean over {} counts",

@@ -1,4 +1,4 @@
-//! How fast predicates are detected: table 4, figures 5 and 6, section 5.5.2.
+//! Speed of predicate detection: table 4, figures 5 and 6, section 5.5.2.
 
 use derecho_core::ids::Rank;
 use derecho_sim::Random;
@@ -9,10 +9,10 @@ use crate::bed::{Bed, Kind, Setup};
 use crate::raw;
 use crate::{Figure, FigureError, Network, Options, Series};
 
-/// The longest random wait before a round, in nanoseconds: several refreshes long.
+/// Longest random wait before a round, in nanoseconds: several refreshes long.
 const WAIT: u64 = 25_000;
-/// Rounds on one test bed. Refreshes of equal length keep their phase for ever, so means are taken
-/// over many beds, whose threads start at random moments.
+/// Number of rounds on one test bed. Refreshes of equal length keep their phase forever, so means
+/// are taken over many beds, whose threads start at random times.
 const ROUNDS_OF_A_BED: usize = 5;
 
 /// Mean and standard deviation.
@@ -22,7 +22,7 @@ pub(crate) struct Spread {
     pub(crate) deviation: f64,
 }
 
-/// Of times in nanoseconds, in microseconds.
+/// Returns the spread, in microseconds, of times in nanoseconds.
 pub(crate) fn spread(times: &[f64]) -> Spread {
     let count = times.len() as f64;
     let mean = times.iter().sum::<f64>() / count;
@@ -30,34 +30,35 @@ pub(crate) fn spread(times: &[f64]) -> Spread {
     Spread { mean: mean / 1000.0, deviation: variance.sqrt() / 1000.0 }
 }
 
-/// Who answers node 0.
+/// Nodes that answer node 0.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
-    /// Everyone.
+    /// All other nodes.
     All,
-    /// One node; the others hold all predicates from the start.
+    /// One node; the others satisfy all predicates from the start.
     One(Rank),
 }
 
-/// A round trip of detection, many times.
+/// Repeated round trips of detection.
 pub(crate) struct Trips {
     network: Network,
     kind: Kind,
     nodes: usize,
-    /// Node 0's predicate is over the rows up to this one, its own first if `from` is 0.
+    /// Rows of node 0's predicate; its own row is the first one if the range begins at 0.
     rows: std::ops::RangeInclusive<u16>,
     answer: Answer,
     push: Push,
 }
 
 impl Trips {
-    /// The simplest predicate, over one remote row.
+    /// Returns the simplest predicate, over one remote row.
     pub(crate) fn simplest(network: Network, kind: Kind, nodes: usize) -> Trips {
         let (answer, push) = (Answer::One(Rank(1)), Push::Mark);
         Trips { network, kind, nodes, rows: 1..=1, answer, push }
     }
 
-    /// Times from node 0's set to node 0's detection, in nanoseconds, a random wait before each.
+    /// Returns the times from node 0's set to node 0's detection, in nanoseconds, with a random
+    /// wait before each.
     fn run<const S: usize>(
         &self,
         options: &Options,
@@ -93,7 +94,7 @@ impl Trips {
         Ok(times)
     }
 
-    /// The mean of these times, in microseconds.
+    /// Returns the mean of these times, in microseconds.
     pub(crate) fn mean<const S: usize>(
         &self,
         options: &Options,
@@ -107,7 +108,7 @@ fn rounds(options: &Options) -> usize {
     if options.quick { 30 } else { 200 }
 }
 
-/// Table 4: the simplest predicate, against the same by hand.
+/// Table 4: the simplest predicate, against plain one-sided operations.
 pub(crate) fn table_4(options: &Options) -> Result<Figure, FigureError> {
     let rounds = if options.quick { 200 } else { 5000 };
     let title = format!("The simplest predicate: detection over {rounds} round trips");
@@ -233,7 +234,7 @@ fn figure_5(options: &Options, name: &str, kind: Kind) -> Result<Figure, FigureE
     Ok(figure)
 }
 
-/// The first and the last point of a line.
+/// Returns the first and the last point of a line.
 fn ends(line: &Series) -> (f64, f64) {
     let end = |value: Option<&f64>| value.copied().unwrap_or(f64::NAN);
     (end(line.y.first()), end(line.y.last()))
@@ -367,7 +368,8 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-/// The predicate over all rows and all elements, of which the last of the last row is set.
+/// Measures the predicate over all rows and all elements, where the last element of the last row
+/// is set.
 fn whole_rows<const S: usize>(
     options: &Options,
     kind: Kind,

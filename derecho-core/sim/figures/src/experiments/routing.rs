@@ -9,10 +9,10 @@ use crate::{Figure, FigureError, Network, Options, Series};
 const HUB_COST: i32 = 10;
 const RING_COST: i32 = 100;
 
-/// What one link change took.
+/// Times of one link change.
 struct Change {
     start: Time,
-    /// The first install of every router after the change, by the order in which they ended.
+    /// First install of every router after the change, by the order in which they ended.
     installs: Vec<Stamp>,
 }
 
@@ -55,8 +55,8 @@ fn changes(
     let mut random = derecho_sim::Random::new(options.seed);
     let mut changes = Vec::new();
     for round in 0..rounds {
-        // Dearer and back again, and cheaper than the ring all the time, so that the others use
-        // the hub's link to router 1 before and after.
+        // Costlier and back again, and always cheaper than the ring, so that the others use the
+        // hub's link to router 1 before and after.
         let cost = if round % 2 == 0 { HUB_COST + 5 } else { HUB_COST };
         let start = bed.act(Rank(0), random.between(1, 10_000), move |table| {
             routing::set_link(table, Rank(1), cost);
@@ -74,7 +74,7 @@ fn mean(changes: &[Change], of: impl Fn(&Change) -> u64) -> f64 {
     changes.iter().map(of).sum::<u64>() as f64 / changes.len() as f64 / 1000.0
 }
 
-/// Figure 9: how long routers take to install new tables.
+/// Figure 9: time until routers install new tables.
 pub(crate) fn figure_9(options: &Options) -> Result<Figure, FigureError> {
     let rounds = if options.quick { 4 } else { 40 };
     let title = format!("New routing tables after a link change, mean over {rounds}");
@@ -90,7 +90,7 @@ pub(crate) fn figure_9(options: &Options) -> Result<Figure, FigureError> {
         once &= run.iter().all(|change| change.installs.len() == routers - 1);
         all.push(x, mean(&run, Change::all));
         first.push(x, mean(&run, Change::first_remote));
-        // Where rows are fetched, a turn posts nothing: its length is what was computed.
+        // Where rows are fetched, a turn posts nothing: its length is the computation.
         computing
             .push(x, mean(&changes(options, Kind::Reads, routers, rounds)?, Change::computing));
     }

@@ -1,4 +1,4 @@
-//! How much an SST gets done: figures 3 and 7, and the Derecho paper's shared updates.
+//! Throughput of an SST: figures 3 and 7, and the Derecho paper's shared updates.
 
 use derecho_core::ids::Rank;
 use derecho_core::sst::{Fire, Table};
@@ -58,7 +58,7 @@ pub(crate) fn figure_3(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-/// How often a predicate over `rows` rows fires in a second of virtual time.
+/// Returns how often a predicate over `rows` rows fires per second of virtual time.
 fn firings_per_second(
     options: &Options,
     slower: f64,
@@ -85,7 +85,7 @@ fn firings_per_second(
     Ok(fired * 1e9 / bed.now().since(start) as f64)
 }
 
-/// Figure 7: how often a predicate fires, by the rows that it looks at.
+/// Figure 7: firing rate of a predicate, by the number of its rows.
 pub(crate) fn figure_7(options: &Options) -> Result<Figure, FigureError> {
     let nodes = 30;
     let title = format!("A predicate that always holds, {nodes} nodes");
@@ -113,17 +113,17 @@ pub(crate) fn figure_7(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-/// What nodes that push as fast as they can get done.
+/// Throughput of nodes that push as fast as they can.
 struct Free {
-    /// Updates of one node in a second.
+    /// Updates of one node per second.
     updates: f64,
-    /// The share of the others' updates that a node sees.
+    /// Share of the others' updates that a node sees.
     witnessed: f64,
-    /// Posts for one update, by the links' counters.
+    /// Posts per update, by the links' counters.
     posts: f64,
 }
 
-/// Every node updates and pushes at every evaluation, and looks at all rows.
+/// Measures nodes that update and push at every evaluation, and read all rows.
 fn free_running(options: &Options, nodes: usize) -> Result<Free, FigureError> {
     const SEEN: u64 = 1;
     let costs = Network::Derecho.costs(&options.prices)?;
@@ -176,7 +176,7 @@ fn free_running(options: &Options, nodes: usize) -> Result<Free, FigureError> {
     })
 }
 
-/// The Derecho paper's claim: 16 processes share and witness 2 million updates a second.
+/// The Derecho paper's claim: 16 processes share and witness 2 million updates per second.
 pub(crate) fn derecho(options: &Options) -> Result<Figure, FigureError> {
     let mut figure = Figure::new(
         "derecho-sst",

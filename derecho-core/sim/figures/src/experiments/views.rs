@@ -1,6 +1,7 @@
-//! Derecho's figures 5 and 6, and how long a view change keeps deliveries waiting.
+//! Derecho's figures 5 and 6, and the pause of deliveries in a view change.
 //!
-//! Owns: what happens to the groups, and what is made of what was written down. Never does: hold a duration.
+//! Owns: the changes of the groups, and the evaluation of the measurements. Never does: hold
+//! a duration.
 
 use derecho_core::ids::Time;
 use derecho_sim::Random;
@@ -10,7 +11,7 @@ use crate::parallel::each;
 use crate::views::{CRASH_KNOWN, Change, Habits, Kind, Setup, Step, Town};
 use crate::{FigureError, Network, Options};
 
-/// A rate that was there before counts as recovered from this share on.
+/// Share of the previous rate from which on a rate counts as recovered.
 const RECOVERED: f64 = 0.8;
 const MS: u64 = 1_000_000;
 
@@ -20,7 +21,7 @@ fn setup(options: &Options, kind: Kind, members: usize) -> Result<Setup, FigureE
     Ok(Setup { costs, seed: options.seed, kind, members, senders: members, habits })
 }
 
-/// What every figure here says of its inputs.
+/// Adds the inputs common to all figures of this module.
 fn sign(figure: &mut Figure, options: &Options) {
     let file = match options.costs {
         crate::Costs::Paper => "derecho.toml",
@@ -35,17 +36,18 @@ fn sign(figure: &mut Figure, options: &Options) {
     ));
 }
 
-/// What one run of figure 5 delivers.
+/// Deliveries of one run of figure 5.
 struct Flow {
-    /// GB/s to each of those that stay, by time.
+    /// Delivered GB/s to each remaining member, by time.
     line: Series,
-    /// The longest times without deliveries after a join, a leave, a crash, in µs; over those that stay.
+    /// Longest pauses of deliveries after a join, a leave, a crash, in µs, over the
+    /// remaining members.
     stops: Vec<f64>,
-    /// The rate in the last stretch before the first change, and after each of them.
+    /// Rate in the last stretch before the first change, and after each change.
     rates: Vec<f64>,
 }
 
-/// The groups of figure 5: bytes of a message, the window, and who of the four sends.
+/// Groups of figure 5: name, bytes of a message, window, and number of senders among the four.
 const FLOWS: [(&str, usize, usize, usize); 4] = [
     ("10 KB, all send", 10 << 10, 100, 4),
     ("100 KB, all send", 100 << 10, 10, 4),
@@ -56,7 +58,7 @@ const FLOWS: [(&str, usize, usize, usize); 4] = [
 fn flow(setup: &Setup, name: &str, stretch: u64, bucket: u64) -> Result<Flow, FigureError> {
     let mut town = Town::settle(setup)?;
     town.pass(2 * MS);
-    // The last one crashes in the end.
+    // The last member crashes at the end.
     let stay = setup.members - 1;
     let begin = town.now();
     let (mut stops, mut moments) = (Vec::new(), Vec::new());
@@ -86,7 +88,7 @@ fn flow(setup: &Setup, name: &str, stretch: u64, bucket: u64) -> Result<Flow, Fi
         line.push((from - begin.0) as f64 / 1e6, rate(from, from + bucket));
         from += bucket;
     }
-    // In each case the last part before the next change.
+    // In each case, the last part before the next change.
     let calm = stretch * 3 / 4;
     let ends = moments.iter().map(|at| at.0).chain([end.0]);
     let rates = ends.map(|end| rate(end - calm, end)).collect();
@@ -105,7 +107,8 @@ pub(crate) fn figure_5(options: &Options) -> Result<Figure, FigureError> {
         flow(&Setup { senders, habits, ..base.clone() }, name, stretch, bucket)
     })?;
     for ((name, ..), flow) in FLOWS.iter().zip(&flows) {
-        // There are as many members again once the newcomer has come and somebody has left.
+        // Once the newcomer has joined and a member has left, the number of members is the
+        // same again.
         let left = flow.rates[2] / flow.rates[0];
         let claim = format!("{name}: the rate after join and leave / before");
         figure.claim(&claim, "recovers", left, left >= RECOVERED);
@@ -147,14 +150,15 @@ pub(crate) fn figure_5(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-/// One band of figure 6: what happened to whom, in µs from its beginning.
+/// One band of figure 6: the steps of each member, in µs from the beginning.
 struct Band {
     rows: Vec<String>,
     points: Vec<(Step, usize, f64)>,
 }
 
 impl Band {
-    /// `begin`: what counts as zero; what was before it is left out of the picture.
+    /// Collects a band. `begin`: the step that counts as zero; earlier ones are left out of
+    /// the picture.
     fn of(town: &Town, name: &str, members: &[usize], begin: Step) -> Band {
         let chronicle = town.chronicle();
         let steps = || chronicle.steps.iter();
@@ -168,7 +172,7 @@ impl Band {
         Band { rows, points: points.collect() }
     }
 
-    /// The times of a step, over the members.
+    /// Returns the times of a step, over the members.
     fn times(&self, step: Step) -> impl Iterator<Item = f64> + '_ {
         self.points.iter().filter(move |point| point.0 == step).map(|point| point.2)
     }
@@ -182,7 +186,8 @@ impl Band {
     }
 }
 
-/// One multicast in a group whose members all send, at leisure. Returns with how many it was delivered.
+/// Follows one multicast in a group whose members all send slowly. Also returns the number of
+/// messages that were delivered together with it.
 fn multicast(base: &Setup) -> Result<(Band, u64), FigureError> {
     let mut setup = base.clone();
     setup.habits.pause = 20_000;
@@ -199,8 +204,8 @@ fn multicast(base: &Setup) -> Result<(Band, u64), FigureError> {
     Ok((Band::of(&town, "multicast", &town.members(), Step::Committed), batch))
 }
 
-/// One view change, in a group whose members all send as fast as they can. Returns how long after the crash
-/// the links and then the members told of it, in µs.
+/// Follows one view change, in a group whose members all send as fast as they can. Also returns the
+/// times after the crash, in µs, at which the links and then the members reported it.
 fn change(base: &Setup, change: Change) -> Result<(Band, [f64; 2]), FigureError> {
     let mut town = Town::settle(base)?;
     town.pass(MS);
@@ -220,7 +225,8 @@ fn change(base: &Setup, change: Change) -> Result<(Band, [f64; 2]), FigureError>
     Ok((Band::of(&town, change.name(), &members, begin), told))
 }
 
-/// Figures 5 (b) and 6: the steps of a multicast, of a join, of a leave and of a crash at each member.
+/// Figures 5 (b) and 6: the steps of a multicast, of a join, of a leave and of a crash at
+/// each member.
 pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
     let title = "What happens when: a multicast, a join, a leave, a crash; 5 members, networked";
     let mut figure = Figure::new("derecho-6", title, "time, µs", "member");
@@ -305,8 +311,8 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-/// One view change: the longest time without deliveries of each survivor, and of each member in a millisecond
-/// before it, in µs.
+/// Measures one view change: the longest pause of deliveries of each survivor, and of each member
+/// in a millisecond before the change, in µs.
 fn stop(setup: &Setup, change: Change) -> Result<(Vec<f64>, Vec<f64>), FigureError> {
     let mut town = Town::settle(setup)?;
     town.pass(MS);
@@ -317,7 +323,8 @@ fn stop(setup: &Setup, change: Change) -> Result<(Vec<f64>, Vec<f64>), FigureErr
     };
     let before = silences(&town, &town.members(), begin);
     let at = town.now();
-    // Anybody, the leader too. Of two on a network, the one without whom the other has a majority.
+    // Any member may go, including the leader. In a networked pair, only the one without which the
+    // other has a majority.
     let pair = setup.kind == Kind::Network && setup.members == 2;
     let anybody = Random::new(setup.seed ^ 0x1ead).below(setup.members as u64) as usize;
     town.put_last(if pair { 1 } else { anybody });
@@ -329,7 +336,7 @@ fn stop(setup: &Setup, change: Change) -> Result<(Vec<f64>, Vec<f64>), FigureErr
     Ok((silences(&town, &stay, at), before))
 }
 
-/// The time without deliveries in a view change.
+/// View-change figure: the pause of deliveries.
 pub(crate) fn view_change(options: &Options) -> Result<Figure, FigureError> {
     let title = "The time without deliveries at those that stay, in a view change";
     let x = "members before the change";

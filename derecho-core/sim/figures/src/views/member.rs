@@ -1,9 +1,10 @@
-//! One member of the experiments with views: a group, and an application that sends and takes messages.
+//! One member of the experiments with views: a group, and an application that sends and
+//! takes messages.
 //!
-//! Owns: what its application does, and what is written down of it and of the view changes. Never does: know a
-//! price, or decide anything of a view change.
+//! Owns: the behaviour of its application, and the measurements of it and of the view changes.
+//! Never does: know a price, or decide anything of a view change.
 //!
-//! What happens in a turn gets the moment at which the turn ends: that is when the next one begins.
+//! Events of a turn get the time at which the turn ends, which is the start of the next one.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,16 +27,17 @@ use derecho_core::multicast::subgroup::Level;
 use derecho_core::node::{ACKS, ACKS_WORDS, Node, NodeEvent, Origin};
 use derecho_sim::SimLink;
 
-/// The subgroup of all members.
+/// Key of the subgroup of all members.
 const ALL: u64 = 1;
 const LINES: RegionId = RegionId(1 << 20);
 const STREAM: RegionId = RegionId((1 << 20) + 1);
-/// How soon an application looks again for room, in nanoseconds.
+/// Interval at which an application looks for room, in nanoseconds.
 const LOOK_AGAIN: u64 = 250;
-/// A message begins with who sends it, and which one it is.
+/// Bytes of a message's header: its sender and its number.
 const HEAD: usize = 16;
 
-/// All members of the view are in one subgroup: the state is the view, and nobody tells anything.
+/// Group state with all members of the view in one subgroup: the state is the view, and members
+/// submit nothing.
 pub(crate) struct Everyone;
 
 impl State for Everyone {
@@ -64,34 +66,35 @@ impl State for Everyone {
     }
 }
 
-/// What happens to a member in a multicast or in a view change, in the order in which it does.
+/// Steps of a member in a multicast or in a view change, in their order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Step {
-    /// Its application has committed the message.
+    /// The application has committed the message.
     Committed,
-    /// It has received the message.
+    /// The member has received the message.
     Received,
-    /// The turn begins that sees that all have received it and what is ordered before it.
+    /// The turn begins that sees that all members have received the message and everything ordered
+    /// before it.
     Stable,
-    /// Its application has got it.
+    /// The application has received the message.
     Delivered,
-    /// It wants to come, to leave, or it crashes.
+    /// The node wants to join, to leave, or it crashes.
     Asked,
-    /// The link has told it that a node has come or is gone.
+    /// The link has reported that a node has joined or is gone.
     Noticed,
-    /// It has told the others that it suspects somebody.
+    /// The member has told the others that it suspects a member.
     Suspected,
-    /// Its streams are stopped.
+    /// The member's streams are stopped.
     Wedged,
-    /// It has told the others how far it has come.
+    /// The member has reported its progress to the others.
     Reported,
-    /// It leads, and has proposed the next view and the cut.
+    /// The member leads, and has proposed the next view and the cut.
     Proposed,
-    /// It has accepted what another one proposes.
+    /// The member has accepted another member's proposal.
     Accepted,
-    /// It knows what is decided, has come to the cut, and is in the next view.
+    /// The member knows the decision, has reached the cut, and is in the next view.
     Installed,
-    /// It delivers the first message after that.
+    /// The member delivers the first message after that.
     Resumed,
 }
 
@@ -131,26 +134,26 @@ impl Step {
     }
 }
 
-/// What is written down of all members, by their places in the order in which they came.
+/// Measurements of all members, by their index in the order of joining.
 #[derive(Default)]
 pub(crate) struct Chronicle {
-    /// When how many messages were taken.
+    /// Times of takes, with the number of messages taken.
     pub(crate) taken: Vec<Vec<(Time, u64)>>,
-    /// The first time of each step since the last time that this was emptied.
+    /// First time of each step since the list was last cleared.
     pub(crate) steps: Vec<(usize, Step, Time)>,
-    /// Steps are written down.
+    /// Whether steps are recorded.
     pub(crate) watching: bool,
-    /// The message that is followed: who sends it and which one it is, and its entry once it is committed.
+    /// Followed message: its sender and number. `entry` is its entry once it is committed.
     pub(crate) followed: Option<(usize, u64)>,
     entry: Option<(NodeId, u64)>,
-    /// How many messages were taken together with it.
+    /// Number of messages taken together with it.
     pub(crate) batch: u64,
-    /// What members complained of.
+    /// Errors that members reported.
     pub(crate) faults: Vec<String>,
 }
 
 impl Chronicle {
-    /// When a member took a step.
+    /// Returns the time at which a member took a step.
     pub(crate) fn when(&self, member: usize, step: Step) -> Option<Time> {
         let is_it = |known: &&(usize, Step, Time)| (known.0, known.1) == (member, step);
         self.steps.iter().find(is_it).map(|(_, _, at)| *at)
@@ -163,18 +166,18 @@ impl Chronicle {
     }
 }
 
-/// What all members of a run have in common.
+/// Parameters common to all members of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Habits {
     /// Bytes of a message.
     pub(crate) bytes: usize,
-    /// Messages that a sender may have in flight.
+    /// Maximum number of messages of a sender in flight.
     pub(crate) window: usize,
-    /// What a sender waits after each message, in nanoseconds.
+    /// Pause of a sender after each message, in nanoseconds.
     pub(crate) pause: u64,
 }
 
-/// See the [module](self).
+/// The member, see the [module](self).
 pub(crate) struct Member {
     me: usize,
     id: NodeId,
@@ -186,7 +189,7 @@ pub(crate) struct Member {
     inbox: Option<Arc<Inbox>>,
     out: bool,
     suspects: usize,
-    /// When the last turn began, and the steps in it.
+    /// Start of the last turn, and the steps in it.
     began: Time,
     passed: Vec<Step>,
     sent: u64,
@@ -227,12 +230,12 @@ impl Member {
         })
     }
 
-    /// What it is called.
+    /// Node id of the member.
     pub(crate) fn id(&self) -> NodeId {
         self.id
     }
 
-    /// Comes into its group, with a product's patience.
+    /// Enters its group, with a product's patience.
     pub(crate) fn begin(&mut self, entrance: Entrance) {
         let Some((node, control, share)) = self.prepared.take() else { return };
         let local = matches!(entrance, Entrance::Local);
@@ -245,23 +248,24 @@ impl Member {
         self.group = Some(group);
     }
 
-    /// Wants to be no member any more.
+    /// Asks to leave the group.
     pub(crate) fn leave(&mut self) {
         self.group.as_mut().map(Group::leave);
     }
 
-    /// The members of its view, if it is one of them and has nothing under way.
+    /// Returns the number of members of its view, if it is one of them and has nothing under way.
     pub(crate) fn settled_among(&self) -> Option<usize> {
         let group = self.group.as_ref().filter(|group| group.is_settled())?;
         self.inbox.as_ref().map(|_| group.view().members.len())
     }
 
-    /// Its rank in its view.
+    /// Returns its rank in its view.
     pub(crate) fn rank(&self) -> Option<usize> {
         self.group.as_ref().and_then(|group| group.view().rank_of(self.id)).map(|rank| rank.index())
     }
 
-    /// One act of the thread that sends: a message, if there is room. Returns when it acts again.
+    /// Performs one act of the sending thread: sends a message, if there is room. Returns the time
+    /// of its next act.
     pub(crate) fn send(&mut self, now: Time, effects: &mut Effects) -> Option<Time> {
         if self.out {
             return None;
@@ -276,19 +280,19 @@ impl Member {
         let mut chronicle = self.chronicle.borrow_mut();
         if chronicle.followed == Some((self.me, self.sent - 1)) {
             chronicle.note(self.me, Step::Committed, now);
-            // Those before it were taken in long ago: a message that is followed is sent at leisure.
+            // Earlier messages were taken in long ago: a followed message is sent without haste.
             let entry = self.group.as_ref().and_then(|group| received(group, self.id));
             chronicle.entry = entry.map(|entry| (self.id, entry));
         }
         Some(now.after(pause))
     }
 
-    /// How many messages it has sent.
+    /// Number of messages that it has sent.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// The last turn has ended, and the application takes what it has delivered.
+    /// Takes the deliveries of the last turn, which has ended, as the application.
     fn take(&mut self, now: Time) -> usize {
         let mut chronicle = self.chronicle.borrow_mut();
         let chronicle = &mut *chronicle;
@@ -318,7 +322,7 @@ impl Member {
         count as usize
     }
 
-    /// What the turn has led to.
+    /// Records the steps that the turn has led to.
     fn look(&mut self) {
         let Some(group) = &self.group else { return };
         let agreement = group.agreement();
@@ -351,7 +355,7 @@ impl Member {
                 self.inbox = node.and_then(|node| node.add_subgroup_reader(subgroup));
             }
             GroupEvent::Installed(_) => {
-                // It may have come all the way within one turn.
+                // The member may have passed several steps within one turn.
                 self.passed.extend([Step::Wedged, Step::Reported, Step::Installed]);
             }
             GroupEvent::Out(fate) => {
@@ -372,7 +376,7 @@ impl Member {
     }
 }
 
-/// How many entries of a member's stream have been received.
+/// Returns how many entries of a member's stream have been received.
 fn received(group: &Group<Everyone>, sender: NodeId) -> Option<u64> {
     let node = group.node();
     let (_, reaches) = node.reach(group.subgroup(ALL)?)?;

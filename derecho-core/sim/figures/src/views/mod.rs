@@ -1,7 +1,8 @@
-//! The test bed of the figures of views: groups that send without a stop, while nodes come, leave and crash.
+//! Test bed of the figures of views: groups that send without a stop, while nodes join, leave
+//! and crash.
 //!
-//! Owns: how a group comes together, and what happens to it. Never does: know a price, or say how long anything
-//! takes; see `member` for what is written down.
+//! Owns: the formation of a group, and its changes. Never does: know a price, or define any
+//! duration; `member` records the measurements.
 
 mod member;
 
@@ -17,17 +18,17 @@ use crate::FigureError;
 use member::Member;
 pub(crate) use member::{Chronicle, Habits, Step};
 
-/// The one thread of a member.
+/// Index of a member's only thread.
 const POLLING: usize = 0;
-/// How often it is looked whether a run has come far enough, in nanoseconds.
+/// Interval between checks of whether a run has advanced enough, in nanoseconds.
 const SLICE: u64 = 5_000;
-/// A group that has not come together by then, or has not gone on, never will.
+/// Time in nanoseconds after which a group that has not formed, or has not continued, is given up.
 const PATIENCE: u64 = 3_000_000_000;
-/// So long after a crash its peers' links know of it, from and to, in nanoseconds: an input of every figure in
-/// which a member crashes.
+/// Minimum and maximum time after a crash at which its peers' links know of it, in nanoseconds: an
+/// input of every figure in which a member crashes.
 pub(crate) const CRASH_KNOWN: (u64, u64) = (10_000, 100_000);
 
-/// What a group lives on.
+/// Environment of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// Nodes of one host: a crash is certain, and the kernel picks the decision.
@@ -45,7 +46,7 @@ impl Kind {
     }
 }
 
-/// What changes a view.
+/// Change of a view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Change {
     Join,
@@ -65,31 +66,31 @@ impl Change {
     }
 }
 
-/// A group to begin with.
+/// Parameters of a group.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) costs: CostModel,
     pub(crate) seed: u64,
     pub(crate) kind: Kind,
     pub(crate) members: usize,
-    /// The first so many members send, and whoever comes does if they all do.
+    /// Number of sending members, counted from the first; a joining member sends if all do.
     pub(crate) senders: usize,
     pub(crate) habits: Habits,
 }
 
-/// A group at work.
+/// A running group.
 pub(crate) struct Town {
     setup: Setup,
     cluster: Cluster<Member>,
     chronicle: Rc<RefCell<Chronicle>>,
     random: Random,
     founders: Vec<(NodeId, u16)>,
-    /// Members, by the order in which they came.
+    /// Members in the order of joining.
     members: Vec<NodeIndex>,
 }
 
 impl Town {
-    /// All are members of one view, and begin to send.
+    /// Creates a group whose nodes are all members of one view, and makes them begin to send.
     pub(crate) fn settle(setup: &Setup) -> Result<Town, FigureError> {
         let mut config = Config {
             costs: setup.costs.clone(),
@@ -148,7 +149,8 @@ impl Town {
         self.cluster.machine_mut(node, POLLING).begin(entrance);
     }
 
-    /// A member sends from some moment on; whoever pauses does not do so in step with the others.
+    /// Makes a member send from some time on; members with pauses do not send in step with
+    /// each other.
     fn send(&mut self, node: NodeIndex) {
         let spread = self.random.between(0, self.setup.habits.pause.max(2_000));
         let start = self.now().after(spread);
@@ -156,17 +158,17 @@ impl Town {
         self.cluster.inject_again(node, POLLING, start, act);
     }
 
-    /// The time.
+    /// Returns the current time.
     pub(crate) fn now(&self) -> Time {
         self.cluster.now()
     }
 
-    /// What has been written down.
+    /// Returns the measurements.
     pub(crate) fn chronicle(&self) -> std::cell::RefMut<'_, Chronicle> {
         self.chronicle.borrow_mut()
     }
 
-    /// The member of this rank is the next one that leaves or crashes.
+    /// Makes the member of this rank the next one that leaves or crashes.
     pub(crate) fn put_last(&mut self, rank: usize) {
         let is_it = |node: &NodeIndex| self.cluster.machine(*node, POLLING).rank() == Some(rank);
         if let Some(place) = self.members.iter().position(is_it) {
@@ -175,17 +177,17 @@ impl Town {
         }
     }
 
-    /// The members by now, by the order in which they came.
+    /// Returns the present members, in the order of joining.
     pub(crate) fn members(&self) -> Vec<usize> {
         self.members.iter().map(|node| node.0).collect()
     }
 
-    /// Lets so many nanoseconds pass.
+    /// Lets `nanos` nanoseconds pass.
     pub(crate) fn pass(&mut self, nanos: u64) {
         self.cluster.run_until(self.now().after(nanos));
     }
 
-    /// Runs until a condition holds; `what` is said if it never does.
+    /// Runs until a condition holds; the error names `what` if it never does.
     pub(crate) fn until(
         &mut self,
         what: &str,
@@ -214,20 +216,20 @@ impl Town {
         })
     }
 
-    /// Begins to write steps down. Those of before are forgotten.
+    /// Starts to record steps, and drops earlier ones.
     pub(crate) fn watch(&mut self) {
         let mut chronicle = self.chronicle();
         chronicle.steps.clear();
         chronicle.watching = true;
     }
 
-    /// The message that a member sends next but one is followed through the group.
+    /// Follows the message after a member's next one through the group.
     pub(crate) fn follow(&mut self, sender: usize) {
         let number = self.cluster.machine(self.members[sender], POLLING).sent() + 1;
         self.chronicle().followed = Some((sender, number));
     }
 
-    /// A node comes, or the last of the members leaves or crashes. Returns which one.
+    /// Makes a node join, or the last of the members leave or crash. Returns that node.
     pub(crate) fn strike(&mut self, change: Change) -> Result<usize, FigureError> {
         self.watch();
         let node = match change {
@@ -276,7 +278,7 @@ impl Town {
         pairs.map(|pair| pair[1].0.since(pair[0].0)).max().unwrap_or(0)
     }
 
-    /// What a member has been delivered from `from` to before `to`, in messages.
+    /// Returns the number of messages delivered to a member from `from` to before `to`.
     pub(crate) fn taken(&self, member: usize, from: Time, to: Time) -> u64 {
         let chronicle = self.chronicle();
         let within = chronicle.taken[member].iter().filter(|(at, _)| (from..to).contains(at));

@@ -61,7 +61,7 @@ pub(crate) fn figure_3(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-/// Figure 4: messages a second, by their size.
+/// Figure 4: messages per second, by their size.
 pub(crate) fn figure_4(options: &Options) -> Result<Figure, FigureError> {
     let bench = Bench::new(options)?;
     let title = "Rate of delivery in one subgroup with opportunistic batching";
@@ -132,12 +132,12 @@ pub(crate) fn figure_5(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-/// What the paper counted in the greatest group.
+/// Compares the paper's counters of the greatest group.
 fn counters(bench: &Bench<'_>, figure: &mut Figure, found: &[Vec<Outcome>]) {
     let (Some(baseline), Some(batched)) = (found[0].last(), found[3].last()) else { return };
     let members = bench.most();
     let others = members as f64 - 1.0;
-    // The paper's members deliver 16 million messages; a request of theirs goes to all others.
+    // The paper's members deliver 16 million messages; each of their requests goes to all others.
     let requests = |outcome: &Outcome| outcome.writes / others * 16.0;
     let claim = format!("{members} senders, baseline: requests for 16 million messages, millions");
     figure.claim(&claim, 18.2, requests(baseline), near(requests(baseline), 18.2));
@@ -167,7 +167,7 @@ fn counters(bench: &Bench<'_>, figure: &mut Figure, found: &[Vec<Outcome>]) {
     );
 }
 
-/// Figure 7: how large batches are.
+/// Figure 7: sizes of batches.
 pub(crate) fn figure_7(options: &Options) -> Result<Figure, FigureError> {
     let bench = Bench::new(options)?;
     let members = bench.most();

@@ -41,7 +41,7 @@ pub(crate) fn figure_10(options: &Options) -> Result<Figure, FigureError> {
     }
     let peak = found.iter().flatten().map(gigabytes).fold(0.0, f64::max);
     figure.claim("peak, GB/s", 10.0, peak, peak >= 10.0 * ENOUGH);
-    // What the undelayed senders lose for the others' sake, if anything.
+    // Loss of the undelayed senders due to the others, if any.
     let members = bench.most() as f64;
     let active = |outcome: &Outcome, delayed: f64| outcome.gigabytes / (members - delayed);
     let (Some(even), Some(one)) = (none.last(), found[3].last()) else {

@@ -28,7 +28,7 @@ pub(crate) fn figure_12(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-/// How much of its port a member fills with everything on.
+/// Compares the share of its port that a member fills with everything on.
 fn full_speed(figure: &mut Figure, bench: &Bench<'_>, full: &[Outcome]) {
     let used = |outcome: &Outcome, n: usize| utilisation(outcome, n) * 100.0;
     for (&n, outcome) in bench.sizes().iter().zip(full) {
@@ -165,15 +165,15 @@ pub(crate) fn figure_17(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-/// What the paper's members delivered with everything on, GB/s.
+/// Delivery rate of the paper's members with everything on, in GB/s.
 const LOAD: f64 = 9.7;
 
-/// The latency at the paper's load: its members had at least the share of their windows in flight
-/// for which their senders waited for room.
+/// Measures the latency at the paper's load: its members had at least that share of their windows
+/// in flight for which their senders waited for room.
 fn same_load(bench: &Bench<'_>, figure: &mut Figure) -> Result<(), FigureError> {
     let members = bench.most();
     let mut setup = bench.setup(members, members, Stage::Full);
-    // Each sender's share of the load, as the time from one of its messages to the next.
+    // Share of the load of each sender, as the time from one of its messages to the next.
     let nanos = BYTES as f64 * members as f64 / LOAD;
     setup.delay = Some(Delay { senders: members, nanos: Some(nanos as u64) });
     setup.least_windows = 0.5;

@@ -8,7 +8,7 @@ use crate::crowd::Outcome;
 use crate::keeping::Keeping;
 use crate::{Figure, FigureError, Options, Series};
 
-/// The paper's four levels: what is agreed on, what is kept, and the name.
+/// The paper's four levels: agreement, storage, and name.
 const LEVELS: [(Level, Keeping, &str); 4] = [
     (Level::Unordered, Keeping::Nothing, "unordered"),
     (Level::Atomic, Keeping::Nothing, "atomic"),
@@ -16,7 +16,7 @@ const LEVELS: [(Level, Keeping, &str); 4] = [
     (Level::Atomic, Keeping::Log, "logged storage"),
 ];
 const STAGES: [Stage; 2] = [Stage::Full, Stage::Baseline];
-/// Where the axis of the paper's figure begins and ends, MB/s: all that is left of it.
+/// Limits of the axis of the paper's figure, in MB/s: the only values that remain of it.
 const AXIS: (f64, f64) = (100.0, 6000.0);
 
 fn megabytes(outcome: &Outcome) -> f64 {
@@ -37,8 +37,8 @@ pub(crate) fn figure_18(options: &Options) -> Result<Figure, FigureError> {
         setup.habits.terms.level = level;
         setup.habits.keeping = keeping;
         if keeping == Keeping::Log {
-            // A log that holds the stream up lets go of it by whole groups: from one time that it is
-            // so far behind to the next, as many bytes are taken as it may be behind.
+            // A log that blocks the stream releases it in whole batches: from one such time to the
+            // next, as many bytes are taken as the log may be behind.
             let tides = if options.quick { 1.0 } else { 3.0 };
             let tide = MOST_BEHIND as f64 / (BYTES * WINDOW) as f64;
             setup.warm_windows = 1.5 * tide;
@@ -74,8 +74,8 @@ pub(crate) fn figure_18(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-/// What the paper says of its figure; `found` has the lines of each level in turn, with everything and
-/// as the baseline.
+/// Adds the paper's claims of this figure; `found` has the lines of each level in turn, with
+/// everything and as the baseline.
 fn claims(figure: &mut Figure, found: &[Vec<Outcome>]) {
     for (pair, (.., name)) in found.chunks(2).zip(LEVELS) {
         let ratios =

@@ -1,7 +1,7 @@
 //! The multicast figures: Spindle's, and Derecho's small messages.
 //!
-//! Owns: what is common to them: who sends, how far the optimisations go, and many runs at a time.
-//! Never does: hold a formula for a result.
+//! Owns: the parts common to them: senders, optimisation stages, and parallel runs. Never does:
+//! hold a formula for a result.
 
 pub(crate) mod batching;
 pub(crate) mod delays;
@@ -20,16 +20,16 @@ use crate::keeping::Keeping;
 use crate::member::Habits;
 use crate::{Figure, FigureError, Network, Options, Series};
 
-/// Bytes of a message, where nothing else is said: the paper's 10 KB.
+/// Default bytes of a message: the paper's 10 KB.
 const BYTES: usize = 10 * 1024;
-/// The paper's window for them.
+/// The paper's window for these messages.
 const WINDOW: usize = 100;
-/// What a port moves, GB/s: the paper's measure of utilisation.
+/// Bandwidth of a port in GB/s: the paper's measure of utilisation.
 const PORT: f64 = 12.5;
-/// A number of the paper counts as met from this share on.
+/// Share from which on a number of the paper counts as met.
 const ENOUGH: f64 = 0.8;
 
-/// Who sends.
+/// Choice of the sending members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Senders {
     All,
@@ -57,7 +57,7 @@ impl Senders {
     }
 }
 
-/// How many of the optimisations are on; the paper adds them one after the other.
+/// Set of enabled optimisations; the paper adds them one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Baseline,
@@ -85,8 +85,8 @@ impl Stage {
         }
     }
 
-    /// What is switched off: everything that has a name, but for what this stage has on. The
-    /// paper's own baseline builds messages in place, so copies are no part of it.
+    /// Returns the disabled optimisations: all named ones except those of this stage. The paper's
+    /// own baseline builds messages in place, so copies are not part of it.
     fn ablation(self) -> Ablation {
         let on: &[&str] = match self {
             Stage::Baseline => &["in-place"],
@@ -109,7 +109,7 @@ impl Stage {
     }
 }
 
-/// The runs of one figure.
+/// Runs of one figure.
 struct Bench<'a> {
     options: &'a Options,
     costs: CostModel,
@@ -120,23 +120,23 @@ impl<'a> Bench<'a> {
         Bench::on(options, Network::Spindle)
     }
 
-    /// On the cluster of a paper, unless this product's own prices are wanted.
+    /// Creates the bench on the cluster of a paper, unless this product's own prices are wanted.
     fn on(options: &'a Options, papers: Network) -> Result<Bench<'a>, FigureError> {
         let costs = options.costs.network(papers).costs(&options.prices)?;
         Ok(Bench { options, costs })
     }
 
-    /// The sizes of groups: the paper has every one from 2 to 16.
+    /// Returns the sizes of groups: the paper has every size from 2 to 16.
     fn sizes(&self) -> &'static [usize] {
         if self.options.quick { &[2, 4, 8] } else { &[2, 4, 8, 12, 16] }
     }
 
-    /// The greatest of them.
+    /// Returns the greatest size.
     fn most(&self) -> usize {
         *self.sizes().last().expect("there are sizes")
     }
 
-    /// A run with a message size and window as the paper's.
+    /// Returns the setup of a run with the paper's message size and window.
     fn setup(&self, members: usize, senders: usize, stage: Stage) -> Setup {
         Setup {
             costs: self.costs.clone(),
@@ -158,8 +158,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// A line for each setup of a family, over the sizes of groups. Returns all outcomes, line by
-    /// line.
+    /// Adds a line for each setup of a family, over the sizes of groups. Returns all outcomes, line
+    /// by line.
     fn sweep<T: Copy>(
         &self,
         lines: &[T],
@@ -168,7 +168,7 @@ impl<'a> Bench<'a> {
         self.sweep_over(self.sizes(), lines, setup)
     }
 
-    /// The same over other quantities.
+    /// Adds the lines of a family over another quantity.
     fn sweep_over<X: Copy, T: Copy>(
         &self,
         xs: &[X],
@@ -182,7 +182,7 @@ impl<'a> Bench<'a> {
         Ok(outcomes.chunks(xs.len().max(1)).map(<[Outcome]>::to_vec).collect())
     }
 
-    /// A line through outcomes, over the sizes of groups.
+    /// Returns a line through outcomes, over the sizes of groups.
     fn line(&self, name: String, outcomes: &[Outcome], what: impl Fn(&Outcome) -> f64) -> Series {
         let mut line = Series::new(name);
         for (&size, outcome) in self.sizes().iter().zip(outcomes) {
@@ -191,7 +191,7 @@ impl<'a> Bench<'a> {
         line
     }
 
-    /// Says at what prices a figure was made.
+    /// Notes the prices with which a figure was made.
     fn sign(&self, figure: &mut Figure) {
         let file = match self.options.costs {
             crate::Costs::Paper => "paper.toml: posts, wire and predicates as the paper tells them",
@@ -206,23 +206,23 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Whether a number of the paper, which is neither a bound nor an achievement, came out.
+/// Whether a number of the paper, which is neither a bound nor an achievement, was reproduced.
 fn near(measured: f64, paper: f64) -> bool {
     (ENOUGH..=1.0 / ENOUGH).contains(&(measured / paper))
 }
 
-/// GB/s of an outcome.
+/// Returns the GB/s of an outcome.
 fn gigabytes(outcome: &Outcome) -> f64 {
     outcome.gigabytes
 }
 
-/// The mean of how many times more `better` is than `worse`.
+/// Returns the mean ratio of `better` to `worse`.
 fn mean_ratio(better: &[Outcome], worse: &[Outcome], what: impl Fn(&Outcome) -> f64) -> f64 {
     let ratios = better.iter().zip(worse).map(|(better, worse)| what(better) / what(worse));
     ratios.sum::<f64>() / better.len().max(1) as f64
 }
 
-/// The least and the greatest of a line.
+/// Returns the least and the greatest value of a line.
 fn span(outcomes: &[Outcome], what: impl Fn(&Outcome) -> f64) -> (f64, f64) {
     outcomes
         .iter()
@@ -230,7 +230,7 @@ fn span(outcomes: &[Outcome], what: impl Fn(&Outcome) -> f64) -> (f64, f64) {
         .fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
 }
 
-/// The share of its port's bandwidth that a member of a group delivers from the others.
+/// Returns the share of its port's bandwidth that a member of a group delivers from the others.
 fn utilisation(outcome: &Outcome, members: usize) -> f64 {
     outcome.gigabytes * (members as f64 - 1.0) / members as f64 / PORT
 }

@@ -4,14 +4,15 @@ use super::{Bench, ENOUGH, Stage, gigabytes, near, span};
 use crate::crowd::{Outcome, Setup, mean};
 use crate::{Figure, FigureError, Options};
 
-/// The subgroups of the paper.
+/// Numbers of subgroups in the paper.
 const COUNTS: [usize; 6] = [1, 2, 5, 10, 20, 50];
 
 fn name(count: usize) -> String {
     if count == 1 { "1 subgroup".into() } else { format!("{count} subgroups") }
 }
 
-/// So many subgroups over the same members, who all send in the first so many of them.
+/// Creates the setup of `all` subgroups over the same members, all of which send in the first
+/// `active` ones.
 fn crowd(bench: &Bench<'_>, members: usize, stage: Stage, all: usize, active: usize) -> Setup {
     let mut setup = bench.setup(members, members, stage);
     setup.habits.subgroups = all;
@@ -27,12 +28,13 @@ fn counts(options: &Options) -> &'static [usize] {
     if options.quick { &[1, 2, 50] } else { &COUNTS }
 }
 
-/// The mean over the sizes of what is left with more subgroups, as a share of one alone.
+/// Returns the mean, over the sizes, of the rate with more subgroups as a share of the rate
+/// with one.
 fn left(many: &[Outcome], one: &[Outcome]) -> f64 {
     super::mean_ratio(many, one, gigabytes)
 }
 
-/// Figure 8: the baseline, with subgroups in which nothing happens.
+/// Figure 8: the baseline, with idle subgroups.
 pub(crate) fn figure_8(options: &Options) -> Result<Figure, FigureError> {
     let bench = Bench::new(options)?;
     let title = "The baseline with one active subgroup";
@@ -60,7 +62,7 @@ pub(crate) fn figure_8(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-/// Figure 9: batching, with subgroups in which nothing happens.
+/// Figure 9: batching, with idle subgroups.
 pub(crate) fn figure_9(options: &Options) -> Result<Figure, FigureError> {
     let bench = Bench::new(options)?;
     let title = "Batching with one active subgroup";
@@ -98,7 +100,7 @@ pub(crate) fn figure_9(options: &Options) -> Result<Figure, FigureError> {
     Ok(figure)
 }
 
-/// Mean batches in the greatest group.
+/// Adds the mean batches in the greatest group.
 fn batches(figure: &mut Figure, bench: &Bench<'_>, counts: &[usize], found: &[Vec<Outcome>]) {
     let paper =
         [(1, "1.7, 22, 35"), (2, "6.2, 49, 128"), (10, "22, 79, 334"), (50, "50, 207, 639")];
@@ -126,13 +128,13 @@ fn batches(figure: &mut Figure, bench: &Bench<'_>, counts: &[usize], found: &[Ve
     }
 }
 
-/// The subgroups that the simulated members' memory has room for: each active one is the square of
-/// the members times a window.
+/// Whether the memory of the simulated members suffices: each active subgroup takes the square of
+/// the number of members times a window.
 fn fits(members: usize, subgroups: usize) -> bool {
     members * members * subgroups <= 800
 }
 
-/// Figure 13: several subgroups in which all send.
+/// Figure 13: several subgroups in which all members send.
 pub(crate) fn figure_13(options: &Options) -> Result<Figure, FigureError> {
     let bench = Bench::new(options)?;
     let title = "Several active subgroups, all senders";
@@ -161,7 +163,7 @@ pub(crate) fn figure_13(options: &Options) -> Result<Figure, FigureError> {
         let share = left(outcomes, &full[0]);
         let claim = format!("everything: {} / 1 subgroup, mean over the sizes", name(count));
         figure.claim(&claim, "excellent scaling", share, share > ENOUGH);
-        // Half of what two members deliver is their own.
+        // Half of the deliveries of two members are their own.
         if let Some(rest) = outcomes.get(1..).filter(|rest| rest.len() > 1) {
             let (low, high) = span(rest, gigabytes);
             let which = name(count);

@@ -1,11 +1,10 @@
-//! How large the window should be: figure 6.
+//! Size of the window: figure 6.
 
 use super::{BYTES, Bench, ENOUGH, Stage, WINDOW, gigabytes, mean_ratio};
 use crate::crowd::Outcome;
 use crate::{Figure, FigureError, Options};
 
-/// The largest window of the groups of more than eight members: the simulated members' memory is
-/// the square of their number times a window.
+/// Number of members above which a group counts as large in the claim about large windows.
 const LARGE_GROUP: usize = 8;
 
 /// Figure 6: windows from 5 to 1000.
@@ -19,8 +18,8 @@ pub(crate) fn figure_6(options: &Options) -> Result<Figure, FigureError> {
     let found = bench.sweep(windows, |window, n| {
         let mut setup = bench.setup(n, n, Stage::Batching);
         setup.habits.window = window;
-        // A window of a thousand is gone round less often than one of five, but once before it is
-        // measured: how a run begins would pass for how it goes on.
+        // A window of a thousand is used fewer times than one of five, but once before the
+        // measurement: otherwise the start of a run would distort the result.
         setup.least_windows = (100.0 / window as f64).clamp(2.0, 5.0);
         setup.warm_windows = 1.0;
         setup
