@@ -1,10 +1,10 @@
-//! Says which commit the command is built from, if that can be known.
+//! Records the commit that the command is built from, if it is known.
 
 use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // Where there is no git, or no repository, the commit stays unknown.
+    // Without git or a repository, the commit stays unknown.
     for state in ["../.git/HEAD", "../.git/logs/HEAD"] {
         if std::path::Path::new(state).exists() {
             println!("cargo::rerun-if-changed={state}");

@@ -1,6 +1,6 @@
-//! What it costs a thread to publish and ring peers on its host that are awake: with the peers'
-//! barriers in place of its fence, and with its fence; alone, and while another core polls the
-//! line that is published.
+//! Cost of publishing and of ringing awake peers on the same host: with the peers' barriers in
+//! place of the thread's fence, and with its fence; alone, and while another core polls the
+//! published line.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -25,7 +25,7 @@ fn join(folder: &Path, barriers: bool) -> ShmLink {
     ShmLink::join(config).expect("a new domain can be joined")
 }
 
-/// Polls until so many peers show their region; returns what `whose` shows.
+/// Polls until the given number of peers shows their regions; returns the region of `whose`.
 fn meet(link: &mut ShmLink, regions: usize, whose: NodeId) -> Option<Replica> {
     let (mut peers, mut count, mut seen) = (Vec::new(), 0, None);
     let start = Instant::now();
@@ -45,7 +45,7 @@ fn meet(link: &mut ShmLink, regions: usize, whose: NodeId) -> Option<Replica> {
     seen
 }
 
-/// The places of the first `count` peers.
+/// Returns the indices of the first `count` peers.
 fn places(node: &ShmLink, count: u32) -> u64 {
     (0..count).fold(0, |bits, peer| {
         bits | 1 << node.place(Peer(peer)).expect("there are places for eight")

@@ -1,9 +1,11 @@
-//! What a sample costs in `write` and in a batched `take` beyond the multicast itself, and what an instance weighs.
+//! Cost of a sample in `write` and in a batched `take` beyond the multicast itself, and memory of
+//! an instance.
 //!
-//! `cargo bench -p squall-benches --bench beyond -- [--rounds N] [--only NAME] [--fastest]`. A writer and a reader of one participant,
-//! in one thread, beside the node alone over heap memory, with as many turns: batches are written, then taken. Both
-//! sides take turns; medians of the rounds are shown, in nanoseconds a sample. With `--fastest` it is the fastest batch of all on
-//! each side instead: so two versions can be compared on a machine that has much else to do.
+//! `cargo bench -p squall-benches --bench beyond -- [--rounds N] [--only NAME] [--fastest]`. A
+//! writer and a reader of one participant run in one thread, beside the node alone over heap
+//! memory, with as many turns: batches are written, then taken. Both sides alternate; the results
+//! are medians of the rounds, in nanoseconds per sample. With `--fastest`, the result is the
+//! fastest batch on each side, so that two versions can be compared on a busy machine.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -12,13 +14,13 @@ use dds_api::prelude::*;
 use derecho_core::multicast::bias::Thread;
 use squall_benches::Alone;
 
-/// Samples of a batch.
+/// Samples in a batch.
 const BATCH: u64 = 1000;
-/// Batches of a round.
+/// Batches in a round.
 const BATCHES: u64 = 200;
-/// As a writer does it: so many commits share a turn.
+/// Commits that share a turn, as in a writer.
 const COMMITS_A_TURN: u64 = 32;
-/// Nobody needs so long.
+/// Time limit that is never reached.
 const SOON: Timeout = Timeout::secs(10);
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
@@ -35,7 +37,7 @@ struct Keyed {
     rest: [u64; 4],
 }
 
-/// Time spent on the two sides: in all batches of a round, and in the fastest.
+/// Time spent on writing and on taking: in all batches of a round, and in the fastest.
 #[derive(Clone, Copy)]
 struct Spent {
     all: [Duration; 2],
@@ -43,14 +45,14 @@ struct Spent {
 }
 
 impl Spent {
-    /// Nanoseconds a sample, of both sides.
+    /// Returns the nanoseconds per sample of writing and of taking.
     fn each(self, fastest: bool) -> [f64; 2] {
         let (times, batches) = if fastest { (self.fastest, 1) } else { (self.all, BATCHES) };
         times.map(|time| time.as_nanos() as f64 / (BATCH * batches) as f64)
     }
 }
 
-/// One that writes a batch, and takes it.
+/// Implementation that writes a batch, and takes it.
 trait Side {
     fn write(&mut self, first: u64);
     fn take(&mut self);
@@ -81,7 +83,7 @@ impl Side for Multicast {
     fn write(&mut self, first: u64) {
         for number in first..first + BATCH {
             let length = self.length;
-            // As a writer's thread has it: alone, and known to be.
+            // A claim as a writer's thread makes it: of the only thread, by its number.
             let claim = self.alone.memory.claim_on(Thread::new(1), length);
             let mut claim = claim.expect("everything was taken");
             claim.bytes()[..length].fill(number as u8);
@@ -108,14 +110,14 @@ impl Side for Multicast {
     }
 }
 
-/// What a reader is asked to be.
+/// Path of samples in the reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Manner {
-    /// Straight from its queues.
+    /// Directly from its queues.
     Straight,
-    /// By way of its cache, which keeps all.
+    /// Through its cache, which keeps all samples.
     Follows,
-    /// By way of its cache, which keeps the last sample of each instance.
+    /// Through its cache, which keeps the last sample of each instance.
     KeepsLast,
 }
 
@@ -168,7 +170,7 @@ fn keyed(instances: u64) -> impl Fn(u64) -> Keyed {
     move |number| Keyed { id: (number * 7 % instances) as u32, number, rest: [number; 4] }
 }
 
-/// Bytes of memory that this process has now.
+/// Returns the bytes of memory that this process has.
 fn resident() -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -176,7 +178,7 @@ fn resident() -> f64 {
     kilobytes.unwrap_or(0.0) * 1024.0
 }
 
-/// What an instance takes with one sample of 48 bytes, which stays.
+/// Measures the memory of an instance with one kept sample of 48 bytes.
 fn weigh(participant: &DomainParticipant) {
     const INSTANCES: u64 = 200_000;
     let side = Dds::new(participant, "weight", Manner::KeepsLast, keyed(INSTANCES));
@@ -209,7 +211,7 @@ fn options() -> Options {
             }
             "--fastest" => options.fastest = true,
             "--only" => options.only = arguments.next(),
-            // As a test it only has to run.
+            // A test only checks that the benchmark runs.
             "--test" => options.rounds = 1,
             _ => {}
         }
@@ -233,7 +235,7 @@ fn main() {
         Box::new(Dds::new(&participant, name, Manner::Follows, keyed(instances)))
     };
     let mut sides: Vec<(&str, Box<dyn Side>)> = vec![
-        // The same bytes: a header of 16, and 48.
+        // The same number of bytes: a header of 16, and 48.
         ("multicast", Box::new(Multicast { alone: Alone::over_heap(), length: 64 })),
         ("plain", Box::new(Dds::new(&participant, "plain", Manner::Straight, plain))),
         ("plain, followed", Box::new(Dds::new(&participant, "one", Manner::Follows, plain))),

@@ -91,7 +91,7 @@ fn group<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, Wal
     group
 }
 
-/// A value to CDR in room that is there, and back; then the same by the other crates.
+/// Converts a value to CDR in existing memory, and back; then does the same with the other crates.
 fn beside<T>(group: &mut BenchmarkGroup<'_, WallTime>, value: &T)
 where
     T: DdsType + PartialEq + Serialize + DeserializeOwned,
@@ -143,7 +143,7 @@ fn structs(criterion: &mut Criterion) {
     large.finish();
 }
 
-/// A mebibyte of numbers, beside what copying its bytes costs.
+/// A mebibyte of numbers, beside the cost of copying its bytes.
 fn row<T>(criterion: &mut Criterion, name: &str, value: Vec<T>)
 where
     T: DdsType + PartialEq + Copy + Serialize + DeserializeOwned,

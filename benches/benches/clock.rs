@@ -1,5 +1,5 @@
-//! What it costs to ask what time it is: the clock of the product, the wall clock's time from it,
-//! and the clock of the system beside them.
+//! Cost of reading the time: the clock of the product, the wall clock's time derived from it, and
+//! the system's clock for comparison.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! Filter expressions asked about samples, beside the same condition in Rust.
+//! Evaluation of filter expressions on samples, beside the same condition in Rust.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! IDL files in the shape in which ROS 2 generates them, compiled to Rust: 180 of them, which include
-//! each other, each for itself with all that it includes, and all into one file.
+//! Compilation to Rust of IDL files in the form that ROS 2 generates: 180 files that include each
+//! other, each separately with its includes, and all into one file.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::fmt::Write;
@@ -29,7 +29,7 @@ const TYPES: [&str; 12] = [
 ];
 
 /// A message of a package: constants, a typedef for its arrays, and members with comments, defaults
-/// and units; it includes others that come before it.
+/// and units; it includes earlier messages.
 fn message(package: usize, number: usize) -> String {
     let all = package * MESSAGES + number;
     let mut text = format!(

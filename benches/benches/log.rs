@@ -1,8 +1,9 @@
-//! What a log costs beside plain appending to a file with the same syncs, and how soon a long one is open.
+//! Cost of a log beside plain appending to a file with the same syncs, and the time to open a
+//! long log.
 //!
-//! `cargo bench -p squall-benches --bench log -- [--records N] [--dir DIR] [--rounds N]`. Both sides take turns; medians
-//! of the rounds are shown. The folder is on the disk that is measured: the system's folder for temporary files
-//! unless said.
+//! `cargo bench -p squall-benches --bench log -- [--records N] [--dir DIR] [--rounds N]`. Both
+//! sides alternate; the results are medians of the rounds. The folder must be on the disk to
+//! measure; the default is the system's folder for temporary files.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -246,7 +247,7 @@ fn reopening(options: &Options) {
     );
 }
 
-/// Has the system forget what it keeps of the files in memory.
+/// Drops the files from the system's page cache.
 fn forget(dir: &Path) {
     for file in fs::read_dir(dir).expect("it can be listed").flatten() {
         let Ok(file) = File::open(file.path()) else { continue };

@@ -1,6 +1,6 @@
 //! One record through a node over heap memory: claim, commit, turns (one sends, the next receives),
-//! take, and, now and then, release and reclaim. No link and no thread: what the protocol itself
-//! costs.
+//! take, and periodically release and reclaim. There is no link and no thread, so the result is the
+//! cost of the protocol itself.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -27,7 +27,7 @@ impl Loop {
         self.0.turn()
     }
 
-    /// Turns until something has arrived.
+    /// Runs turns until something has arrived.
     fn deliver(&mut self) {
         while self.0.inbox.is_empty() {
             self.turn();

@@ -1,5 +1,5 @@
-//! What parking costs those who do not sleep: a writer that looks whether it must ring, and a
-//! reader that says that it will sleep and finds news instead.
+//! Cost of parking to threads that do not sleep: a writer that checks whether it must ring, and a
+//! reader that announces its sleep and finds new data instead.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! Reading profiles: a file of 5 MB with a thousand of them, beside a bare pass of the XML reader over
-//! it in the same run, and what memory it takes.
+//! Reading of profiles: a file of 5 MB with a thousand profiles, beside a plain pass of the XML
+//! reader over it in the same run, and the memory used.
 //!
 //! `cargo bench -p squall-benches --bench qos_profiles`
 
@@ -12,24 +12,25 @@ use qos_profiles::EntityKind;
 use qos_profiles::xml::QosProvider;
 use xml::reader::{EventReader, XmlEvent};
 
-/// Counts the bytes that are in use, and the most that ever were.
+/// Allocator that counts the bytes in use, and their maximum.
 struct Counting;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call goes to the system's allocator as it came; the counters touch no memory of others.
+// SAFETY: every call is forwarded unchanged to the system's allocator; the counters touch no
+// other memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = IN_USE.fetch_add(layout.size(), Relaxed) + layout.size();
         MOST.fetch_max(now, Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         IN_USE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -40,7 +41,8 @@ static ALLOCATOR: Counting = Counting;
 const PROFILES: usize = 1000;
 const ROUNDS: usize = 15;
 
-/// A thousand profiles that inherit in chains of ten; every entity of each has policies of its own.
+/// Returns a thousand profiles that inherit in chains of ten; every entity of each has policies of
+/// its own.
 fn file() -> String {
     let mut text = String::from("<?xml version=\"1.0\"?>\n<dds>\n  <qos_library name=\"Fleet\">\n");
     for number in 0..PROFILES {

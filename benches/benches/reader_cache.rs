@@ -1,4 +1,4 @@
-//! A keyed sample through the reader cache: in, and out again, with one instance and with ten thousand.
+//! A keyed sample into the reader cache and out again, with one instance and with ten thousand.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -14,13 +14,13 @@ use dds_api::subscription::cache::{
 /// As large as a reference into a writer's memory.
 type Data = [u64; 4];
 
-/// The numbers of instances that are compared: a sample is to cost the same.
+/// Numbers of instances to compare; the cost of a sample should be the same.
 const INSTANCES: [u64; 3] = [1, 100, 10_000];
 
 fn put(cache: &mut Cache<Data>, number: u64, instances: u64) {
     let arrival = Arrival {
         change: Change::Alive,
-        // As the hash of a 32-bit key: in its first bytes.
+        // Like the hash of a 32-bit key, which is in the first bytes.
         key: Key::from(number * 7 % instances) << 96,
         writer: InstanceHandle::from_parts(1, 1),
         strength: 0,
@@ -85,7 +85,7 @@ fn through(criterion: &mut Criterion) {
             });
         });
     }
-    // A batch: what a sample costs when many come and are taken at once.
+    // A batch: the cost of a sample when many arrive and are taken at once.
     const BATCH: u64 = 1000;
     group.throughput(Throughput::Elements(BATCH));
     for instances in INSTANCES {

@@ -14,8 +14,8 @@ use sst_programs::detection::{self, Elements};
 
 type Row = Elements<1>;
 
-/// The first node of a table of so many rows, with a predicate that always holds. The others have
-/// done their part when it has started: they need not turn any more.
+/// Returns the first node of a table with a number of rows, with a predicate that always holds. The
+/// other nodes need no further turns once this one has started.
 fn table(rows: u16) -> Sst<Row> {
     let mut effects = Effects::new();
     let mut members: Vec<(Sst<Row>, OwnRegion)> = (0..rows)

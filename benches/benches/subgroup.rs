@@ -1,6 +1,6 @@
-//! What the predicates of a subgroup cost a member: members over heap memory in one thread, without
-//! a link, so that a post is nothing but a line in a list. Where the prices of the simulator's file
-//! `ours.toml` come from.
+//! Cost of the predicates of a subgroup to a member: members over heap memory in one thread,
+//! without a link, so that a post is only an entry in a list. Source of the prices in the
+//! simulator's file `ours.toml`.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -21,7 +21,7 @@ use derecho_core::node::{
     CHANGES, CHANGES_WORDS, Charter, Membership, Node, NodeEvent, Origin, Share,
 };
 
-/// Bytes of a record; what they are plays no part where nothing is copied.
+/// Bytes of a record; the contents are irrelevant where nothing is copied.
 const LENGTH: usize = 64;
 /// Messages committed in a row.
 const BATCH: usize = 64;
@@ -56,14 +56,14 @@ impl Member {
     }
 }
 
-/// There is one thread, which has always passed a barrier.
+/// Barrier of a single thread, which has always passed it.
 struct Alone;
 
 impl Barrier for Alone {
     fn issue(&self) {}
 }
 
-/// All members of some subgroups, in each of which the first ones send.
+/// All members of some subgroups, in each of which the first members send.
 struct Group(Vec<Member>);
 
 fn lines_of(group: usize) -> RegionId {
@@ -107,11 +107,11 @@ impl Group {
         for me in 0..members {
             all.found(me, members, senders, groups);
         }
-        // Twice: the first turns tell the others that a member has begun.
+        // Two rounds, because the first turns tell the others that a member has begun.
         for _ in 0..2 {
             all.rest(Time(0));
         }
-        // Some more until nothing has happened for long enough: time stands still from there on.
+        // Further turns until the streams are quiet; time stands still from there on.
         for second in 1..4 {
             all.rest(Time(second * 1_000_000_000));
         }
@@ -161,7 +161,7 @@ impl Group {
         }
     }
 
-    /// Turns until nobody has anything to do, and readers for the first subgroup.
+    /// Runs turns until no member has work, and the readers of the first subgroup.
     fn rest(&mut self, now: Time) {
         while self.0.iter_mut().map(|member| member.turn_at(now)).sum::<usize>() > 0 {}
         for member in &mut self.0 {
@@ -182,7 +182,7 @@ impl Group {
         }
     }
 
-    /// One batch from the first member to all; gives the time of the named step.
+    /// Sends one batch from the first member to all; returns the time of the given step.
     fn batch(&mut self, step: Step) -> Duration {
         let mut took = Duration::ZERO;
         let mut time = |is: Step, act: &mut dyn FnMut()| {
@@ -194,7 +194,7 @@ impl Group {
         };
         time(Step::Commit, &mut || self.commit());
         time(Step::Send, &mut || assert!(self.0[0].turn() > 0));
-        // The others but the last: not all have received it yet.
+        // All others except the last one, so that not all have received the batch yet.
         let last = self.0.len() - 1;
         time(Step::Receive, &mut || assert!(self.0[1].turn() > 0));
         self.0[2..=last].iter_mut().for_each(|member| assert!(member.turn() > 0));
@@ -246,7 +246,7 @@ fn prices(criterion: &mut Criterion) {
         }
     }
     bench.throughput(Throughput::Bytes(10240));
-    // Sixteen times as much as a core's cache: messages come from and go to memory.
+    // Sixteen times the size of a core's cache: messages come from and go to memory.
     let (from, mut to) = (vec![1_u8; 16 << 20], vec![0_u8; 16 << 20]);
     let mut place = 0;
     bench.bench_function("copy 10 KB", |bencher| {
@@ -258,8 +258,8 @@ fn prices(criterion: &mut Criterion) {
     bench.finish();
 }
 
-/// A turn with nothing to do, and a message through one subgroup, by the number of subgroups over the
-/// same three members, all of whom send in all of them.
+/// A turn without work, and a message through one subgroup, by the number of subgroups over the
+/// same three members, all of which send in all subgroups.
 fn activity(criterion: &mut Criterion) {
     let mut bench = criterion.benchmark_group("activity");
     bench.measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));

@@ -1,4 +1,4 @@
-//! Type objects, assignability, and samples of types of run time beside derived ones.
+//! Type objects, assignability, and samples of run-time types beside derived ones.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -8,7 +8,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use idl_cdr::{DdsType, Encoding, from_cdr, to_cdr};
 use idl_xtypes::{DynamicData, DynamicType, ObjectKind, TypeConsistency};
 
-/// A struct with a member of each name and type.
+/// Defines a struct with a member of each name and type.
 macro_rules! wide {
     ($($name:ident { $($member:ident: $of:ty),* $(,)? })*) => {
         $(
@@ -27,7 +27,7 @@ wide! {
     Hundred {
         a: Ten, b: Ten, c: Ten, d: Ten, e: Ten, f: Ten, g: Ten, h: Ten, i: Ten, j: Ten,
     }
-    // A hundred members of its own.
+    // A hundred members in one struct.
     Flat {
         a0: i32, a1: f64, a2: String, a3: u8, a4: bool, a5: Vec<f32>, a6: [u16; 4], a7: i64, a8: u32, a9: char,
         b0: i32, b1: f64, b2: String, b3: u8, b4: bool, b5: Vec<f32>, b6: [u16; 4], b7: i64, b8: u32, b9: char,

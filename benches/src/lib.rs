@@ -1,16 +1,16 @@
 //! Benchmarks of the hot paths, each alone, in one process: `cargo bench -p squall-benches`.
 //!
-//! | bench | what it times |
+//! | bench | measured operation |
 //! | --- | --- |
 //! | `multicast` | one record through a node: claim, commit, turn, take, release |
-//! | `beyond` | what `write` and a batched `take` cost beyond that |
+//! | `beyond` | cost of `write` and a batched `take` beyond that |
 //! | `sst` | a predicate over the rows of a shared state table |
-//! | `park` | what parking costs a writer and a sleeper that never really sleeps |
-//! | `clock` | a look at the clock, beside the system's |
-//! | `cdr` | structs and long rows to CDR and back, beside memcpy and the crates `cdr` and `cdr-encoding` |
+//! | `park` | cost of parking to a writer and to a sleeper that never really sleeps |
+//! | `clock` | reading the clock, beside the system's |
+//! | `cdr` | structs and long rows to CDR and back, beside memcpy and two other crates |
 //! | `dds` | a sample from write to take, through the public API |
 //!
-//! What happens between processes is measured by `squall perf`, beside the bare machine.
+//! `squall perf` measures communication between processes, beside the bare machine.
 
 use std::sync::Arc;
 
@@ -22,18 +22,18 @@ use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::node::{ACKS_WORDS, Node, NodeEvent, Origin};
 
-/// A node alone, over heap memory, that reads what it writes: the multicast without anything around it.
+/// A node alone, over heap memory, that reads its own stream: the multicast without other layers.
 pub struct Alone {
     node: Node,
-    /// What it writes into.
+    /// Memory that the node writes into.
     pub memory: SenderMemory,
-    /// What has come.
+    /// Queue of received records.
     pub inbox: Arc<Inbox>,
     effects: Effects,
 }
 
 impl Alone {
-    /// One that has subscribed to its own stream.
+    /// Makes a node that has subscribed to its own stream.
     pub fn over_heap() -> Alone {
         let mut effects = Effects::new();
         let mut node = Node::new(NodeId(1), OwnRegion::heap(ACKS_WORDS), Arc::new(|| ()));
@@ -52,7 +52,7 @@ impl Alone {
         Alone { node, memory, inbox, effects }
     }
 
-    /// Turns once; says how much there was to do.
+    /// Runs one turn; returns the amount of work done.
     pub fn turn(&mut self) -> usize {
         let done = self.node.turn(Time(0), &mut self.effects);
         self.effects.clear();

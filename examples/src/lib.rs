@@ -1,19 +1,19 @@
-//! What the examples share: each is one program that plays every part.
+//! Common parts of the examples, each of which is one program with several parts.
 //!
 //! Owns: starting the other processes of an example. Never does: anything with DDS.
 //!
-//! Started without arguments, an example starts itself once more for each further process and
-//! waits for all; with `--part NAME` it plays one part, so that the parts can be started by hand
-//! in several terminals.
+//! Without arguments, an example starts itself once more for each further process and waits for all
+//! of them. With `--part NAME` it runs one part, so that the parts can be started by hand in
+//! several terminals.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// What an example's `main` answers.
+/// Result of an example's `main`.
 pub type Outcome = Result<(), Box<dyn Error>>;
 
-/// The part that the command line asks for; `None` asks for all of them.
+/// Returns the part that the command line asks for; `None` for all of them.
 pub fn part() -> Result<Option<String>, String> {
     let mut arguments = std::env::args().skip(1);
     match (arguments.next().as_deref(), arguments.next(), arguments.next()) {
@@ -30,27 +30,27 @@ pub fn part() -> Result<Option<String>, String> {
 /// Starts this program once for each part and waits until all have ended.
 pub fn play_all<S: AsRef<str>>(parts: impl IntoIterator<Item = S>) -> Outcome {
     let started = parts.into_iter().map(|part| Playing::start(part.as_ref()));
-    // All run before one is waited for.
+    // All parts are started before one is waited for.
     let playing: Vec<Playing> = started.collect::<Result<_, _>>()?;
     playing.into_iter().try_for_each(Playing::finish)
 }
 
-/// A process that plays a part. It does not outlive its parent's interest.
+/// A process that runs a part. It ends at the latest when this value is dropped.
 pub struct Playing {
     part: String,
     process: Child,
-    /// What it says, if somebody listens, and what it has said so far.
+    /// Output of the process, if it is read, and the lines read so far.
     says: Option<Lines<BufReader<ChildStdout>>>,
     said: Vec<String>,
 }
 
 impl Playing {
-    /// Starts this program in a part.
+    /// Starts this program as one part.
     pub fn start(part: &str) -> Result<Playing, Box<dyn Error>> {
         Self::spawn(part, Stdio::inherit())
     }
 
-    /// Starts it, and listens to what it says.
+    /// Starts one part, and reads its output.
     pub fn listened_to(part: &str) -> Result<Playing, Box<dyn Error>> {
         Self::spawn(part, Stdio::piped())
     }
@@ -62,7 +62,7 @@ impl Playing {
         Ok(Playing { part: part.to_owned(), process, says, said: Vec::new() })
     }
 
-    /// Waits until it says a line with these words.
+    /// Waits until the part prints a line with these words.
     pub fn wait_for(&mut self, words: &str) -> Outcome {
         while let Some(line) = self.says.as_mut().and_then(Iterator::next) {
             self.said.push(line?);
@@ -73,7 +73,7 @@ impl Playing {
         Err(format!("part `{}` has ended, and never said `{words}`", self.part).into())
     }
 
-    /// All that it has said when it has ended.
+    /// Returns all lines of the part when it has ended.
     pub fn listen_to_the_end(mut self) -> Result<Vec<String>, Box<dyn Error>> {
         while let Some(line) = self.says.as_mut().and_then(Iterator::next) {
             self.said.push(line?);
@@ -83,7 +83,7 @@ impl Playing {
         Ok(said)
     }
 
-    /// Waits until it has ended as it should.
+    /// Waits until the part has ended successfully.
     pub fn finish(mut self) -> Outcome {
         let status = self.process.wait()?;
         match status.success() {
@@ -92,7 +92,7 @@ impl Playing {
         }
     }
 
-    /// Kills it, as an accident would.
+    /// Kills the part, like an accident.
     pub fn kill(mut self) -> Outcome {
         self.process.kill()?;
         self.process.wait()?;
@@ -102,7 +102,7 @@ impl Playing {
 
 impl Drop for Playing {
     fn drop(&mut self) {
-        // Only matters if it runs still; a child that has ended is no concern.
+        // The kill matters only if the process is still running.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

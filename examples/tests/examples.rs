@@ -1,4 +1,4 @@
-//! Every example runs, alone in a folder of its own, and says what its text promises.
+//! Every example runs, alone in a folder of its own, and prints the promised output.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -26,20 +26,20 @@ fn attitude() {
     says(env!("CARGO_BIN_EXE_attitude"), 2, "took all 1000 attitudes");
 }
 
-/// And the program is the one that the README shows.
+/// The program equals the one in the README.
 #[test]
 fn hello() {
     says(env!("CARGO_BIN_EXE_hello"), 1, "pitch: 1.5");
     let readme = include_str!("../../README.md");
     let (_, shown) = readme.split_once("```rust\n").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();
-    // Each is laid out as it is best read there.
+    // The two texts differ only in their layout.
     let bare = |text: &str| text.split_whitespace().collect::<String>().replace(",}", "}");
     let program = bare(include_str!("../src/bin/hello.rs"));
     assert!(program.ends_with(&bare(shown)), "{shown}");
 }
 
-/// All that it is made of stands in a file; the display gets the one warning alone.
+/// A file describes the whole application; the display receives only the one warning.
 #[test]
 fn applications() {
     says(env!("CARGO_BIN_EXE_applications"), 1, "Screen::Attitude: {");
@@ -47,7 +47,7 @@ fn applications() {
     says(env!("CARGO_BIN_EXE_applications"), 1, "\"Fire\"");
 }
 
-/// The computers hand over twice, and a display that comes late shows the alarm.
+/// Guidance fails over twice, and a late display shows the alarm.
 #[test]
 fn avionics() {
     let avionics = env!("CARGO_BIN_EXE_avionics");
@@ -55,7 +55,7 @@ fn avionics() {
     says(avionics, 1, r#"came late: ["ATTITUDE LOST on"]"#);
 }
 
-/// All replicas have the same, which depends on the order, the one that comes late as well.
+/// All replicas, including the late joiner, have the same contents, which depend on the order.
 #[test]
 fn key_value() {
     let folder = tempfile::tempdir().unwrap();
@@ -118,7 +118,8 @@ fn sst_routing() {
 #[test]
 fn group_counter() {
     let counter = env!("CARGO_BIN_EXE_group_counter");
-    // One that got the counter from another, who had counted the query already, has no answer of its own.
+    // A member that received the counter from another member, which had already counted the query,
+    // gives no answer of its own.
     says(counter, 4, "members answered, all the same: true");
     says(counter, 4, "the counter stands at 1004");
 }
@@ -130,7 +131,8 @@ fn group_store() {
     says(store, 1, "the other shard says: value 99");
 }
 
-/// What three tellers had booked is there when all were gone, and no transfer makes or takes money.
+/// The transfers booked by three tellers are present after all of them have gone, and no transfer
+/// creates or destroys money.
 #[test]
 fn group_ledger() {
     let ledger = env!("CARGO_BIN_EXE_group_ledger");

@@ -1,7 +1,7 @@
-//! Annotations: which there are, where they may stand, and what their arguments are.
+//! Annotations of the standard: their names, where they are allowed, and their parameters.
 //!
-//! Owns the table of the standard's annotations and the reading of arguments. What an annotation
-//! does to a type is decided where the type is made.
+//! Owns the table of the standard's annotations and the reading of arguments. Never does: decide
+//! the effect of an annotation on a type; the code that makes the type decides it.
 
 use crate::constant::Value;
 use crate::constant::evaluate::Evaluator;
@@ -11,7 +11,7 @@ use crate::scope::Meaning;
 use crate::source::Span;
 use crate::syntax::{Annotation, Arguments, Expression, ExpressionKind};
 
-/// A user's annotation.
+/// A declared annotation of the user.
 #[derive(Debug)]
 pub(crate) struct Declared {
     pub(crate) parameters: Vec<DeclaredParameter>,
@@ -20,12 +20,12 @@ pub(crate) struct Declared {
 #[derive(Debug)]
 pub(crate) struct DeclaredParameter {
     pub(crate) name: String,
-    /// None for `any`.
+    /// Type of the parameter. `None` for `any`.
     pub(crate) ty: Option<Type>,
     pub(crate) has_default: bool,
 }
 
-/// Where an annotation stands.
+/// Syntactic place of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Module,
@@ -45,7 +45,7 @@ pub(crate) enum Place {
     /// The element of a sequence, array or map.
     Element,
     Interface,
-    /// Where everything is skipped.
+    /// A place whose contents are skipped.
     Other,
 }
 
@@ -78,7 +78,7 @@ use Place::{
     Interface, Member, Module, Struct, Typedef, Union,
 };
 
-/// Anything but what the annotation has no business with.
+/// All kinds of type definitions.
 const TYPES: &[Place] = &[Struct, Union, Enum, Bitmask, Bitset, Typedef];
 const MEMBERS: &[Place] = &[Member, Case];
 const ALL: &[Place] = &[
@@ -100,8 +100,9 @@ const ALL: &[Place] = &[
     Interface,
 ];
 
-/// The standard's annotations, where they belong, and their parameters; a star marks one that has
-/// to be given. One without places is for operations, which are skipped with all that is said of them.
+/// Annotations of the standard, with the places where they are allowed and their parameters. A star
+/// marks a required parameter. An entry without places is for operations, which are skipped
+/// together with their annotations.
 #[rustfmt::skip]
 const KNOWN: &[(&str, &[Place], &[&str])] = &[
     ("key", &[Member, Case, Discriminator, Bitfield], &["value"]),
@@ -142,7 +143,7 @@ const KNOWN: &[(&str, &[Place], &[&str])] = &[
     ("RPCReplyType", &[Struct], &["value"]),
 ];
 
-/// What the annotations at one place say. Values whose type is the member's are left as they stand.
+/// Annotations found at one place. Values whose type is the type of the member stay unevaluated.
 #[derive(Debug, Default)]
 pub(crate) struct Found<'s> {
     pub(crate) key: Option<bool>,
@@ -157,7 +158,7 @@ pub(crate) struct Found<'s> {
     pub(crate) extensibility: Option<(Extensibility, Span)>,
     pub(crate) nested: Option<bool>,
     pub(crate) default_nested: Option<bool>,
-    /// What `@topic` stands where, with the topic's name if it has one.
+    /// Position of `@topic`, with the topic's name if one is given.
     pub(crate) topic: Option<(Option<String>, Span)>,
     pub(crate) try_construct: Option<TryConstruct>,
     pub(crate) representations: Vec<String>,
@@ -165,7 +166,7 @@ pub(crate) struct Found<'s> {
     pub(crate) min: Option<&'s Expression>,
     pub(crate) max: Option<&'s Expression>,
     pub(crate) verbatim: Vec<Verbatim>,
-    /// Comments by `@verbatim(language = "comment")`.
+    /// Comments given by `@verbatim(language = "comment")`.
     pub(crate) docs: Vec<String>,
     pub(crate) position: Option<(u16, Span)>,
     pub(crate) bit_bound: Option<(u16, Span)>,
@@ -214,14 +215,14 @@ impl Evaluator<'_> {
                 continue;
             }
             if let Ok(arguments) = self.arguments(annotation, parameters) {
-                // What is wrong with an argument has been said then; the annotation is left out.
+                // An error in an argument has already been reported; the annotation is ignored.
                 let _ = self.standard(name, annotation, &arguments, &mut found);
             }
         }
         found
     }
 
-    /// The arguments in the order of the parameters.
+    /// Returns the arguments in the order of the parameters.
     fn arguments<'s>(
         &mut self,
         annotation: &'s Annotation,
@@ -233,7 +234,8 @@ impl Evaluator<'_> {
         match &annotation.arguments {
             Arguments::None => {}
             Arguments::One(value) => {
-                // The text of `@verbatim`, and else the first one.
+                // A single argument is the required parameter (the text of `@verbatim`) if there is
+                // one, otherwise the first.
                 let required = parameters.iter().filter(|p| p.starts_with('*')).count();
                 let index = parameters.iter().position(|p| p.starts_with('*')).unwrap_or(0);
                 if parameters.is_empty() || required > 1 {
@@ -315,7 +317,7 @@ impl Evaluator<'_> {
             "topic" => {
                 let platform = self.text(arguments.get(1).copied().flatten())?;
                 let is_ours = |platform: String| matches!(platform.as_str(), "*" | "DDS" | "");
-                // Of another platform it says nothing here.
+                // An annotation for another platform has no effect.
                 if platform.is_none_or(is_ours) {
                     let name = self.text(first)?;
                     found.topic = Some((name.filter(|name| !name.is_empty()), span));
@@ -347,7 +349,7 @@ impl Evaluator<'_> {
             "value" => found.value = first,
             "ignore_literal_names" => found.ignore_literal_names = self.yes(first)?,
             "non_serialized" => found.non_serialized = self.yes(first)?,
-            // Those of services say nothing about types.
+            // Annotations of services have no effect on types.
             _ => {}
         }
         Ok(())
@@ -368,7 +370,7 @@ impl Evaluator<'_> {
             "AFTER_DECLARATION",
             "END_FILE",
         ];
-        // Some write the placement as a string.
+        // Some files write the placement as a string.
         let placement = match placement {
             Some(Expression { kind: ExpressionKind::String { value, .. }, .. }) => {
                 places.into_iter().find(|place| *place == &**value)
@@ -389,13 +391,13 @@ impl Evaluator<'_> {
                 };
                 found.verbatim.push(Verbatim { placement, text });
             }
-            // For all languages is for none in particular, and other languages are not ours.
+            // Text for all languages (`*`) or for another language is ignored.
             _ => {}
         }
         Ok(())
     }
 
-    /// The names in `XCDR1 | XCDR2`.
+    /// Reads the names in `XCDR1 | XCDR2`.
     fn representations(&mut self, value: &Expression, into: &mut Vec<String>) -> Checked<()> {
         match &value.kind {
             ExpressionKind::Binary("|", left, right) => {
@@ -412,7 +414,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// `@key` and `@key(TRUE)` say yes, `@key(FALSE)` says no.
+    /// Reads a flag: `@key` and `@key(TRUE)` are true, `@key(FALSE)` is false.
     fn yes(&mut self, argument: Option<&Expression>) -> Checked<bool> {
         let Some(argument) = argument else { return Ok(true) };
         match self.value(argument, Some(&Type::Primitive(Primitive::Boolean)))? {
@@ -440,7 +442,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// One of some names, which are known in this place only.
+    /// Reads one of several names that are known only at this place.
     fn choice(
         &mut self,
         argument: Option<&Expression>,
@@ -460,7 +462,7 @@ impl Evaluator<'_> {
         Err(self.reports.error(argument.span, message))
     }
 
-    /// Checks a user's annotation against its declaration. It changes nothing.
+    /// Checks a user's annotation against its declaration. The annotation has no effect.
     fn user_annotation(&mut self, annotation: &Annotation) {
         let name = annotation.path.text();
         let known = self.scopes.find_quietly(&name).cloned();
@@ -479,7 +481,7 @@ impl Evaluator<'_> {
         let Ok(arguments) = self.arguments(annotation, &names) else { return };
         for (parameter, argument) in declared.parameters.iter().zip(arguments) {
             if let Some(argument) = argument {
-                // An error in it has been reported.
+                // An error in the argument has already been reported.
                 let _ = self.value(argument, parameter.ty.as_ref());
             }
         }

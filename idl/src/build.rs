@@ -1,6 +1,7 @@
-//! IDL files in a build script.
+//! Compilation of IDL files in a build script.
 //!
-//! Owns the writing of files, and what Cargo is told. Never decides about the contents.
+//! Owns the writing of the generated files and the messages to Cargo. Never decides about
+//! the contents.
 //!
 //! ```no_run
 //! // build.rs
@@ -9,7 +10,7 @@
 //! }
 //! ```
 //!
-//! The types are then brought in with `include!(concat!(env!("OUT_DIR"), "/nav.rs"));`. With
+//! A program includes the types with `include!(concat!(env!("OUT_DIR"), "/nav.rs"));`. For
 //! directories, macros, or many files that include each other, see [`Build`].
 
 use crate::model::Specification;
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fmt, fs, io};
 
 /// Compiles IDL files into `OUT_DIR`: `dir/nav.idl` becomes `nav.rs`. Cargo runs the build script
-/// again when one of the files, or of those they include, changes.
+/// again when one of the files, or a file that they include, changes.
 pub fn compile<P: AsRef<Path>>(files: &[P]) -> Result<(), BuildError> {
     Build::new().compile(files)
 }
@@ -44,24 +45,24 @@ pub struct Build {
     together: Option<String>,
 }
 
-/// What was written, and what there was to say.
+/// Files written by a build, and its warnings.
 #[derive(Debug)]
 pub struct Built {
-    /// The files of Rust.
+    /// Generated Rust files.
     pub written: Vec<PathBuf>,
-    /// The IDL files that were read.
+    /// IDL files that were read.
     pub read: BTreeSet<PathBuf>,
     /// Warnings and notes.
     pub diagnostics: Diagnostics,
 }
 
 impl Build {
-    /// Without settings.
+    /// Creates a build without settings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Looks for included files in this directory too.
+    /// Adds a directory to search for included files.
     #[must_use]
     pub fn include(mut self, directory: impl Into<PathBuf>) -> Self {
         self.compiler = self.compiler.include(directory);
@@ -75,23 +76,23 @@ impl Build {
         self
     }
 
-    /// Uses a generator of the caller's making.
+    /// Uses the given generator.
     #[must_use]
     pub fn generator(mut self, generator: Generator) -> Self {
         self.generator = generator;
         self
     }
 
-    /// Writes all files into one, `NAME.rs`, with what several of them include in it once. Without
-    /// this each file is written for itself with all that it includes, so that two files which
-    /// include a third each have types of their own for it.
+    /// Writes all files into one, `NAME.rs`, which contains definitions included by several files
+    /// only once. Without this setting each file is written separately with everything it includes,
+    /// so two files that include a third one each have their own types for it.
     #[must_use]
     pub fn together(mut self, name: &str) -> Self {
         self.together = Some(name.to_owned());
         self
     }
 
-    /// Compiles into `OUT_DIR`, and tells Cargo which files were read and what there is to say.
+    /// Compiles into `OUT_DIR`, and tells Cargo which files were read and which warnings there are.
     pub fn compile<P: AsRef<Path>>(&self, files: &[P]) -> Result<(), BuildError> {
         for file in files {
             println!("cargo::rerun-if-changed={}", file.as_ref().display());
@@ -168,30 +169,30 @@ impl Build {
     }
 }
 
-/// Why IDL files could not be compiled.
+/// Reasons why IDL files could not be compiled.
 #[non_exhaustive]
 pub enum BuildError {
     /// The files have errors.
     Idl(Diagnostics),
     /// A file cannot be read.
     Read {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// A file cannot be written.
     Write {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// Two files would be written to the same place.
     SameOutput {
-        /// The later file.
+        /// Path of the later file.
         file: PathBuf,
-        /// The earlier file.
+        /// Path of the earlier file.
         other: PathBuf,
     },
     /// A path does not end in a file name.
@@ -229,7 +230,7 @@ impl fmt::Display for BuildError {
     }
 }
 
-/// As people read it, because this is what a build script that fails prints.
+/// Same text as `Display`, because a build script that fails prints its error with `Debug`.
 impl fmt::Debug for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\n{self}")

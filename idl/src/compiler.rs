@@ -1,4 +1,4 @@
-//! From files to a specification: the stages in their order.
+//! Compilation of files to a specification: the stages in their order.
 //!
 //! Owns the settings of a run. Never knows what a stage does.
 
@@ -28,10 +28,10 @@ pub struct Compiler {
     settings: Settings,
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Compilation {
-    /// Everything in the files; none if there are errors.
+    /// All definitions of the files; `None` if there are errors.
     pub specification: Option<Specification>,
     /// Errors, warnings and notes.
     pub diagnostics: Diagnostics,
@@ -40,32 +40,32 @@ pub struct Compilation {
 }
 
 impl Compiler {
-    /// A compiler without settings.
+    /// Creates a compiler without settings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Looks for included files in this directory too, after those given before.
+    /// Adds a directory to search for included files, after those given before.
     #[must_use]
     pub fn include(mut self, directory: impl Into<PathBuf>) -> Self {
         self.settings.directories.push(directory.into());
         self
     }
 
-    /// Defines a macro, as `#define NAME VALUE` would; `define("DEBUG", "1")`.
+    /// Defines a macro like `#define NAME VALUE`; for example `define("DEBUG", "1")`.
     #[must_use]
     pub fn define(mut self, name: &str, value: &str) -> Self {
         self.settings.defines.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Compiles files of the disk into one specification. What several of them include is in it
-    /// once. Each begins with the macros of the settings alone.
+    /// Compiles files of the disk into one specification. A definition that several of them include
+    /// appears once. Each file begins with only the macros of the settings.
     pub fn compile<P: AsRef<Path>>(&self, files: &[P]) -> std::io::Result<Compilation> {
         self.compile_from(&Disk, files)
     }
 
-    /// As [`Compiler::compile`], of files from elsewhere.
+    /// Compiles like [`Compiler::compile`], with files from another source than the disk.
     pub fn compile_from<P: AsRef<Path>>(
         &self,
         files: &dyn Files,
@@ -95,7 +95,8 @@ impl Compiler {
     }
 }
 
-/// Reads the text of an IDL file; `file` is its name in messages. It can include files of the disk.
+/// Compiles the text of an IDL file. `file` is the file's name in messages. The text can include
+/// files of the disk.
 pub fn parse(file: &str, text: &str) -> Result<Specification, Diagnostics> {
     let roots = vec![(PathBuf::from(file), text.to_owned())];
     let compilation = Compiler::new().compile_texts(&Disk, roots);

@@ -1,6 +1,6 @@
 //! Messages about IDL files.
 //!
-//! Owns the form of a message, how many are given, and the guess at what was meant:
+//! Owns the form of a message, the limit on their number, and the suggestion of a similar name:
 //!
 //! ```text
 //! nav.idl:3:5: error: expected a member, found `union`
@@ -14,17 +14,17 @@ use std::fmt;
 
 use crate::source::{SourceMap, Span};
 
-/// After so many errors, reading stops.
+/// Number of errors after which reading stops.
 pub const MAX_DIAGNOSTICS: usize = 50;
 
-/// How bad it is.
+/// Severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The file is not compiled.
     Error,
-    /// Something has no effect, or another one than may be thought.
+    /// A construct has no effect, or an effect that may be unexpected.
     Warning,
-    /// Something was left out that a DDS file does not need.
+    /// A construct was skipped that a DDS file does not need.
     Note,
 }
 
@@ -38,48 +38,48 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One message: what is wrong, where, and the line it stands in.
+/// One message: the problem, its position, and the source line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Severity of the message.
     pub severity: Severity,
-    /// The name of the file.
+    /// Name of the file.
     pub file: String,
-    /// The line, from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// Column in characters, counted from 1.
     pub column: usize,
-    /// What was found and what was expected.
+    /// Text of the message: the found and the expected text.
     pub message: String,
-    /// Other places that belong to it, such as the first of two definitions.
+    /// Related positions, such as the first of two definitions.
     pub related: Vec<Related>,
-    /// The whole line of source.
+    /// Whole line of source.
     source_line: String,
-    /// How many characters the caret underlines.
+    /// Number of characters that the caret underlines.
     width: usize,
 }
 
-/// Another place that explains a message.
+/// Another position that explains a message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Related {
-    /// The name of the file.
+    /// Name of the file.
     pub file: String,
-    /// The line, from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// Column in characters, counted from 1.
     pub column: usize,
-    /// What is there.
+    /// Explanation of the position.
     pub message: String,
 }
 
-/// The longest part of a source line that is shown.
+/// Maximum number of characters of a source line that are shown.
 const SHOWN: usize = 200;
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { severity, file, line, column, message, related, source_line, width } = self;
         writeln!(f, "{file}:{line}:{column}: {severity}: {message}")?;
-        // Of a very long line, what is around the place.
+        // Of a very long line, only the part around the position is shown.
         let from = if *column > SHOWN / 2 && source_line.chars().count() > SHOWN {
             column - SHOWN / 2
         } else {
@@ -87,7 +87,7 @@ impl fmt::Display for Diagnostic {
         };
         let shown: String = source_line.chars().skip(from).take(SHOWN).collect();
         writeln!(f, "{line:>4} | {shown}")?;
-        // Tabs stay tabs, so that the caret stands under its text whatever their width.
+        // Tabs stay tabs, so that the caret is below its text for every tab width.
         let indent: String = shown
             .chars()
             .take(column - 1 - from)
@@ -103,22 +103,22 @@ impl fmt::Display for Diagnostic {
 
 impl Error for Diagnostic {}
 
-/// All messages of one run, in the order of their places.
+/// All messages of one run, ordered by position.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Diagnostics(pub(crate) Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// The messages one by one.
+    /// Iterates over the messages.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.0.iter()
     }
 
-    /// Whether there are none.
+    /// Whether there are no messages.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes another run's messages in, each that says the same of the same place once.
+    /// Adds the messages of another run; equal messages about the same position are added once.
     pub fn merge(&mut self, other: Diagnostics) {
         for diagnostic in other.0 {
             if !self.0.contains(&diagnostic) {
@@ -127,7 +127,7 @@ impl Diagnostics {
         }
     }
 
-    /// Whether one of them is an error.
+    /// Whether one of the messages is an error.
     pub fn has_errors(&self) -> bool {
         self.0.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
@@ -143,7 +143,7 @@ impl fmt::Display for Diagnostics {
     }
 }
 
-/// As people read it, because this is what a build script that fails prints.
+/// Same text as `Display`, because a build script that fails prints its error with `Debug`.
 impl fmt::Debug for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\n{self}")
@@ -152,7 +152,7 @@ impl fmt::Debug for Diagnostics {
 
 impl Error for Diagnostics {}
 
-/// A message whose place is not yet looked up.
+/// A message whose line and column are not yet computed.
 struct Report {
     severity: Severity,
     span: Span,
@@ -160,18 +160,19 @@ struct Report {
     related: Vec<(Span, String)>,
 }
 
-/// Collects messages.
+/// Collector of messages.
 #[derive(Default)]
 pub(crate) struct Reports {
     reports: Vec<Report>,
     errors: usize,
 }
 
-/// Marks that an error has been reported; the caller leaves off and goes on further out.
+/// Marker that an error has been reported; the caller abandons its construct, and an enclosing
+/// one continues.
 #[derive(Debug)]
 pub(crate) struct Reported;
 
-/// What was read, or that an error has been reported.
+/// Result of reading; the error has already been reported.
 pub(crate) type Checked<T> = Result<T, Reported>;
 
 impl Reports {
@@ -179,7 +180,7 @@ impl Reports {
         self.add(Severity::Error, span, message.into(), Vec::new())
     }
 
-    /// An error with another place that explains it.
+    /// Reports an error with a related position that explains it.
     pub(crate) fn error_with(
         &mut self,
         span: Span,
@@ -215,7 +216,7 @@ impl Reports {
         Reported
     }
 
-    /// Whether so much is wrong that reading on helps nobody.
+    /// Whether the limit of errors is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.errors >= MAX_DIAGNOSTICS
     }
@@ -224,7 +225,7 @@ impl Reports {
         self.errors > 0
     }
 
-    /// The messages, in the order of their places.
+    /// Returns the messages, ordered by position.
     pub(crate) fn finish(mut self, sources: &SourceMap) -> Diagnostics {
         self.reports.sort_by_key(|report| (report.span.file, report.span.start));
         let mut all: Vec<Diagnostic> = Vec::new();
@@ -253,12 +254,12 @@ impl Reports {
     }
 }
 
-/// What may have been meant by `word`: `; did you mean `x`?`, or nothing.
+/// Suggests a name similar to `word`: `; did you mean `x`?`, or nothing.
 pub(crate) fn did_you_mean<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> String {
-    // Of very short names nearly all are near each other.
+    // Nearly all very short names are similar to each other.
     let most = (word.chars().count() / 3).min(3);
     let best = candidates
         .into_iter()
@@ -269,8 +270,8 @@ pub(crate) fn did_you_mean<'a>(
     best.map_or_else(String::new, |(_, candidate)| format!("; did you mean `{candidate}`?"))
 }
 
-/// How many letters have to be added, left out, changed or swapped with their neighbour; letters
-/// that differ in case only count nothing at first. More than `most` is not counted.
+/// Number of letters to add, remove, change or swap with their neighbour. A difference in case only
+/// counts nothing at first. Counting stops above `most`.
 fn distance(a: &str, b: &str, most: usize) -> usize {
     let fold = |text: &str| text.chars().flat_map(char::to_lowercase).take(80).collect::<Vec<_>>();
     let (a, b) = (fold(a), fold(b));

@@ -1,10 +1,10 @@
-//! The words that cannot be identifiers.
+//! Words that cannot be identifiers.
 
-/// The keyword that `word` is, if its letters' case does not count.
+/// Returns the keyword equal to `word` apart from case.
 ///
 /// Words of the building blocks that no DDS file needs (`component`, `port`, `home`, `local` and so
-/// on) are keywords only where a definition begins, as the standard has it for profiles without
-/// those blocks; they are likely names of members.
+/// on) are keywords only at the beginning of a definition, as the standard allows for profiles
+/// without those blocks. Such words are likely names of members.
 pub(crate) fn keyword(word: &str) -> Option<&'static str> {
     // No keyword is longer.
     if word.len() > 9 {
@@ -17,7 +17,7 @@ pub(crate) fn keyword(word: &str) -> Option<&'static str> {
         .map(|index| KEYWORDS[index].1)
 }
 
-/// In small letters, and as they are written.
+/// Each keyword in lower case, and as it is written.
 #[rustfmt::skip]
 const KEYWORDS: &[(&str, &str)] = &[
     ("any", "any"), ("bitfield", "bitfield"), ("bitmask", "bitmask"), ("bitset", "bitset"),

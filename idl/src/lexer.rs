@@ -1,8 +1,9 @@
-//! Text to tokens.
+//! Conversion of text to tokens.
 //!
 //! Owns the spelling of comments, identifiers, literals and punctuation. Never stops at a mistake:
-//! it is reported, and what cannot be a token is left out. Directives are the preprocessor's: it is
-//! told where a `#` begins a line, and reads the rest of that line as tokens or as text.
+//! the lexer reports it and skips text that cannot be a token. Directives belong to the
+//! preprocessor: the lexer tells it where a `#` begins a line, and reads the rest of that line as
+//! tokens or as text.
 
 use std::rc::Rc;
 
@@ -12,17 +13,17 @@ use crate::source::{FileId, Span};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TokenKind {
-    /// A name or a keyword, without the `_` of escaped ones; those are never keywords.
+    /// A name or a keyword. An escaped name is stored without its `_` and is never a keyword.
     Word { text: Rc<str>, escaped: bool },
-    /// A number as it is written; what it is worth depends on where it stands.
+    /// A number as written; its value depends on its position.
     Number(Rc<str>),
-    /// A string literal after its escapes.
+    /// A string literal with its escapes resolved.
     String { wide: bool, value: Rc<str> },
-    /// A character literal after its escapes.
+    /// A character literal with its escapes resolved.
     Char { wide: bool, value: char },
     /// Punctuation.
     Mark(&'static str),
-    /// After the last token, or of a line in a directive.
+    /// End of the text, or of a line in a directive.
     End,
 }
 
@@ -30,16 +31,17 @@ pub(crate) enum TokenKind {
 pub(crate) struct Token {
     pub(crate) kind: TokenKind,
     pub(crate) span: Span,
-    /// The lines on which it starts and ends, from 0; in another text's lines after an expansion.
+    /// Line on which the token starts, counted from 0. After a macro expansion, the line is that of
+    /// another text.
     pub(crate) line: u32,
     pub(crate) end_line: u32,
-    /// The comments in front of it: a range of [`Lexer::comments`].
+    /// Comments before the token: a range of [`Lexer::comments`].
     pub(crate) comments: (u32, u32),
-    /// Whether blanks or comments are in front of it.
+    /// Whether whitespace or comments precede the token.
     pub(crate) spaced: bool,
 }
 
-/// A comment, whole.
+/// A whole comment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Comment {
     pub(crate) span: Span,
@@ -48,7 +50,7 @@ pub(crate) struct Comment {
 }
 
 impl Token {
-    /// What it looks like.
+    /// Returns the token as written.
     pub(crate) fn text(&self) -> String {
         match &self.kind {
             TokenKind::Word { text, escaped: false } => text.to_string(),
@@ -67,7 +69,7 @@ impl Token {
         matches!(self.kind, TokenKind::Mark(found) if found == mark)
     }
 
-    /// The word, if it is one that is not escaped.
+    /// Returns the word if the token is an unescaped one.
     pub(crate) fn word(&self) -> Option<&str> {
         match &self.kind {
             TokenKind::Word { text, escaped: false } => Some(text),
@@ -76,20 +78,21 @@ impl Token {
     }
 }
 
-/// Longer ones first. `>>` is none of them: `sequence<sequence<long>>` ends with two marks.
+/// Punctuation, longer marks first. `>>` is not included, because `sequence<sequence<long>>` ends
+/// with two separate marks.
 const MARKS: [&str; 36] = [
     "...", "::", "<<", "==", "!=", "<=", ">=", "&&", "||", "##", "{", "}", ";", ",", "<", ">", "[",
     "]", "(", ")", "=", ":", "+", "-", "*", "/", "%", "|", "&", "^", "~", "@", "#", "!", "?", ".",
 ];
 
-/// Reads one text.
+/// Lexer of one text.
 #[derive(Clone)]
 pub(crate) struct Lexer {
     file: FileId,
     text: Rc<str>,
     position: usize,
     line: u32,
-    /// Whether nothing but blanks and comments came before on this line.
+    /// Whether only whitespace and comments precede on this line.
     at_line_start: bool,
     /// Whether a newline ends the tokens, as in a directive.
     in_directive: bool,
@@ -113,8 +116,8 @@ impl Lexer {
         Span { file: self.file, start: start as u32, end: self.position as u32 }
     }
 
-    /// The next token, and whether it begins a line; then a `#` is the preprocessor's, which reads the
-    /// directive.
+    /// Returns the next token, and whether it begins a line. A `#` that begins a line belongs to
+    /// the preprocessor, which then reads the directive.
     pub(crate) fn next(
         &mut self,
         comments: &mut Vec<Comment>,
@@ -206,7 +209,7 @@ impl Lexer {
         comments.push(Comment { span: self.span(start), line, end_line: self.line });
     }
 
-    /// Takes the longest prefix of which every character is wanted.
+    /// Consumes the longest prefix whose characters are all wanted.
     fn take(&mut self, wanted: impl Fn(char) -> bool) {
         let rest = self.rest();
         self.position += rest.find(|c| !wanted(c)).unwrap_or(rest.len());
@@ -223,7 +226,8 @@ impl Lexer {
         let whole = &self.text[start..self.position];
         let text = whole.strip_prefix('_').unwrap_or(whole);
         if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            // Two in front are no identifier of IDL, but macros are called so.
+            // A name with two leading underscores is not an IDL identifier, but it can name
+            // a macro.
             if whole.starts_with("__") || self.in_directive {
                 return Some(TokenKind::Word { text: whole.into(), escaped: false });
             }
@@ -312,18 +316,18 @@ impl Lexer {
         None
     }
 
-    /// From here to the end of the line, newlines end the tokens.
+    /// Enters a directive: from here to the end of the line, newlines end the tokens.
     pub(crate) fn enter_directive(&mut self) {
         self.in_directive = true;
     }
 
-    /// Skips what is left of the directive's line.
+    /// Skips the rest of the directive's line.
     pub(crate) fn leave_directive(&mut self) {
         self.rest_of_line();
         self.in_directive = false;
     }
 
-    /// The text up to the end of the line, without comments that end it, and where it is.
+    /// Returns the text up to the end of the line, without trailing comments, and its position.
     pub(crate) fn rest_of_line(&mut self) -> (String, Span) {
         let start = self.position;
         let mut text = String::new();
@@ -347,7 +351,7 @@ impl Lexer {
         }
     }
 
-    /// Skips to the next line that begins with `#`, and to behind it; `None` at the end.
+    /// Skips past the next `#` that begins a line; `None` at the end of the text.
     pub(crate) fn skip_to_directive(&mut self) -> Option<Span> {
         loop {
             let rest = self.rest();
@@ -373,7 +377,7 @@ impl Lexer {
         }
     }
 
-    /// The word as it is written, `_` included, by which macros are called.
+    /// Returns the word as written, including its `_`. Macros are called by this name.
     pub(crate) fn macro_name(kind: &TokenKind) -> Option<Rc<str>> {
         match kind {
             TokenKind::Word { text, escaped: false } => Some(Rc::clone(text)),

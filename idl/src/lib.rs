@@ -1,8 +1,7 @@
 //! The IDL compiler: topic types written in OMG IDL 4.2 become Rust types that derive `DdsType`.
 //!
-//! This crate owns the IDL grammar, the lookup of names, and the Rust that is written for a
-//! specification. It never encodes a value; that is the business of the derive macro and of
-//! `idl-cdr`.
+//! Owns the IDL grammar, the lookup of names, and the Rust code generated for a specification.
+//! Never encodes a value; the derive macro and `idl-cdr` do.
 //!
 //! ```
 //! let specification = idl::parse("nav.idl", "module Nav { struct Fix { @key long id; }; };")?;
@@ -11,15 +10,15 @@
 //! # Ok::<(), idl::Diagnostics>(())
 //! ```
 //!
-//! In a build script, see [`build::compile`]; with directories and macros, [`Compiler`]. What of
-//! IDL becomes what of Rust stands in `docs/IDL.md`.
+//! For use in a build script, see [`build::compile`]; for directories and macros, see [`Compiler`].
+//! `docs/IDL.md` describes the mapping from IDL to Rust.
 //!
 //! ```text
 //!  files ──> preprocessor ──> tokens ──> parser ──> syntax tree ──> lower ──> model ──> generator
 //!            (source, lexer,                                       (scope, constant,
 //!             literal)                                              annotation)
 //! ```
-//! All of them report to `diagnostic`, and go on: one run tells all errors.
+//! All stages report to `diagnostic` and continue after an error, so one run reports all errors.
 
 mod annotation;
 pub mod build;

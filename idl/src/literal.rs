@@ -1,4 +1,4 @@
-//! What literals are worth.
+//! Values of literals.
 //!
 //! Owns the escapes of characters and strings, and the spellings of numbers.
 
@@ -6,13 +6,13 @@ use crate::constant::Value;
 use crate::constant::decimal::Decimal;
 use crate::constant::quadruple::Quadruple;
 
-/// The most digits of a fixed-point number.
+/// Maximum number of digits of a fixed-point number.
 pub(crate) const FIXED_DIGITS: u8 = 31;
 
-/// Of a floating-point literal: all of its digits are looked at several times.
+/// Maximum length of a floating-point literal, whose digits are read several times.
 const LONGEST: usize = 10_000;
 
-/// What a number literal is.
+/// Value of a number literal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Number {
     Integer(i128),
@@ -20,10 +20,11 @@ pub(crate) enum Number {
     Fixed(Decimal),
 }
 
-/// A floating-point literal, as the nearest number of either size: what it is used for says which it is.
+/// Value of a floating-point literal as the nearest number of either size. The use decides which
+/// one applies.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Floating {
-    /// Infinite, if it is larger than any.
+    /// Nearest double; infinite if the literal exceeds every double.
     double: f64,
     long: Quadruple,
 }
@@ -38,7 +39,7 @@ impl Floating {
         Some(long.ok_or_else(|| format!("{text} is larger than any floating-point type")))
     }
 
-    /// As a `long double`, or as a `double`.
+    /// Returns the value as a `long double` or as a `double`.
     pub(crate) fn value(&self, is_long: bool) -> Result<Value, String> {
         match is_long {
             true => Ok(Value::LongDouble(self.long)),
@@ -88,10 +89,10 @@ pub(crate) fn number(text: &str) -> Result<Number, String> {
     })
 }
 
-/// Where in the text something is wrong, how many bytes of it, and what.
+/// An error in a literal: its position in the text, its length in bytes, and the message.
 type Wrong = (usize, usize, String);
 
-/// The text that a literal stands for.
+/// Returns the text that a literal denotes.
 pub(crate) fn unescape(text: &str, wide: bool) -> Result<String, Wrong> {
     if !text.contains('\\') {
         return Ok(text.to_owned());
@@ -113,7 +114,8 @@ pub(crate) fn unescape(text: &str, wide: bool) -> Result<String, Wrong> {
     Ok(value)
 }
 
-/// The character behind a backslash, and how many bytes it takes; none for a line that goes on.
+/// Returns the character after a backslash and its length in bytes; no character for a
+/// line continuation.
 fn escape(after: &str, wide: bool) -> Result<(Option<char>, usize), String> {
     let Some(first) = after.chars().next() else {
         return Err("nothing follows the backslash".to_owned());

@@ -1,7 +1,7 @@
-//! A specification after its names have been looked up and its values worked out.
+//! A specification with its names looked up and its values evaluated.
 //!
-//! Owns the shape of what the compiler gives and the generator takes. Every name in it is whole,
-//! every reopened module is one module, every bound is positive, every value fits its type.
+//! Owns the data model between the compiler and the generator. Every name in it is fully qualified,
+//! every reopened module is one module, every bound is positive, and every value fits its type.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use crate::constant::Value;
 
-/// Everything that was compiled together.
+/// All definitions that were compiled together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Specification {
-    /// What stands outside all modules, in order.
+    /// Definitions outside all modules, in order.
     pub definitions: Vec<Definition>,
     /// Rust for the beginning and the end of the file (`@verbatim(language = "rust", ...)`).
     pub verbatim: Vec<Verbatim>,
 }
 
-/// Something that has a name.
+/// A named definition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Definition {
     /// A module, or the types and constants inside an interface.
@@ -39,76 +39,76 @@ pub enum Definition {
     Typedef(Typedef),
 }
 
-/// A module with everything in it, however often it was reopened.
+/// A module with all its definitions, however often it was reopened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module {
-    /// Its name.
+    /// Name of the module.
     pub name: ScopedName,
-    /// Whether it is an interface, of which the operations are left out.
+    /// Whether the module is an interface, whose operations are left out.
     pub interface: bool,
-    /// The comment in front of it.
+    /// Comment before the module.
     pub docs: Vec<String>,
-    /// What stands in it, in order.
+    /// Definitions in the module, in order.
     pub definitions: Vec<Definition>,
 }
 
 /// A constant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constant {
-    /// Its name.
+    /// Name of the constant.
     pub name: ScopedName,
-    /// Its comment.
+    /// Comment of the constant.
     pub docs: Vec<String>,
-    /// Its type.
+    /// Type of the constant.
     pub ty: Type,
-    /// Its value, which fits the type.
+    /// Value, which fits the type.
     pub value: Value,
-    /// Its unit (`@unit`).
+    /// Unit of the value (`@unit`).
     pub unit: Option<String>,
 }
 
-/// How a type may change.
+/// Ways in which a type may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extensibility {
-    /// Not at all.
+    /// No change is allowed.
     Final,
     /// Members may be added at the end.
     Appendable,
-    /// Members may come and go.
+    /// Members may be added and removed.
     Mutable,
 }
 
-/// What annotations say of a struct, union, enum, bitmask or bitset.
+/// Annotations of a struct, union, enum, bitmask or bitset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeNotes {
-    /// Its comment.
+    /// Comment of the type.
     pub docs: Vec<String>,
-    /// How it may change, if that is said.
+    /// Extensibility, if an annotation gives it.
     pub extensibility: Option<Extensibility>,
-    /// Whether it is the type of no topic.
+    /// Whether the type is not used for topics.
     pub nested: bool,
-    /// Whether member ids are hashes of names (`@autoid(HASH)`), if that is said.
+    /// Whether member ids are hashes of names (`@autoid(HASH)`), if an annotation says so.
     pub hashed_ids: Option<bool>,
-    /// The topic's name, if there is one (`@topic(name = "...")`).
+    /// Name of the topic, if one is given (`@topic(name = "...")`).
     pub topic: Option<String>,
-    /// The encodings that are allowed (`@data_representation`), as `XCDR1 | XCDR2`.
+    /// Allowed encodings (`@data_representation`), as `XCDR1 | XCDR2`.
     pub representations: Vec<String>,
-    /// Whether names of enumerators and bits do not count in comparing types.
+    /// Whether names of enumerators and bits are ignored when types are compared.
     pub ignore_literal_names: bool,
     /// Text for the generated code.
     pub verbatim: Vec<Verbatim>,
 }
 
-/// Text for the generated code, and where it goes.
+/// Text for the generated code, and its placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verbatim {
-    /// Where it goes.
+    /// Placement of the text.
     pub placement: Placement,
     /// The text.
     pub text: String,
 }
 
-/// Where verbatim text goes.
+/// Placements of verbatim text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Placement {
@@ -123,19 +123,19 @@ pub enum Placement {
 /// A struct or an exception.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Struct {
-    /// Its name.
+    /// Name of the struct.
     pub name: ScopedName,
-    /// What annotations say of it.
+    /// Annotations of the struct.
     pub notes: TypeNotes,
-    /// The struct it inherits from.
+    /// Base struct that this struct inherits from.
     pub base: Option<ScopedName>,
-    /// Its own members, in order.
+    /// Own members, in order, without those of the base.
     pub members: Vec<Member>,
-    /// Whether it is an exception.
+    /// Whether the struct is an exception.
     pub exception: bool,
 }
 
-/// What a reader does with a value that a type does not allow.
+/// Action of a reader on a value that a type does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum TryConstruct {
@@ -144,64 +144,64 @@ pub enum TryConstruct {
     Trim,
 }
 
-/// Where a member's id comes from.
+/// Source of a member's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemberId {
-    /// From its place, or by `@autoid`.
+    /// From the position of the member, or by `@autoid`.
     Auto,
     /// `@id(N)`.
     Number(u32),
-    /// `@hashid`, of its name or of a text.
+    /// `@hashid`, from the member's name or from a text.
     Hash(Option<String>),
 }
 
 /// A member of a struct or a union.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// Its name.
+    /// Name of the member.
     pub name: String,
-    /// Its comment.
+    /// Comment of the member.
     pub docs: Vec<String>,
-    /// Its type.
+    /// Type of the member.
     pub ty: Type,
-    /// Whether it belongs to the key.
+    /// Whether the member belongs to the key.
     pub key: bool,
-    /// Its id.
+    /// Id of the member.
     pub id: MemberId,
-    /// Whether a sample may lack it.
+    /// Whether a sample may lack the member.
     pub optional: bool,
-    /// Whether it lies in memory of its own.
+    /// Whether the member lies in memory of its own.
     pub external: bool,
-    /// Whether who does not know it refuses the sample.
+    /// Whether a reader that does not know the member must refuse the sample.
     pub must_understand: bool,
-    /// Whether it is in no sample.
+    /// Whether the member is left out of samples.
     pub non_serialized: bool,
-    /// Its value where a sample lacks it.
+    /// Value of the member where a sample lacks it.
     pub default: Option<Value>,
-    /// What happens to a value that the type does not allow.
+    /// Action on a value that the type does not allow.
     pub try_construct: Option<TryConstruct>,
-    /// The least and the greatest value.
+    /// Minimum and maximum value.
     pub range: (Option<Value>, Option<Value>),
-    /// Its unit.
+    /// Unit of the value.
     pub unit: Option<String>,
 }
 
 /// A union.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Union {
-    /// Its name.
+    /// Name of the union.
     pub name: ScopedName,
-    /// What annotations say of it.
+    /// Annotations of the union.
     pub notes: TypeNotes,
-    /// The type of the discriminator.
+    /// Type of the discriminator.
     pub discriminator: Type,
     /// Whether the discriminator is the key.
     pub key: bool,
-    /// The discriminator of a value of which nothing is said, if that is not the default of its type.
+    /// Default discriminator, if it differs from the default of its type.
     pub default: Option<Value>,
-    /// What happens to a discriminator that selects nothing.
+    /// Action on a discriminator that selects nothing.
     pub try_construct: Option<TryConstruct>,
-    /// Its cases, in order.
+    /// Cases of the union, in order.
     pub cases: Vec<Case>,
     /// Whether some value of the discriminator has no case.
     pub open: bool,
@@ -210,107 +210,107 @@ pub struct Union {
 /// A case of a union.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// The values of the discriminator.
+    /// Discriminator values that select the case.
     pub labels: Vec<Value>,
-    /// Whether it is taken for all values without a case.
+    /// Whether the case is selected by all values without a case.
     pub default: bool,
-    /// What there is in this case.
+    /// Member of the case.
     pub member: Member,
 }
 
 /// An enum, which has at least one enumerator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Enum {
-    /// Its name.
+    /// Name of the enum.
     pub name: ScopedName,
-    /// What annotations say of it.
+    /// Annotations of the enum.
     pub notes: TypeNotes,
-    /// Its bits, 1 to 32.
+    /// Number of bits, 1 to 32.
     pub bit_bound: u16,
-    /// Its enumerators.
+    /// Enumerators of the enum.
     pub enumerators: Vec<Enumerator>,
 }
 
 /// An enumerator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enumerator {
-    /// Its name.
+    /// Name of the enumerator.
     pub name: String,
-    /// Its comment.
+    /// Comment of the enumerator.
     pub docs: Vec<String>,
-    /// Its number.
+    /// Number of the enumerator.
     pub value: i32,
-    /// Whether it is the enum's default (`@default_literal`).
+    /// Whether the enumerator is the enum's default (`@default_literal`).
     pub default: bool,
 }
 
 /// A bitmask.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bitmask {
-    /// Its name.
+    /// Name of the bitmask.
     pub name: ScopedName,
-    /// What annotations say of it.
+    /// Annotations of the bitmask.
     pub notes: TypeNotes,
-    /// Its bits, 1 to 64.
+    /// Number of bits, 1 to 64.
     pub bit_bound: u16,
-    /// Its named bits.
+    /// Named bits.
     pub flags: Vec<Flag>,
 }
 
 /// A bit of a bitmask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flag {
-    /// Its name.
+    /// Name of the bit.
     pub name: String,
-    /// Its comment.
+    /// Comment of the bit.
     pub docs: Vec<String>,
-    /// Which bit it is, from 0.
+    /// Position of the bit, from 0.
     pub position: u16,
 }
 
-/// A bitset, with the fields of its base.
+/// A bitset, including the fields of its base.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bitset {
-    /// Its name.
+    /// Name of the bitset.
     pub name: ScopedName,
-    /// What annotations say of it.
+    /// Annotations of the bitset.
     pub notes: TypeNotes,
-    /// The bitset it inherits from; its fields are the first of `fields`.
+    /// Base bitset; its fields come first in `fields`.
     pub base: Option<ScopedName>,
-    /// Its fields, the lowest bits first.
+    /// Fields, the lowest bits first.
     pub fields: Vec<Bitfield>,
 }
 
 /// A field of a bitset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bitfield {
-    /// Its name; none for bits that only fill.
+    /// Name of the field; `None` for padding bits.
     pub name: Option<String>,
-    /// Its comment.
+    /// Comment of the field.
     pub docs: Vec<String>,
-    /// How many bits it has.
+    /// Number of bits.
     pub bits: u8,
-    /// The type of its values.
+    /// Type of the field's values.
     pub ty: Primitive,
 }
 
-/// A second name for a type.
+/// An alias for a type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Typedef {
-    /// The new name.
+    /// Name of the alias.
     pub name: ScopedName,
-    /// Its comment.
+    /// Comment of the alias.
     pub docs: Vec<String>,
-    /// The type.
+    /// Aliased type.
     pub ty: Type,
 }
 
 /// A name with all its modules.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScopedName {
-    /// The modules, from the outside in.
+    /// Modules, the outermost first.
     pub modules: Vec<String>,
-    /// The name itself.
+    /// Last part of the name.
     pub name: String,
 }
 
@@ -326,47 +326,47 @@ impl fmt::Display for ScopedName {
 pub enum Type {
     /// A number, a boolean or a character.
     Primitive(Primitive),
-    /// A string of at most so many characters.
+    /// A string with a maximum number of characters.
     String {
-        /// Whether its characters are wide.
+        /// Whether the characters are wide.
         wide: bool,
-        /// How many there may be.
+        /// Maximum number of characters; `None` if unbounded.
         bound: Option<u32>,
     },
-    /// A sequence of at most so many elements.
+    /// A sequence with a maximum number of elements.
     Sequence(Arc<Element>, Option<u32>),
-    /// A map of at most so many entries.
+    /// A map with a maximum number of entries.
     Map(Arc<Element>, Arc<Element>, Option<u32>),
-    /// An array of so many elements.
+    /// An array with a fixed number of elements.
     Array(Arc<Element>, u32),
     /// A fixed-point number.
     Fixed {
-        /// All its digits.
+        /// Total number of digits.
         digits: u8,
-        /// Those behind the point.
+        /// Number of digits after the decimal point.
         scale: u8,
     },
     /// A value of any type, which no sample can carry.
     Any,
     /// A struct, union, enum, bitmask or bitset.
     Named(Arc<ScopedName>, NamedKind),
-    /// A type under the name that a typedef gave it.
+    /// A type under its typedef name.
     Alias(Arc<Alias>),
 }
 
-/// What a collection is made of.
+/// Element of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
-    /// Its type.
+    /// Type of the element.
     pub ty: Type,
-    /// Whether it lies in memory of its own.
+    /// Whether the element lies in memory of its own.
     pub external: bool,
-    /// What happens to a value that the type does not allow.
+    /// Action on a value that the type does not allow.
     pub try_construct: Option<TryConstruct>,
 }
 
 impl Element {
-    /// That of an array of arrays.
+    /// Returns the innermost element of an array of arrays.
     pub fn innermost(&self) -> &Element {
         let mut element = self;
         while let Type::Array(inner, _) = element.resolved() {
@@ -385,31 +385,31 @@ impl Deref for Element {
 }
 
 impl From<Type> for Element {
-    /// An element of which nothing is said.
+    /// Makes an element without annotations.
     fn from(ty: Type) -> Self {
         Self { ty, external: false, try_construct: None }
     }
 }
 
-/// A type's second name.
+/// An alias of a type.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Alias {
-    /// The name.
+    /// Name of the alias.
     pub name: ScopedName,
-    /// The type.
+    /// Aliased type.
     pub ty: Type,
-    /// How many types are in it, inside each other and in all.
+    /// Nesting depth and total number of the types in the alias.
     pub(crate) size: TypeSize,
 }
 
-/// How large a type is as it is written out.
+/// Size of a fully written-out type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TypeSize {
     pub(crate) depth: usize,
     pub(crate) parts: usize,
 }
 
-/// What a name in a type stands for.
+/// Kind of definition that a name in a type refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum NamedKind {
@@ -442,7 +442,7 @@ pub enum Primitive {
 }
 
 impl Primitive {
-    /// The shortest name in IDL.
+    /// Returns the shortest IDL name.
     pub const fn idl_name(self) -> &'static str {
         match self {
             Self::Boolean => "boolean",
@@ -463,7 +463,7 @@ impl Primitive {
         }
     }
 
-    /// How many bits an integer type or a boolean has; `None` for others.
+    /// Returns the number of bits of an integer type or a boolean; `None` for others.
     pub const fn bits(self) -> Option<u8> {
         Some(match self {
             Self::Boolean => 1,
@@ -477,7 +477,7 @@ impl Primitive {
 }
 
 impl Type {
-    /// The type itself, without the names that typedefs gave it.
+    /// Returns the type without typedef names.
     pub fn resolved(&self) -> &Type {
         let mut ty = self;
         while let Self::Alias(alias) = ty {
@@ -486,8 +486,9 @@ impl Type {
         ty
     }
 
-    /// The bounds in this type, as the derive macro counts them: from the outside in; of a map its
-    /// own, its key's, its value's. Trailing ones that are none are left out.
+    /// Returns the bounds in this type in the order of the derive macro: from the outside in; for a
+    /// map its own bound, then those of its key, then those of its value. Trailing missing bounds
+    /// are left out.
     pub fn bounds(&self) -> Vec<Option<u32>> {
         let mut bounds = Vec::new();
         self.collect_bounds(&mut bounds);
@@ -514,9 +515,9 @@ impl Type {
         }
     }
 
-    /// What happens to elements that their types do not allow, as the derive macro counts them: from the outside
-    /// in; of a map its keys, what is in them, its values; an array of arrays is one. Trailing ones of which nothing
-    /// is said are left out.
+    /// Returns the actions on disallowed element values in the order of the derive macro: from the
+    /// outside in; for a map its keys, then their contents, then its values. An array of arrays
+    /// counts as one. Trailing elements without an annotation are left out.
     pub fn element_try_constructs(&self) -> Vec<Option<TryConstruct>> {
         let mut all = Vec::new();
         self.collect_try_constructs(&mut all);
@@ -542,7 +543,7 @@ impl Type {
         }
     }
 
-    /// Whether a collection in it has elements in memory of their own.
+    /// Whether a collection in the type has elements in memory of their own.
     pub fn has_external_elements(&self) -> bool {
         let found = |element: &Element| element.external || element.has_external_elements();
         match self.resolved() {
@@ -552,7 +553,7 @@ impl Type {
         }
     }
 
-    /// How many types are in this one.
+    /// Returns the number of types in this one.
     pub(crate) fn size(&self) -> TypeSize {
         let (depth, parts) = match self {
             Self::Sequence(inner, _) | Self::Array(inner, _) => {
@@ -576,7 +577,7 @@ impl fmt::Display for Element {
     }
 }
 
-/// As it would stand in IDL, arrays with their length behind.
+/// Formats the type in IDL syntax, array lengths last.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,13 +1,13 @@
-//! IDL names to Rust names.
+//! Conversion of IDL names to Rust names.
 //!
 //! Owns the conversion of case and the escape of Rust's keywords. Two IDL names may become one Rust
 //! name; the generator tells them apart.
 
-/// The name of a struct, enum, typedef or enumerator: `KEEP_LAST` becomes `KeepLast`.
+/// Returns the name of a struct, enum, typedef or enumerator: `KEEP_LAST` becomes `KeepLast`.
 pub(crate) fn type_name(idl: &str) -> String {
     let mut name = String::new();
     for word in words(idl) {
-        // Two numbers side by side keep their border.
+        // Adjacent numbers keep their separator.
         let border = name.ends_with(|c: char| c.is_ascii_digit())
             && word.starts_with(|c: char| c.is_ascii_digit());
         if border {
@@ -19,18 +19,18 @@ pub(crate) fn type_name(idl: &str) -> String {
     escape(name)
 }
 
-/// The name of a module or member: `fooBar` becomes `foo_bar`.
+/// Returns the name of a module or member: `fooBar` becomes `foo_bar`.
 pub(crate) fn value_name(idl: &str) -> String {
     escape(words(idl).join("_").to_ascii_lowercase())
 }
 
-/// The name of a constant or of a bit: `maxCount` becomes `MAX_COUNT`.
+/// Returns the name of a constant or of a bit: `maxCount` becomes `MAX_COUNT`.
 pub(crate) fn constant_name(idl: &str) -> String {
     words(idl).join("_").to_ascii_uppercase()
 }
 
-/// The words of a name: divided by `_`, and where a small letter meets a capital one, and before
-/// the last of several capital letters (`HTTPServer` is `HTTP` and `Server`).
+/// Splits a name into words: at `_`, between a lower-case and an upper-case letter, and before the
+/// last of several upper-case letters (`HTTPServer` is `HTTP` and `Server`).
 fn words(idl: &str) -> Vec<&str> {
     let mut words = Vec::new();
     for part in idl.split('_').filter(|part| !part.is_empty()) {

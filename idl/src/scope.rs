@@ -1,9 +1,9 @@
-//! Which names exist, and what they stand for.
+//! Scopes: the declared names and their meanings.
 //!
-//! Owns the rules of IDL for declaring and finding names: names that differ only in case are the
-//! same and must be written the same, enumerators belong to the scope around their enum, a name is
-//! looked up from the inside out and in the bases of interfaces, and a name that was used in a
-//! scope keeps its meaning there.
+//! Owns the rules of IDL for declaring and finding names. Names that differ only in case are the
+//! same and must be written the same. Enumerators belong to the scope around their enum. A name is
+//! looked up from the inside out and in the bases of interfaces. A name that was used in a scope
+//! keeps its meaning there.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -15,31 +15,31 @@ use crate::model::{Type, TypeNotes};
 use crate::source::Span;
 use crate::syntax::{Name, Path};
 
-/// A scope's number.
+/// Number of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ScopeId(usize);
 
-/// What a name stands for.
+/// Meaning of a name.
 #[derive(Clone, Debug)]
 pub(crate) enum Meaning {
     Module(ScopeId),
     Interface(ScopeId),
-    /// `interface A;`, of which the body has not come yet.
+    /// `interface A;`, whose body has not been read yet.
     ForwardInterface,
-    /// A type that is complete.
+    /// A complete type.
     Type(Type),
-    /// A struct or union that was declared and is not complete.
+    /// A struct or union that was declared but is not complete.
     Incomplete(Type),
     Constant(Rc<(Type, Value)>),
     Enumerator(Value),
     /// A user's annotation.
     Annotation(Rc<Declared>),
-    /// Something a DDS file does not need, and what it is.
+    /// A construct that a DDS file does not need, and its kind.
     Skipped(&'static str),
 }
 
 impl Meaning {
-    /// What it is, for messages.
+    /// Kind of the meaning, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Module(_) => "the module",
@@ -65,18 +65,18 @@ struct Scope {
     entries: HashMap<String, Entry>,
     /// Scopes of base interfaces.
     bases: Vec<ScopeId>,
-    /// Names from further out that were used here, and where.
+    /// Names of enclosing scopes that were used here, and the positions of the uses.
     used: HashMap<String, Span>,
-    /// What `@default_nested` and such say of all in it.
+    /// Defaults for the contents from `@default_nested` and similar annotations.
     defaults: TypeNotes,
 }
 
-/// All names.
+/// All scopes and their names.
 pub(crate) struct Scopes {
     all: Vec<Scope>,
     pub(crate) here: ScopeId,
-    /// Whether a type's members are read: names used there are introduced into the type's own
-    /// scope, where nothing can be defined that would clash.
+    /// Whether the members of a type are being read. Names used there are introduced into the
+    /// type's own scope, where no conflicting definition is possible.
     pub(crate) in_body: bool,
 }
 
@@ -99,7 +99,7 @@ impl Scopes {
         &self.all[id.0]
     }
 
-    /// A new scope inside the one that is open.
+    /// Adds a new scope inside the open one.
     pub(crate) fn add(&mut self, name: &Rc<str>, bases: Vec<ScopeId>) -> ScopeId {
         let id = ScopeId(self.all.len());
         self.all.push(Scope {
@@ -129,7 +129,7 @@ impl Scopes {
         self.all[self.here.0].defaults = defaults;
     }
 
-    /// The names of the scopes that are open, from the outside in.
+    /// Returns the names of the open scopes, the outermost first.
     pub(crate) fn modules(&self) -> Vec<String> {
         let mut names = Vec::new();
         let mut scope = self.scope(self.here);
@@ -195,7 +195,7 @@ impl Scopes {
         Ok(())
     }
 
-    /// The scope of a module that was declared already in the open scope.
+    /// Returns the scope of a module that was declared before in the open scope.
     pub(crate) fn reopened(&self, name: &Name) -> Option<ScopeId> {
         let entry = self.scope(self.here).entries.get(&name.text.to_ascii_lowercase())?;
         match entry.meaning {
@@ -204,12 +204,12 @@ impl Scopes {
         }
     }
 
-    /// What a name stands for, seen from the open scope.
+    /// Looks up a name from the open scope.
     pub(crate) fn find(&mut self, path: &Path, reports: &mut Reports) -> Checked<Meaning> {
         self.find_or(path, &[], reports)
     }
 
-    /// As [`Scopes::find`], with words that may have been meant besides names.
+    /// Looks up like [`Scopes::find`], with further words to suggest.
     pub(crate) fn find_or(
         &mut self,
         path: &Path,
@@ -272,7 +272,7 @@ impl Scopes {
         Ok(meaning)
     }
 
-    /// What a whole name in a pragma stands for: from here outwards, or from the root.
+    /// Looks up a whole name in a pragma: from here outwards, or from the root.
     pub(crate) fn find_quietly(&self, name: &str) -> Option<&Meaning> {
         let parts: Vec<String> =
             name.split("::").filter(|part| !part.is_empty()).map(str::to_ascii_lowercase).collect();
@@ -296,18 +296,18 @@ impl Scopes {
         None
     }
 
-    /// A name in a scope or, if it is an interface, in its bases.
+    /// Looks up a name in a scope or, for an interface, in its bases.
     fn entry(&self, scope: ScopeId, key: &str, depth: usize) -> Option<&Entry> {
         let scope = self.scope(scope);
         scope.entries.get(key).or_else(|| {
-            // Bases were complete before, so there is no circle; a very long chain is cut.
+            // Bases were complete before, so there is no cycle; a very long chain is cut.
             let depth = depth + 1;
             let bases = if depth > 64 { &[][..] } else { &scope.bases };
             bases.iter().find_map(|base| self.entry(*base, key, depth))
         })
     }
 
-    /// All names that can be seen from here.
+    /// Returns all names that are visible here.
     fn visible(&self) -> Vec<Rc<str>> {
         let mut names: Vec<Rc<str>> = Vec::new();
         let mut scope = Some(self.here);
@@ -327,7 +327,7 @@ impl Default for Scopes {
     }
 }
 
-/// What an entry stands for, if the use is spelt as the definition.
+/// Returns the meaning of an entry, if the use is spelt like the definition.
 fn spelt(entry: &Entry, name: &Name, reports: &mut Reports) -> Checked<Meaning> {
     if entry.spelling == name.text {
         return Ok(entry.meaning.clone());

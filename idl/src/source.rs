@@ -1,26 +1,26 @@
-//! Source texts and places in them.
+//! Source texts and positions in them.
 //!
-//! Owns the texts that were read, who included whom, and the way from a byte to its line and column.
-//! Never reads a file: whoever compiles says through [`Files`] where texts come from.
+//! Owns the texts that were read, their include relations, and the conversion of a byte offset to
+//! line and column. Never reads a file: the caller supplies texts through [`Files`].
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::{env, fs};
 
-/// The longest text that is read; places in it are 32-bit numbers.
+/// Maximum size of a text; positions in it are 32-bit numbers.
 pub const MAX_FILE_SIZE: usize = 64 << 20;
 
-/// Where the texts of files come from: a port, so that tests need no disk.
+/// Source of the texts of files: a port, so that tests need no disk.
 pub trait Files {
-    /// The whole text of a file.
+    /// Returns the whole text of a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// A path that is the same for all ways to write the way to one file.
+    /// Returns a path that is the same for all spellings of the path of one file.
     fn identity(&self, path: &Path) -> PathBuf;
 }
 
-/// The files of this machine.
+/// Files of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
 
@@ -43,12 +43,12 @@ impl Files for Disk {
     }
 }
 
-/// Texts in memory, by their paths.
+/// Texts in memory, by path.
 #[derive(Clone, Debug, Default)]
 pub struct Memory(pub BTreeMap<PathBuf, String>);
 
 impl Memory {
-    /// Texts by their paths.
+    /// Makes a set of texts from their paths and contents.
     pub fn new<const N: usize>(files: [(&str, &str); N]) -> Self {
         Self(files.into_iter().map(|(path, text)| (path.into(), text.to_owned())).collect())
     }
@@ -66,7 +66,7 @@ impl Files for Memory {
     }
 }
 
-/// The path without `.` and `..`, as far as that can be said without looking.
+/// Returns the path without `.` and `..`, as far as possible without access to the disk.
 fn tidy(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for part in path.components() {
@@ -81,17 +81,17 @@ fn tidy(path: &Path) -> PathBuf {
     tidy
 }
 
-/// Text of bytes: UTF-8, or else the Latin-1 that IDL was made for.
+/// Decodes bytes as UTF-8, or else as Latin-1, the original character set of IDL.
 pub(crate) fn decode(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| error.into_bytes().into_iter().map(char::from).collect())
 }
 
-/// A text's number in its [`SourceMap`].
+/// Number of a text in its [`SourceMap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FileId(pub(crate) u32);
 
-/// A part of a text, in bytes.
+/// A range of a text, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Span {
     pub(crate) file: FileId,
@@ -100,7 +100,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// From the start of this to the end of another, if they are in one text.
+    /// Returns the span from the start of this one to the end of another, if both are in one text.
     pub(crate) fn to(self, end: Span) -> Span {
         if self.file == end.file && end.end >= self.start {
             Span { end: end.end, ..self }
@@ -109,17 +109,18 @@ impl Span {
         }
     }
 
-    /// The first character's width is unknown here, so: nothing, at the end of this.
+    /// Returns an empty span at the end of this one; the width of the next character is
+    /// unknown here.
     pub(crate) fn after(self) -> Span {
         Span { start: self.end, ..self }
     }
 }
 
-/// One text.
+/// A source text.
 pub(crate) struct SourceFile {
     pub(crate) name: String,
     pub(crate) text: std::rc::Rc<str>,
-    /// Where its lines start.
+    /// Offsets at which lines start.
     lines: Vec<u32>,
 }
 
@@ -129,13 +130,13 @@ pub(crate) struct SourceMap {
     files: Vec<SourceFile>,
 }
 
-/// Where something stands, for people.
+/// A position in a form for human readers.
 pub(crate) struct Place<'a> {
     pub(crate) file: &'a str,
     pub(crate) line: usize,
     pub(crate) column: usize,
     pub(crate) text: &'a str,
-    /// How many characters of the line are meant.
+    /// Number of characters to underline.
     pub(crate) width: usize,
 }
 

@@ -1,6 +1,6 @@
-//! The syntax tree: what a file says, before its names are looked up.
+//! Syntax tree: the contents of a file before its names are looked up.
 //!
-//! Owns the shape that the parser gives and the lowering takes. Nothing in it is checked.
+//! Owns the data model between the parser and the lowering. Nothing in it is checked.
 
 use std::rc::Rc;
 
@@ -46,7 +46,7 @@ pub(crate) enum Arguments {
     Named(Vec<(Name, Expression)>),
 }
 
-/// What stands around a definition or a part of one: annotations, and comments as lines.
+/// Annotations of a definition or a part of one, and its comments as lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notes {
     pub(crate) docs: Vec<String>,
@@ -81,7 +81,7 @@ pub(crate) enum DefinitionKind {
     Enum(Enum),
     Bitmask(Enum),
     Bitset(Bitset),
-    /// An interface's types and constants; its operations are skipped.
+    /// Types and constants of an interface; its operations are skipped.
     Interface {
         scope: Scope,
         bases: Vec<Path>,
@@ -92,7 +92,7 @@ pub(crate) enum DefinitionKind {
         parameters: Vec<Parameter>,
         definitions: Vec<Definition>,
     },
-    /// Something a DDS file does not need: what it is, and its name if it has one.
+    /// A construct that a DDS file does not need: its kind, and its name if it has one.
     Skipped {
         what: &'static str,
         name: Option<Name>,
@@ -119,7 +119,7 @@ pub(crate) struct Struct {
     pub(crate) name: Name,
     pub(crate) base: Option<Path>,
     pub(crate) members: Vec<Member>,
-    /// Whether it is an exception.
+    /// Whether the struct is an exception.
     pub(crate) exception: bool,
 }
 
@@ -169,7 +169,7 @@ pub(crate) struct Enum {
 pub(crate) struct Literal {
     pub(crate) notes: Notes,
     pub(crate) name: Name,
-    /// `= value`, which other languages have and many IDL files too.
+    /// `= value`, which other languages and many IDL files have.
     pub(crate) value: Option<Expression>,
 }
 
@@ -185,7 +185,7 @@ pub(crate) struct Bitfield {
     pub(crate) notes: Notes,
     pub(crate) bits: Expression,
     pub(crate) ty: Option<TypeSpec>,
-    /// None for bits that only fill.
+    /// Names of the bit fields; empty for padding bits.
     pub(crate) names: Vec<Name>,
 }
 
@@ -213,7 +213,7 @@ pub(crate) enum TypeKind {
     },
     Sequence(Box<TypeSpec>, Option<Expression>),
     Map(Box<TypeSpec>, Box<TypeSpec>, Option<Expression>),
-    /// Without digits only as the type of a constant.
+    /// Fixed-point type; without digits only as the type of a constant.
     Fixed(Option<Box<(Expression, Expression)>>),
     Any,
     Named(Path),

@@ -1,10 +1,10 @@
-//! IDL files to Rust files, as a build script does it.
+//! IDL files to Rust files, as in a build script.
 
 use idl::build::{Build, BuildError};
 use std::path::{Path, PathBuf};
 use std::{fs, process};
 
-/// A directory of its own for each test, gone when the test is over.
+/// A directory of its own for each test, removed at the end of the test.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -24,7 +24,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What cannot be removed does no harm to the next run, whose directory has another name.
+        // A directory that cannot be removed does not affect the next run, which uses another name.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -50,7 +50,7 @@ fn the_errors_of_all_files_are_told_and_nothing_is_written() {
         directory.file("c.idl", "struct C { long c };"),
     ];
     let error = Build::new().compile_into(&files, &directory.0).unwrap_err();
-    // What a build script prints is the `Debug` form.
+    // A build script prints the `Debug` form.
     let text = format!("{error:?}");
     assert!(text.contains("a.idl:1:12: error: there is no `lung`"), "{text}");
     assert!(text.contains("c.idl:1:19: error: expected `,`, `[` or `;`"), "{text}");

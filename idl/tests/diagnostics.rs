@@ -1,4 +1,4 @@
-//! What is said about files with errors.
+//! Messages about files with errors.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -146,7 +146,7 @@ fn nesting_has_a_limit_whatever_builds_it_up() {
     });
     assert!(messages(&typedefs)[0].contains("nested more than 64 deep"));
 
-    // Each of these is twice as large as the one before.
+    // Each of these is twice as large as the previous one.
     let maps = (0..60).fold("typedef string<3> t0;".to_owned(), |mut text, level| {
         write!(text, "typedef map<string, t{level}> u{level};").unwrap();
         write!(text, "struct s{level} {{ sequence<u{level}> a; u{level} b; }};").unwrap();
@@ -168,7 +168,7 @@ fn nesting_has_a_limit_whatever_builds_it_up() {
         let found = messages(&text).len();
         assert!((1..=2).contains(&found), "{found}: {}", &text[..40]);
     }
-    // Of these every single one is right.
+    // Each of these is valid by itself.
     let conditions = format!("#if {}1\n{}", "!".repeat(10_000), "#endif\n");
     assert_eq!(messages(&conditions), [""; 0]);
     let ifs = format!("{}{}", "#if 1\n".repeat(10_000), "#endif\n".repeat(10_000));

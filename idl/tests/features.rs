@@ -1,11 +1,11 @@
-//! One small file that is right and one that is wrong for each feature of IDL.
+//! One small valid file and one invalid file for each feature of IDL.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use idl::{Severity, generate, parse};
 
-/// A feature, a file with it, what its Rust contains, a file that has it wrong, and how an error
-/// about it begins.
+/// A feature, a file with it, text of its Rust, a file with an error in it, and the beginning of
+/// the error message.
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 #[track_caller]
@@ -139,7 +139,8 @@ fn unions() {
     ]);
 }
 
-/// Every spelling of a type by which a union may switch, with a label of it, the type of Rust and a label that it is not.
+/// Every spelling of a discriminator type, with a valid label, the type in Rust and an
+/// invalid label.
 #[test]
 fn a_discriminator_may_be_spelt_in_eighteen_ways() {
     for (spelling, label, rust, wrong) in [
@@ -318,8 +319,8 @@ fn what_is_skipped_is_told_in_a_note() {
     );
 }
 
-/// What ROS 2 writes and no other file has: a module of constants beside the message, text for people in pieces, and defaults of lists
-/// as strings.
+/// Constructs that only ROS 2 generates: a module of constants beside the message, documentation
+/// text in pieces, and defaults of lists as strings.
 #[test]
 fn what_ros_writes_is_read() {
     let text = r#"

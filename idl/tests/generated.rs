@@ -1,5 +1,5 @@
-//! The generated Rust compiles, has the names of the IDL, keeps its bounds, and its values come back
-//! from every encoding.
+//! The generated Rust compiles, has the names of the IDL and keeps its bounds, and its values
+//! survive a round trip in every encoding.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,7 +12,7 @@ use idl_cdr::{
     DdsType, Encoding, Fixed, LongDouble, WChar, WString, from_cdr, key_to_cdr, to_cdr, to_cdr_with,
 };
 
-/// The generated code as a user includes it, one file a module.
+/// Includes the generated code as a user does, one file per module.
 macro_rules! generated {
     ($($name:ident $file:literal)*) => {$(
         mod $name {
@@ -161,7 +161,7 @@ fn annotations_have_their_effect() {
     use annotated::marked::{Choice, Coded, Reading, Setting, State};
     assert_eq!(Setting::default_value(), Setting::Level(2.5));
     let none = Setting::Reason(Box::new("none".to_owned()));
-    // An appendable union that ends behind its discriminator.
+    // An appendable union that ends after its discriminator.
     assert_eq!(from_cdr::<Setting>(&[0, 9, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0]).unwrap(), none);
     assert_eq!(Coded::default_value(), Coded::Other { discriminator: 'x', value: 7 });
     let value = Reading::default_value();
@@ -190,7 +190,8 @@ fn constants_are_worth_what_the_idl_says() {
         (86400, 0xF0, u32::MAX, -15)
     );
     assert_eq!((limits::THIRD, limits::TAX.units()), (1.0 / 3.0, 2375));
-    // Bits by hand from IEEE 754: 15 bits of exponent, 112 of fraction, rounded to the nearest.
+    // Bits computed by hand from IEEE 754: 15 bits of exponent, 112 of fraction, rounded to
+    // the nearest.
     let bits = |number: LongDouble| u128::from_le_bytes(number.0);
     assert_eq!(bits(limits::E), 0x4000_5bf0_a8b1_4576_9535_5f0a_e836_c878);
     assert_eq!(bits(limits::HUGE), 0x73e7_3a97_c4b5_fd80_5291_940a_c3f3_c992);

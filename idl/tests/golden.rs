@@ -1,6 +1,6 @@
-//! The Rust that is written for IDL, letter by letter.
+//! The Rust generated for IDL, character by character.
 //!
-//! After a change of the generator on purpose, run with `UPDATE_GOLDEN=1` and read the difference.
+//! After an intended change of the generator, run with `UPDATE_GOLDEN=1` and read the difference.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -11,7 +11,7 @@ use idl::{Compiler, Generator};
 
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
-/// The Rust, the IDL it is made of, and the crate that it is for.
+/// The Rust file, the IDL files it is made of, and the crate that it is for.
 const GOLDEN: [(&str, &[&str], &str); 9] = [
     ("nav.rs", &["nav.idl"], "idl_cdr"),
     ("nav_for_dds_api.rs", &["nav.idl"], "dds_api::types"),
@@ -20,7 +20,7 @@ const GOLDEN: [(&str, &[&str], &str); 9] = [
     ("annotated.rs", &["annotated.idl"], "idl_cdr"),
     ("names.rs", &["names.idl"], "idl_cdr"),
     ("skipped.rs", &["skipped.idl"], "idl_cdr"),
-    // Compiled by the tests of `idl-xtypes`, where `Any` is.
+    // This file is compiled by the tests of `idl-xtypes`, where `Any` is.
     ("any.rs", &["any.idl"], "idl_xtypes::types"),
     (
         "ros.rs",
@@ -49,14 +49,14 @@ fn the_generated_code_is_the_golden_one() {
     }
 }
 
-/// The golden files are as a fresh `cargo fmt` of a user without settings would leave them.
+/// The golden files equal the output of `cargo fmt` without settings.
 #[test]
 fn the_generated_code_is_formatted() {
     for (file, ..) in GOLDEN {
         let path = format!("{DIRECTORY}/{file}");
         let config = ["--check", "--edition", "2024"];
         let Ok(output) = Command::new("rustfmt").args(config).arg(&path).output() else {
-            // A machine that builds without rustfmt has nothing to compare with.
+            // Without rustfmt on the machine there is nothing to compare with.
             return;
         };
         let text = String::from_utf8_lossy(&output.stdout);

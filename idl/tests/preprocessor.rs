@@ -14,7 +14,7 @@ fn messages(compiled: &Compilation) -> Vec<String> {
     messages.map(|d| format!("{}:{}:{}: {}", d.file, d.line, d.column, d.message)).collect()
 }
 
-/// The Rust of one text, or its errors.
+/// Returns the Rust of one text, or its errors.
 #[track_caller]
 fn rust(text: &str) -> String {
     let compiled = compile(&Compiler::new(), &[("a.idl", text)], &["a.idl"]);
@@ -145,7 +145,8 @@ fn pragmas_that_are_known_are_obeyed_and_others_are_warned_about() {
     assert_eq!(rust.matches("key").count(), 1);
 }
 
-/// `DCPS_DATA_KEY` as OpenDDS has it: the type and its key in one string or in several, and a member of a member.
+/// `DCPS_DATA_KEY` in the form of OpenDDS: the type and its key in one string or in several, and a
+/// nested member.
 #[test]
 fn keys_are_said_by_pragmas_too() {
     let types = "struct In { long b; long c; }; struct T { In a; string d; };";
@@ -170,7 +171,7 @@ fn keys_are_said_by_pragmas_too() {
     error("#pragma DCPS_DATA_TYPE\n", "a.idl:1:1: expected #pragma DCPS_DATA_TYPE");
 }
 
-/// What other tools write into files: names of repositories, marks of where a line was, and warnings.
+/// Directives that other tools write into files: repository names, line markers, and warnings.
 #[test]
 fn directives_of_other_tools_are_read() {
     let text = "#pragma ID S \"IDL:S:1.0\"\n#pragma version S 1.2\n#pragma prefix \"\"\n# 30 \"made.y\" 2\n\
@@ -178,13 +179,13 @@ fn directives_of_other_tools_are_read() {
     let compiled = compile(&Compiler::new(), &[("a.idl", text)], &["a.idl"]);
     assert_eq!(messages(&compiled), ["a.idl:8:1: #warning: careful now"]);
     assert!(compiled.specification.is_some());
-    // What is wrong is shown where it is in the file that was read.
+    // An error is shown at its position in the file that was read.
     let compiled =
         compile(&Compiler::new(), &[("a.idl", "#line 7 \"b.idl\"\nlung a;\n")], &["a.idl"]);
     assert!(messages(&compiled)[0].starts_with("a.idl:2:1: "), "{:?}", messages(&compiled));
 }
 
-/// `#pragma once` counts in a file that has conditions, and so is read as often as it is included.
+/// `#pragma once` matters in a file with conditions, which is otherwise read on each include.
 #[test]
 fn a_file_may_ask_to_be_read_once() {
     let inner = "#if 1\nstruct B { long b; };\n#endif\n";
@@ -196,7 +197,7 @@ fn a_file_may_ask_to_be_read_once() {
     assert_eq!(messages(&compiled), [""; 0]);
 }
 
-/// The name of a file may come out of macros, of each form.
+/// Macros may expand to the name of a file, in each form.
 #[test]
 fn files_are_included_by_macros() {
     let files = [
@@ -281,7 +282,7 @@ fn guards_work_and_files_without_them_that_ask_for_more_are_stopped() {
     let compiled = compile(&Compiler::new(), &files, &["a.idl"]);
     assert!(messages(&compiled)[0].contains("more than 64 deep"), "{:?}", messages(&compiled));
 
-    // Two inclusions in each of 40 files would be more than there is time for.
+    // Two includes in each of 40 files would take too long.
     let texts: Vec<(String, String)> = (0..40)
         .map(|n| {
             let next = n + 1;
@@ -310,7 +311,7 @@ fn several_files_share_what_they_include() {
         let rust = idl::generate(&compiled.specification.unwrap());
         assert_eq!(rust.matches("pub struct C ").count(), 1);
     }
-    // The macros of one are none of the other's business.
+    // The macros of one file do not apply to the other.
     let files = [("a.idl", "#define X 1\n"), ("b.idl", "const long A = X;")];
     let compiled = compile(&Compiler::new(), &files, &["a.idl", "b.idl"]);
     assert_eq!(messages(&compiled), ["b.idl:1:16: there is no `X` here; define it before its use"]);

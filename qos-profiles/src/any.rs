@@ -1,7 +1,7 @@
 //! The policies of an entity of any kind.
 //!
-//! Owns: which kinds of entities there are, and access to a set of policies by policy and field.
-//! Never does: add a rule of its own.
+//! Owns: the kinds of entities, and access to a set of policies by policy and field. Never does:
+//! add a rule of its own.
 
 use crate::fields::{Policy, Value};
 use crate::{
@@ -27,21 +27,21 @@ macro_rules! kinds {
             /// All kinds.
             pub const ALL: [Self; 6] = [$(Self::$kind),*];
 
-            /// What the standard calls its set of policies: `datawriter_qos`.
+            /// Returns the standard's name of the kind's policy set: `datawriter_qos`.
             pub const fn element(self) -> &'static str {
                 match self {
                     $(Self::$kind => $element,)*
                 }
             }
 
-            /// What it is called in a sentence: `data writer`.
+            /// Returns the name of the kind in a sentence: `data writer`.
             pub const fn word(self) -> &'static str {
                 match self {
                     $(Self::$kind => $word,)*
                 }
             }
 
-            /// The policies that it has, each with its name in the set.
+            /// Returns the policies of the kind, each with its name in the set.
             pub fn policies(self) -> impl Iterator<Item = (PolicyId, &'static str)> {
                 let (policies, names) = match self {
                     $(Self::$kind => ($qos::POLICIES, $qos::NAMES),)*
@@ -49,7 +49,7 @@ macro_rules! kinds {
                 policies.iter().copied().zip(names.iter().copied())
             }
 
-            /// The standard's defaults.
+            /// Returns the standard's defaults.
             pub fn default_qos(self) -> EntityQos {
                 match self {
                     $(Self::$kind => EntityQos::$kind($qos::default()),)*
@@ -58,14 +58,14 @@ macro_rules! kinds {
         }
 
         impl EntityQos {
-            /// The kind of entity.
+            /// Returns the kind of entity.
             pub const fn kind(&self) -> EntityKind {
                 match self {
                     $(Self::$kind(_) => EntityKind::$kind,)*
                 }
             }
 
-            /// What contradicts itself in this set; empty if it is sound.
+            /// Returns the contradictions in this set; empty if there are none.
             pub fn inconsistencies(&self) -> Vec<Inconsistency> {
                 match self {
                     $(Self::$kind(qos) => qos.inconsistencies(),)*
@@ -111,15 +111,16 @@ kinds! {
 }
 
 impl EntityKind {
-    /// Whether its entities belong to a topic, so that a topic's name can choose among their sets.
+    /// Whether entities of the kind belong to a topic, so that the topic's name can select one of
+    /// their sets.
     pub const fn has_topic(self) -> bool {
         matches!(self, Self::Topic | Self::DataWriter | Self::DataReader)
     }
 }
 
 impl EntityQos {
-    /// The value of a policy's field, by its place in [`PolicyId::fields`]; `None` if this kind of
-    /// entity has no such policy.
+    /// Returns the value of a policy's field, by its index in [`PolicyId::fields`]; `None` if this
+    /// kind of entity has no such policy.
     pub fn value(&self, policy: PolicyId, field: usize) -> Option<Value> {
         self.policy(policy)?.get(field)
     }
@@ -130,7 +131,7 @@ impl EntityQos {
         fields.into_iter().all(|field| self.value(policy, field) == other.value(policy, field))
     }
 
-    /// Takes a policy's value over from another set of the same kind.
+    /// Copies a policy's value from another set of the same kind.
     pub fn adopt(&mut self, other: &Self, policy: PolicyId) {
         for field in 0..policy.fields().len() {
             if let Some(value) = other.value(policy, field) {
@@ -139,7 +140,8 @@ impl EntityQos {
         }
     }
 
-    /// Sets the value of a policy's field; false if there is none, or if it is of another type.
+    /// Sets the value of a policy's field; false if there is no such field, or if the value is of
+    /// another type.
     pub fn set_value(&mut self, policy: PolicyId, field: usize, value: &Value) -> bool {
         self.policy_mut(policy).is_some_and(|policy| policy.set(field, value))
     }

@@ -1,7 +1,7 @@
-//! Which values of an entity's policies go together.
+//! Consistency of an entity's policies.
 //!
 //! Owns the rules of the standard that span fields or policies of one entity. Never compares two
-//! entities; that is what a reader requests and a writer offers.
+//! entities; the comparison of a request with an offer is separate.
 
 use crate::{
     DataReaderQos, DataWriterQos, DomainParticipantQos, HistoryQosPolicyKind, Length, PolicyId,
@@ -10,14 +10,14 @@ use crate::{
 use std::error::Error;
 use std::fmt;
 
-/// Values of one entity's policies that contradict each other.
+/// A contradiction between values of one entity's policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inconsistency {
-    /// The policy to look at.
+    /// Policy that causes the contradiction.
     pub policy: PolicyId,
-    /// What contradicts what.
+    /// Description of the contradiction.
     pub reason: String,
-    /// What to do.
+    /// Remedy.
     pub advice: &'static str,
 }
 
@@ -30,28 +30,28 @@ impl fmt::Display for Inconsistency {
 impl Error for Inconsistency {}
 
 impl DomainParticipantQos {
-    /// What contradicts itself in this set: nothing ever does.
+    /// Returns the contradictions in this set; always empty.
     pub fn inconsistencies(&self) -> Vec<Inconsistency> {
         Vec::new()
     }
 }
 
 impl PublisherQos {
-    /// What contradicts itself in this set: nothing ever does.
+    /// Returns the contradictions in this set; always empty.
     pub fn inconsistencies(&self) -> Vec<Inconsistency> {
         Vec::new()
     }
 }
 
 impl SubscriberQos {
-    /// What contradicts itself in this set: nothing ever does.
+    /// Returns the contradictions in this set; always empty.
     pub fn inconsistencies(&self) -> Vec<Inconsistency> {
         Vec::new()
     }
 }
 
 impl TopicQos {
-    /// What contradicts itself in this set; empty if it is sound.
+    /// Returns the contradictions in this set; empty if there are none.
     pub fn inconsistencies(&self) -> Vec<Inconsistency> {
         let mut found = Kept::of(&self.history, &self.resource_limits).inconsistencies();
         found.extend(Kept::by_service(&self.durability_service).inconsistencies());
@@ -60,7 +60,7 @@ impl TopicQos {
 }
 
 impl DataWriterQos {
-    /// What contradicts itself in this set; empty if it is sound.
+    /// Returns the contradictions in this set; empty if there are none.
     pub fn inconsistencies(&self) -> Vec<Inconsistency> {
         let mut found = Kept::of(&self.history, &self.resource_limits).inconsistencies();
         found.extend(Kept::by_service(&self.durability_service).inconsistencies());
@@ -69,7 +69,7 @@ impl DataWriterQos {
 }
 
 impl DataReaderQos {
-    /// What contradicts itself in this set; empty if it is sound.
+    /// Returns the contradictions in this set; empty if there are none.
     pub fn inconsistencies(&self) -> Vec<Inconsistency> {
         let mut found = Kept::of(&self.history, &self.resource_limits).inconsistencies();
         let (period, separation) =
@@ -88,7 +88,7 @@ impl DataReaderQos {
     }
 }
 
-/// What is kept of samples, by an entity or by the durability service on its behalf.
+/// Limits on the samples kept by an entity, or by the durability service on its behalf.
 struct Kept {
     history: PolicyId,
     limits: PolicyId,

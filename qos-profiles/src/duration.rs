@@ -1,4 +1,4 @@
-//! A span of time as the OMG writes it.
+//! A span of time in the OMG's form.
 //!
 //! Owns the order in which `INFINITE` is the longest. Never reads a clock.
 
@@ -17,13 +17,13 @@ pub struct Duration {
 }
 
 impl Duration {
-    /// No time at all.
+    /// Zero duration.
     pub const ZERO: Self = Self { sec: 0, nanosec: 0 };
-    /// Longer than any other.
+    /// Infinite duration, longer than any other.
     pub const INFINITE: Self = Self { sec: i32::MAX, nanosec: i32::MAX as u32 };
 
-    /// Seconds and nanoseconds; `None` if the seconds are negative or the nanoseconds make a
-    /// second.
+    /// Makes a duration from seconds and nanoseconds; `None` if the seconds are negative or the
+    /// nanoseconds are at least one second.
     pub const fn new(sec: i32, nanosec: u32) -> Option<Self> {
         if sec < 0 || nanosec >= NANOS_PER_SECOND {
             return None;
@@ -31,7 +31,7 @@ impl Duration {
         Some(Self { sec, nanosec })
     }
 
-    /// Whole seconds; from 2147483648 on, [`INFINITE`](Self::INFINITE).
+    /// Makes a duration from whole seconds; 2147483648 or more become [`INFINITE`](Self::INFINITE).
     pub const fn from_secs(seconds: u32) -> Self {
         if seconds > i32::MAX as u32 {
             return Self::INFINITE;
@@ -39,7 +39,7 @@ impl Duration {
         Self { sec: seconds as i32, nanosec: 0 }
     }
 
-    /// Whole milliseconds.
+    /// Makes a duration from whole milliseconds.
     pub const fn from_millis(milliseconds: u32) -> Self {
         Self {
             sec: (milliseconds / 1000) as i32,
@@ -47,22 +47,23 @@ impl Duration {
         }
     }
 
-    /// The seconds; for `INFINITE`, the largest number.
+    /// Returns the seconds; for `INFINITE`, the largest number.
     pub const fn sec(self) -> i32 {
         self.sec
     }
 
-    /// The nanoseconds after the seconds; for `INFINITE`, a number that no other duration has.
+    /// Returns the nanoseconds after the seconds; for `INFINITE`, a number that no other
+    /// duration has.
     pub const fn nanosec(self) -> u32 {
         self.nanosec
     }
 
-    /// Whether this is [`INFINITE`](Self::INFINITE).
+    /// Whether the duration is [`INFINITE`](Self::INFINITE).
     pub const fn is_infinite(self) -> bool {
         self.nanosec >= NANOS_PER_SECOND
     }
 
-    /// All its nanoseconds; `None` for [`INFINITE`](Self::INFINITE).
+    /// Returns the total number of nanoseconds; `None` for [`INFINITE`](Self::INFINITE).
     pub fn nanos(self) -> Option<u64> {
         let finite: Option<std::time::Duration> = self.into();
         finite.map(|finite| u64::try_from(finite.as_nanos()).unwrap_or(u64::MAX))
@@ -70,14 +71,14 @@ impl Duration {
 }
 
 impl Default for Duration {
-    /// Zero.
+    /// Returns zero.
     fn default() -> Self {
         Self::ZERO
     }
 }
 
 impl From<Duration> for Option<std::time::Duration> {
-    /// `None` for [`Duration::INFINITE`].
+    /// Converts; `None` for [`Duration::INFINITE`].
     fn from(duration: Duration) -> Self {
         let sec = u64::try_from(duration.sec).ok()?;
         (!duration.is_infinite()).then(|| std::time::Duration::new(sec, duration.nanosec))
@@ -85,7 +86,7 @@ impl From<Duration> for Option<std::time::Duration> {
 }
 
 impl From<std::time::Duration> for Duration {
-    /// What is too long for 31 bits of seconds becomes [`Duration::INFINITE`].
+    /// Converts; durations too long for 31 bits of seconds become [`Duration::INFINITE`].
     fn from(duration: std::time::Duration) -> Self {
         match i32::try_from(duration.as_secs()) {
             Ok(sec) => Self { sec, nanosec: duration.subsec_nanos() },
@@ -95,7 +96,7 @@ impl From<std::time::Duration> for Duration {
 }
 
 impl From<Option<std::time::Duration>> for Duration {
-    /// `None` becomes [`Duration::INFINITE`].
+    /// Converts; `None` becomes [`Duration::INFINITE`].
     fn from(duration: Option<std::time::Duration>) -> Self {
         duration.map_or(Self::INFINITE, Self::from)
     }
@@ -110,7 +111,7 @@ impl fmt::Display for Duration {
     }
 }
 
-/// How a duration is written: the OMG's two fields.
+/// Serialised form of a duration: the OMG's two fields.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parts {

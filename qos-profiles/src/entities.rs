@@ -1,14 +1,14 @@
 //! The policies of each kind of entity.
 //!
-//! Owns which policies an entity has, under the OMG's field names, and the one default that differs
-//! between entities: writers are RELIABLE.
+//! Owns the list of policies of each entity, under the OMG's field names, and the one default that
+//! differs between entities: writers are RELIABLE.
 
 use crate::PolicyId;
 use crate::fields::Policy;
 use crate::policies::*;
 use serde::{Deserialize, Serialize};
 
-/// An entity's set of policies, its default, and the comparison of two of them.
+/// Defines an entity's set of policies, its default, and the comparison of two sets.
 macro_rules! entity {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $policy:ident as $id:ident $(= $default:expr)?,)* }) => {
         $(#[$doc])*
@@ -28,10 +28,10 @@ macro_rules! entity {
         }
 
         impl $name {
-            /// The policies that this kind of entity has.
+            /// Policies of this kind of entity.
             pub const POLICIES: &'static [PolicyId] = &[$(PolicyId::$id),*];
 
-            /// The names of the policies in this set, in the order of [`POLICIES`](Self::POLICIES).
+            /// Names of the policies in this set, in the order of [`POLICIES`](Self::POLICIES).
             pub(crate) const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
 
             pub(crate) fn policy(&self, policy: PolicyId) -> Option<&dyn Policy> {
@@ -48,7 +48,7 @@ macro_rules! entity {
                 }
             }
 
-            /// The policies that differ between this set and another.
+            /// Returns the policies that differ between this set and another.
             pub fn changed(&self, other: &Self) -> Vec<PolicyId> {
                 let mut changed = Vec::new();
                 $(
@@ -59,8 +59,8 @@ macro_rules! entity {
                 changed
             }
 
-            /// The policies that keep an enabled entity from changing to another set, because they
-            /// differ and may not change any more.
+            /// Returns the policies that prevent an enabled entity from changing to another set:
+            /// those that differ and are not changeable.
             pub fn immutable_changes(&self, other: &Self) -> Vec<PolicyId> {
                 let mut changed = self.changed(other);
                 changed.retain(|policy| !policy.changeable_after_enable());
@@ -73,7 +73,7 @@ macro_rules! entity {
 }
 
 entity! {
-    /// The policies of a domain participant.
+    /// Policies of a domain participant.
     DomainParticipantQos {
         user_data: UserDataQosPolicy as UserData,
         entity_factory: EntityFactoryQosPolicy as EntityFactory,
@@ -81,7 +81,7 @@ entity! {
 }
 
 entity! {
-    /// The policies of a topic.
+    /// Policies of a topic.
     TopicQos {
         topic_data: TopicDataQosPolicy as TopicData,
         durability: DurabilityQosPolicy as Durability,
@@ -101,7 +101,7 @@ entity! {
 }
 
 entity! {
-    /// The policies of a publisher.
+    /// Policies of a publisher.
     PublisherQos {
         presentation: PresentationQosPolicy as Presentation,
         partition: PartitionQosPolicy as Partition,
@@ -111,7 +111,7 @@ entity! {
 }
 
 entity! {
-    /// The policies of a subscriber.
+    /// Policies of a subscriber.
     SubscriberQos {
         presentation: PresentationQosPolicy as Presentation,
         partition: PartitionQosPolicy as Partition,
@@ -121,7 +121,7 @@ entity! {
 }
 
 entity! {
-    /// The policies of a data writer.
+    /// Policies of a data writer.
     DataWriterQos {
         durability: DurabilityQosPolicy as Durability,
         durability_service: DurabilityServiceQosPolicy as DurabilityService,
@@ -144,7 +144,7 @@ entity! {
 }
 
 entity! {
-    /// The policies of a data reader.
+    /// Policies of a data reader.
     DataReaderQos {
         durability: DurabilityQosPolicy as Durability,
         deadline: DeadlineQosPolicy as Deadline,
@@ -163,11 +163,12 @@ entity! {
     }
 }
 
-/// What a writer or reader takes over from its topic.
+/// Defines the copying of a topic's policies to a writer or reader.
 macro_rules! copies {
     ($name:ident { $($field:ident),* }) => {
         impl $name {
-            /// Takes over the policies that a topic has as well: the standard's `copy_from_topic_qos`.
+            /// Takes over the policies that a topic has as well: the standard's
+            /// `copy_from_topic_qos`.
             ///
             /// ```
             /// use qos_profiles::{DurabilityQosPolicyKind, TopicQos};
@@ -204,7 +205,7 @@ copies! {
 mod tests {
     use super::*;
 
-    /// Of each policy that both have.
+    /// Every policy that both sets have is copied.
     #[test]
     fn all_that_a_topic_has_as_well_is_taken_over() {
         let shared = |policies: &[PolicyId]| {

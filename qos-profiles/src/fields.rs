@@ -1,7 +1,7 @@
-//! The fields of the policies by their names, so that they can be read, written and told as a list.
+//! Access to the fields of policies by name, for generic reading, writing and listing.
 //!
-//! Owns: of what type a field is, and the values of all types as one. Never does: say how a value
-//! is written in a file.
+//! Owns: the type of each field, and one value type for all of them. Never does: define the form of
+//! a value in a file.
 
 use crate::policies::*;
 use crate::{Duration, Length, PolicyId};
@@ -10,20 +10,20 @@ use std::fmt;
 /// A field of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Its name in the standard: `max_blocking_time`.
+    /// Name in the standard: `max_blocking_time`.
     pub name: &'static str,
-    /// What its values are.
+    /// Type of the values.
     pub ty: FieldType,
 }
 
-/// What the values of a field are.
+/// Type of a field's values.
 #[derive(Clone, Copy, Debug)]
 pub enum FieldType {
     /// True or false.
     Bool,
-    /// A number from 0.
+    /// An unsigned number.
     Unsigned,
-    /// A whole number.
+    /// A signed number.
     Signed,
     /// A limit.
     Length,
@@ -35,43 +35,43 @@ pub enum FieldType {
     Octets,
     /// Texts.
     Texts,
-    /// Several of these names.
+    /// A list of these names.
     Kinds(&'static Names),
 }
 
-/// The names that the values of a kind have.
+/// Names of the values of a kind.
 #[derive(Debug)]
 pub struct Names {
-    /// As Rust spells them.
+    /// Names in Rust's spelling.
     pub(crate) variants: &'static [&'static str],
-    /// What the standard's constants end with: `_RELIABILITY_QOS`.
+    /// Suffix of the standard's constants: `_RELIABILITY_QOS`.
     pub(crate) suffix: &'static str,
 }
 
 impl Names {
-    /// How many there are.
+    /// Returns the number of names.
     pub const fn count(&self) -> usize {
         self.variants.len()
     }
 
-    /// A name without what all of the kind end with: `BEST_EFFORT`. Beyond the last there is none.
+    /// Returns a name without the common suffix: `BEST_EFFORT`; `None` beyond the last.
     pub fn short(&self, index: usize) -> Option<String> {
         self.variants.get(index).map(|variant| screaming(variant).collect())
     }
 
-    /// The standard's constant: `BEST_EFFORT_RELIABILITY_QOS`.
+    /// Returns the standard's constant: `BEST_EFFORT_RELIABILITY_QOS`.
     pub fn constant(&self, index: usize) -> Option<String> {
         self.short(index).map(|name| name + self.suffix)
     }
 
-    /// The place of a name, short or whole.
+    /// Returns the index of a name, in short or full form.
     pub fn find(&self, name: &str) -> Option<usize> {
         let short = name.strip_suffix(self.suffix).unwrap_or(name);
         self.variants.iter().position(|variant| screaming(variant).eq(short.chars()))
     }
 }
 
-/// `BestEffort` as `BEST_EFFORT`.
+/// Converts `BestEffort` to `BEST_EFFORT`.
 fn screaming(variant: &'static str) -> impl Iterator<Item = char> {
     variant.char_indices().flat_map(|(at, letter)| {
         let gap = (at > 0 && letter.is_ascii_uppercase()).then_some('_');
@@ -84,26 +84,27 @@ fn screaming(variant: &'static str) -> impl Iterator<Item = char> {
 pub enum Value {
     /// True or false.
     Bool(bool),
-    /// A number from 0.
+    /// An unsigned number.
     Unsigned(u32),
-    /// A whole number.
+    /// A signed number.
     Signed(i32),
     /// A limit.
     Length(Length),
     /// A span of time.
     Duration(Duration),
-    /// The place of a name among its kind's.
+    /// Index of a name of its kind.
     Kind(u8),
     /// Bytes.
     Octets(Vec<u8>),
     /// Texts.
     Texts(Vec<String>),
-    /// Places of names among their kind's.
+    /// Indices of names of their kind.
     Kinds(Vec<u8>),
 }
 
 impl Field {
-    /// A value of this field, for people to read; kinds by their short names, bytes in hexadecimal.
+    /// Formats a value of this field for human readers: kinds by their short names, bytes
+    /// in hexadecimal.
     pub fn show<'a>(&self, value: &'a Value) -> impl fmt::Display + use<'a> {
         Shown { ty: self.ty, value }
     }
@@ -146,11 +147,11 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// What a field's type in Rust has to do with [`Value`].
+/// Conversion between a field's Rust type and [`Value`].
 pub(crate) trait FieldValue: Sized {
     const TYPE: FieldType;
     fn to_value(&self) -> Value;
-    /// `None` if the value is of another type.
+    /// Converts from a value; `None` if the value is of another type.
     fn from_value(value: &Value) -> Option<Self>;
 }
 
@@ -194,11 +195,11 @@ impl FieldValue for Vec<DataRepresentationId> {
     }
 }
 
-/// A policy, of whichever type.
+/// A policy of any type.
 pub(crate) trait Policy {
-    /// The value of a field; `None` beyond the last.
+    /// Returns the value of a field; `None` beyond the last.
     fn get(&self, field: usize) -> Option<Value>;
-    /// Whether there is such a field, and the value was of its type.
+    /// Sets a field; false if there is no such field, or if the value is of another type.
     fn set(&mut self, field: usize, value: &Value) -> bool;
 }
 
@@ -246,7 +247,7 @@ macro_rules! fields {
 pub(crate) use fields;
 
 impl PolicyId {
-    /// The policy's fields, by the standard's names and in its order.
+    /// Returns the policy's fields, with the standard's names and in its order.
     pub const fn fields(self) -> &'static [Field] {
         match self {
             Self::UserData => UserDataQosPolicy::FIELDS,

@@ -1,20 +1,20 @@
-//! Patterns over names, as POSIX `fnmatch` has them.
+//! Patterns for names, as in POSIX `fnmatch`.
 //!
-//! Owns: what a pattern means, and that matching takes a time in proportion to pattern times name at
-//! most. Never does: know what the names are of.
+//! Owns: the meaning of a pattern, and the bound on matching time: at most proportional to pattern
+//! length times name length. Never does: know what the names refer to.
 
 use crate::PartitionQosPolicy;
 use std::fmt;
 
-/// A pattern over names: `*` is any text, `?` any character, `[a-c]` one of these, `[!a-c]` none of
-/// these; a backslash takes the meaning away from what follows.
+/// A pattern for names: `*` is any text, `?` any character, `[a-c]` one of these, `[!a-c]` none of
+/// these; a backslash makes the next character literal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Glob {
     text: Box<str>,
 }
 
 impl Glob {
-    /// Reads a pattern; the error says what is wrong with it.
+    /// Parses a pattern; the error describes the mistake.
     pub fn new(text: &str) -> Result<Self, String> {
         let mut rest = text;
         while let Some((_, after)) = Piece::next(rest)? {
@@ -23,20 +23,21 @@ impl Glob {
         Ok(Self { text: text.into() })
     }
 
-    /// The pattern as it was read.
+    /// Returns the text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether a text is more than a name.
+    /// Whether a text contains pattern characters and is not a plain name.
     pub fn is_pattern(text: &str) -> bool {
         text.contains(['*', '?', '[', '\\'])
     }
 
-    /// Whether a name is of this pattern.
+    /// Whether a name matches this pattern.
     pub fn matches(&self, name: &str) -> bool {
         let (mut pattern, mut name) = (&*self.text, name);
-        // Where to go on if what follows the last `*` does not match: only the last one counts.
+        // Position from which to retry if the text after the last `*` does not match; only the last
+        // `*` needs it.
         let mut again: Option<(&str, &str)> = None;
         loop {
             let step = match Piece::next(pattern) {
@@ -76,17 +77,17 @@ impl fmt::Display for Glob {
     }
 }
 
-/// What a pattern is made of.
+/// Elements of a pattern.
 enum Piece<'a> {
     Any,
     One,
     Letter(char),
-    /// The text between the brackets, and whether what is not of it is taken.
+    /// Text between the brackets, and whether the class is negated.
     Class(&'a str, bool),
 }
 
 impl<'a> Piece<'a> {
-    /// The first piece of a pattern, and the rest.
+    /// Returns the first element of a pattern, and the rest.
     fn next(pattern: &'a str) -> Result<Option<(Self, &'a str)>, String> {
         let mut letters = pattern.chars();
         let Some(first) = letters.next() else { return Ok(None) };
@@ -102,7 +103,7 @@ impl<'a> Piece<'a> {
                     Some(inside) => (inside, true),
                     None => (inside, false),
                 };
-                // A bracket that comes first is one of the letters.
+                // A closing bracket in first position is a literal member of the class.
                 let from = inside.chars().next().map_or(0, char::len_utf8);
                 let end = inside[from..].find(']').map(|end| from + end);
                 let end = end.ok_or("`[` has no `]`")?;
@@ -131,7 +132,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// The letters of a class, each as a range.
+/// Returns the characters of a class as ranges.
 fn ranges(class: &str) -> impl Iterator<Item = (char, char)> {
     let mut letters = class.chars();
     std::iter::from_fn(move || {
@@ -148,9 +149,9 @@ fn ranges(class: &str) -> impl Iterator<Item = (char, char)> {
 }
 
 impl PartitionQosPolicy {
-    /// Whether a publisher and a subscriber with these partitions meet: whether they share a name, or
-    /// a name of the one is of a pattern of the other. Two patterns never meet, and a pattern that
-    /// cannot be read is a name.
+    /// Whether a publisher and a subscriber with these partitions match: they share a name, or a
+    /// name of one matches a pattern of the other. Two patterns never match each other, and an
+    /// invalid pattern counts as a name.
     pub fn meets(&self, other: &Self) -> bool {
         const DEFAULT: &[String] = &[String::new()];
         let (ours, theirs) = (

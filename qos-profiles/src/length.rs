@@ -1,34 +1,34 @@
-//! A limit on a number of things, which may be no limit.
+//! A limit on a number of items, possibly unlimited.
 //!
 //! Owns the order in which `UNLIMITED` is the largest.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The OMG's `LENGTH_UNLIMITED` as a number.
+/// Numeric value of the OMG's `LENGTH_UNLIMITED`.
 const UNLIMITED: i32 = -1;
 
 /// A limit on a number of things, or [`UNLIMITED`](Self::UNLIMITED).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "i32", into = "i32")]
-// Unlimited is kept as the largest number, so that the derived comparison is right.
+// Unlimited is stored as the largest number, so that the derived comparison is right.
 pub struct Length(u32);
 
 impl Length {
-    /// Larger than any other.
+    /// No limit, larger than any other.
     pub const UNLIMITED: Self = Self(u32::MAX);
 
-    /// A limit; `None` for a negative number.
+    /// Makes a limit; `None` for a negative number.
     pub const fn new(limit: i32) -> Option<Self> {
         if limit < 0 { None } else { Some(Self(limit as u32)) }
     }
 
-    /// A limit of at most 65535.
+    /// Makes a limit of at most 65535.
     pub const fn of(limit: u16) -> Self {
         Self(limit as u32)
     }
 
-    /// The number, or `None` if there is no limit.
+    /// Returns the number, or `None` if there is no limit.
     pub const fn limit(self) -> Option<u32> {
         if self.is_unlimited() { None } else { Some(self.0) }
     }
@@ -40,14 +40,14 @@ impl Length {
 }
 
 impl Default for Length {
-    /// No limit.
+    /// Returns no limit.
     fn default() -> Self {
         Self::UNLIMITED
     }
 }
 
 impl From<Length> for i32 {
-    /// -1 for [`Length::UNLIMITED`], as the OMG writes it.
+    /// Converts; -1 for [`Length::UNLIMITED`], as in the OMG's standard.
     fn from(length: Length) -> Self {
         i32::try_from(length.0).unwrap_or(UNLIMITED)
     }

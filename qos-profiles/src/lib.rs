@@ -1,13 +1,14 @@
 //! The QoS policies of the OMG as plain data: values, defaults, and the three kinds of rules.
 //!
-//! This crate owns what a policy *is*: its fields, its default, whether it may change on an enabled
-//! entity ([`PolicyId::changeable_after_enable`]), which values go together on one entity
-//! ([`DataWriterQos::inconsistencies`] and its likes), and which offered value satisfies which
-//! requested one ([`incompatible`]). It never acts on a policy, and knows nothing of how samples travel.
+//! Owns the definition of each policy: its fields, its default, whether it may change on an enabled
+//! entity ([`PolicyId::changeable_after_enable`]), which values are consistent on one entity
+//! ([`DataWriterQos::inconsistencies`] and the same method of other sets), and which offered value
+//! satisfies which requested one ([`incompatible`]). Never acts on a policy, and knows nothing
+//! about the transport of samples.
 //!
 //! The policies are those of DDS 1.4, with DATA_REPRESENTATION and TYPE_CONSISTENCY_ENFORCEMENT of
-//! DDS-XTypes 1.3. Fields have the OMG's names. Everything can be read and written with serde;
-//! a field that is left out has its default.
+//! DDS-XTypes 1.3. Fields have the OMG's names. All values can be read and written with serde; a
+//! field that is left out has its default.
 //!
 //! Profiles of policies in files are read, checked, resolved and written by [`xml`].
 //!

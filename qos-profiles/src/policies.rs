@@ -1,14 +1,15 @@
-//! The policies' values and their defaults.
+//! Values of the policies and their defaults.
 //!
-//! Owns the fields and what the standard fills them with. The variants of each kind stand in the
-//! order of the standard, from the weakest to the strongest, so that kinds can be compared.
+//! Owns the fields and the standard's defaults. The variants of each kind are in the order of the
+//! standard, from the weakest to the strongest, so that kinds can be compared.
 
 use crate::fields::{FieldType, FieldValue, Names, Value, fields};
 use crate::{Duration, Length};
 use idl_cdr::DdsType;
 use serde::{Deserialize, Serialize};
 
-/// A policy's struct. A field left out in serde input has the value of the policy's default.
+/// Defines a policy's struct. A field left out in serde input has the value of the
+/// policy's default.
 macro_rules! policy {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty = $default:expr,)* }) => {
         $(#[$doc])*
@@ -29,8 +30,8 @@ macro_rules! policy {
     };
 }
 
-/// A policy's kind; the first variant is the weakest. After its name stands what the standard's
-/// constants end with.
+/// Defines a policy's kind; the first variant is the weakest. The text after its name is the suffix
+/// of the standard's constants.
 macro_rules! kind {
     ($(#[$doc:meta])* $name:ident $suffix:literal { $($(#[$variant_doc:meta])* $variant:ident,)* }) => {
         $(#[$doc])*
@@ -47,7 +48,7 @@ macro_rules! kind {
             pub(crate) const NAMES: Names =
                 Names { variants: &[$(stringify!($variant)),*], suffix: $suffix };
 
-            /// The value in this place, if there is one.
+            /// Returns the value with this index, if there is one.
             pub(crate) fn at(index: u8) -> Option<Self> {
                 [$(Self::$variant),*].get(usize::from(index)).copied()
             }
@@ -71,7 +72,7 @@ macro_rules! kind {
 }
 
 policy! {
-    /// USER_DATA: bytes that discovery passes on with a participant, writer or reader.
+    /// USER_DATA: bytes that discovery distributes with a participant, writer or reader.
     UserDataQosPolicy {
         /// The bytes.
         value: Vec<u8> = Vec::new(),
@@ -79,7 +80,7 @@ policy! {
 }
 
 policy! {
-    /// TOPIC_DATA: bytes that discovery passes on with a topic.
+    /// TOPIC_DATA: bytes that discovery distributes with a topic.
     TopicDataQosPolicy {
         /// The bytes.
         value: Vec<u8> = Vec::new(),
@@ -87,7 +88,7 @@ policy! {
 }
 
 policy! {
-    /// GROUP_DATA: bytes that discovery passes on with a publisher or subscriber.
+    /// GROUP_DATA: bytes that discovery distributes with a publisher or subscriber.
     GroupDataQosPolicy {
         /// The bytes.
         value: Vec<u8> = Vec::new(),
@@ -95,11 +96,11 @@ policy! {
 }
 
 kind! {
-    /// How long samples outlive their writing.
+    /// Lifetime of samples after they are written.
     DurabilityQosPolicyKind "_DURABILITY_QOS" {
-        /// A sample goes to the readers that are there.
+        /// Samples are delivered only to readers that exist when the samples are written.
         Volatile,
-        /// The writer keeps samples for late readers as long as it lives.
+        /// The writer keeps samples for late joiners during its own lifetime.
         TransientLocal,
         /// Samples outlive their writer.
         Transient,
@@ -109,33 +110,33 @@ kind! {
 }
 
 policy! {
-    /// DURABILITY: what late readers get.
+    /// DURABILITY: samples that late joiners receive.
     DurabilityQosPolicy {
-        /// How long samples outlive their writing.
+        /// Lifetime of samples after they are written.
         kind: DurabilityQosPolicyKind = DurabilityQosPolicyKind::Volatile,
     }
 }
 
 policy! {
-    /// DURABILITY_SERVICE: what is kept of transient and persistent samples.
+    /// DURABILITY_SERVICE: retention of transient and persistent samples.
     DurabilityServiceQosPolicy {
-        /// How long an instance is kept after it is disposed.
+        /// Time for which an instance is kept after it is disposed.
         service_cleanup_delay: Duration = Duration::ZERO,
-        /// Which samples of an instance are kept.
+        /// Selection of the samples of an instance that are kept.
         history_kind: HistoryQosPolicyKind = HistoryQosPolicyKind::KeepLast,
-        /// How many, with KEEP_LAST.
+        /// Number of samples kept, with KEEP_LAST.
         history_depth: u32 = 1,
-        /// The most samples that are kept.
+        /// Maximum number of samples kept.
         max_samples: Length = Length::UNLIMITED,
-        /// The most instances that are kept.
+        /// Maximum number of instances kept.
         max_instances: Length = Length::UNLIMITED,
-        /// The most samples of one instance that are kept.
+        /// Maximum number of samples of one instance kept.
         max_samples_per_instance: Length = Length::UNLIMITED,
     }
 }
 
 kind! {
-    /// Within what changes keep together and in order.
+    /// Scope in which changes are coherent and ordered.
     PresentationQosPolicyAccessScopeKind "_PRESENTATION_QOS" {
         /// Within an instance.
         Instance,
@@ -147,30 +148,30 @@ kind! {
 }
 
 policy! {
-    /// PRESENTATION: which changes a reader sees together and in which order.
+    /// PRESENTATION: coherence and order of the changes that a reader sees.
     PresentationQosPolicy {
-        /// Within what the two other fields hold.
+        /// Scope in which the two other fields apply.
         access_scope: PresentationQosPolicyAccessScopeKind =
             PresentationQosPolicyAccessScopeKind::Instance,
         /// Whether sets of changes are seen whole or not at all.
         coherent_access: bool = false,
-        /// Whether changes are seen in the order they were made in.
+        /// Whether changes are seen in the order in which they were made.
         ordered_access: bool = false,
     }
 }
 
 policy! {
-    /// DEADLINE: how often each instance is written at least.
+    /// DEADLINE: minimum rate at which each instance is written.
     DeadlineQosPolicy {
-        /// The longest time between two samples of an instance.
+        /// Maximum time between two samples of an instance.
         period: Duration = Duration::INFINITE,
     }
 }
 
 policy! {
-    /// LATENCY_BUDGET: how long a sample may wait on its way, as a hint.
+    /// LATENCY_BUDGET: time that a sample may wait during delivery, as a hint.
     LatencyBudgetQosPolicy {
-        /// The delay that does no harm.
+        /// Acceptable delay.
         duration: Duration = Duration::ZERO,
     }
 }
@@ -178,9 +179,9 @@ policy! {
 kind! {
     /// Whether an instance has one owner.
     OwnershipQosPolicyKind "_OWNERSHIP_QOS" {
-        /// All writers' samples reach the readers.
+        /// Samples of all writers reach the readers.
         Shared,
-        /// Only those of the strongest live writer do.
+        /// Only samples of the strongest live writer reach the readers.
         Exclusive,
     }
 }
@@ -196,15 +197,15 @@ policy! {
 policy! {
     /// OWNERSHIP_STRENGTH: which writer owns an instance under EXCLUSIVE ownership.
     OwnershipStrengthQosPolicy {
-        /// The largest one wins.
+        /// Strength of the writer; the largest value wins.
         value: i32 = 0,
     }
 }
 
 kind! {
-    /// Who says that a writer is alive.
+    /// Source of the assertion that a writer is alive.
     LivelinessQosPolicyKind "_LIVELINESS_QOS" {
-        /// The middleware, as long as the process lives.
+        /// The middleware, while the process lives.
         Automatic,
         /// The application, for all writers of a participant at once.
         ManualByParticipant,
@@ -214,27 +215,27 @@ kind! {
 }
 
 policy! {
-    /// LIVELINESS: how it is found out that a writer is alive.
+    /// LIVELINESS: detection that a writer is alive.
     LivelinessQosPolicy {
-        /// Who says so.
+        /// Source of the assertion.
         kind: LivelinessQosPolicyKind = LivelinessQosPolicyKind::Automatic,
-        /// The longest time between two signs of life.
+        /// Maximum time between two assertions.
         lease_duration: Duration = Duration::INFINITE,
     }
 }
 
 policy! {
-    /// TIME_BASED_FILTER: how often a reader wants to see an instance at most.
+    /// TIME_BASED_FILTER: maximum rate at which a reader receives an instance.
     TimeBasedFilterQosPolicy {
-        /// The least time between two samples of an instance.
+        /// Minimum time between two samples of an instance.
         minimum_separation: Duration = Duration::ZERO,
     }
 }
 
 policy! {
-    /// PARTITION: names that a publisher and a subscriber must share to meet.
+    /// PARTITION: names that a publisher and a subscriber must share to match.
     PartitionQosPolicy {
-        /// The names; none stands for the empty name.
+        /// Names; an empty list means the empty name.
         name: Vec<String> = Vec::new(),
     }
 }
@@ -242,23 +243,23 @@ policy! {
 kind! {
     /// Whether lost samples are sent again.
     ReliabilityQosPolicyKind "_RELIABILITY_QOS" {
-        /// They are not.
+        /// Lost samples are not sent again.
         BestEffort,
-        /// They are.
+        /// Lost samples are sent again.
         Reliable,
     }
 }
 
-/// RELIABILITY: whether every sample arrives. The default is that of topics and readers; that of
-/// writers is RELIABLE. The kind cannot be left out in serde input, because its default depends on
-/// the entity.
+/// RELIABILITY: whether every sample arrives. The default is that of topics and readers; the
+/// default of writers is RELIABLE. The kind cannot be left out in serde input, because its default
+/// depends on the entity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, DdsType)]
 #[serde(deny_unknown_fields)]
 #[dds(crate = "idl_cdr", extensibility = "appendable", nested)]
 pub struct ReliabilityQosPolicy {
     /// Whether lost samples are sent again.
     pub kind: ReliabilityQosPolicyKind,
-    /// How long a write may wait for room.
+    /// Maximum time that a write may wait for room.
     #[serde(default = "default_max_blocking_time")]
     pub max_blocking_time: Duration,
 }
@@ -268,7 +269,7 @@ fn default_max_blocking_time() -> Duration {
 }
 
 impl ReliabilityQosPolicy {
-    /// This kind, with the default blocking time of 100 ms.
+    /// Makes a policy of this kind, with the default blocking time of 100 ms.
     pub fn of(kind: ReliabilityQosPolicyKind) -> Self {
         Self { kind, max_blocking_time: default_max_blocking_time() }
     }
@@ -288,93 +289,93 @@ impl Default for ReliabilityQosPolicy {
 }
 
 kind! {
-    /// What orders the samples of several writers.
+    /// Criterion that orders the samples of several writers.
     DestinationOrderQosPolicyKind "_DESTINATIONORDER_QOS" {
-        /// Their arrival at the reader.
+        /// Arrival at the reader.
         ByReceptionTimestamp,
-        /// The time stamps of their writers.
+        /// Time stamps of the writers.
         BySourceTimestamp,
     }
 }
 
 policy! {
-    /// DESTINATION_ORDER: which of two writers' samples is the later one.
+    /// DESTINATION_ORDER: order of samples from different writers.
     DestinationOrderQosPolicy {
-        /// What orders them.
+        /// Criterion of the order.
         kind: DestinationOrderQosPolicyKind = DestinationOrderQosPolicyKind::ByReceptionTimestamp,
     }
 }
 
 kind! {
-    /// Which samples of an instance are kept.
+    /// Selection of the samples of an instance that are kept.
     HistoryQosPolicyKind "_HISTORY_QOS" {
-        /// The last ones.
+        /// The last samples.
         KeepLast,
-        /// All, until they are taken.
+        /// All samples, until they are taken.
         KeepAll,
     }
 }
 
 policy! {
-    /// HISTORY: which samples of an instance a writer or reader keeps.
+    /// HISTORY: samples of an instance that a writer or reader keeps.
     HistoryQosPolicy {
-        /// Which are kept.
+        /// Selection of the samples.
         kind: HistoryQosPolicyKind = HistoryQosPolicyKind::KeepLast,
-        /// How many, with KEEP_LAST.
+        /// Number of samples kept, with KEEP_LAST.
         depth: u32 = 1,
     }
 }
 
 policy! {
-    /// RESOURCE_LIMITS: how much a writer or reader keeps at most.
+    /// RESOURCE_LIMITS: maximum amounts that a writer or reader keeps.
     ResourceLimitsQosPolicy {
-        /// The most samples.
+        /// Maximum number of samples.
         max_samples: Length = Length::UNLIMITED,
-        /// The most instances.
+        /// Maximum number of instances.
         max_instances: Length = Length::UNLIMITED,
-        /// The most samples of one instance.
+        /// Maximum number of samples of one instance.
         max_samples_per_instance: Length = Length::UNLIMITED,
     }
 }
 
 policy! {
-    /// ENTITY_FACTORY: whether what an entity creates works at once.
+    /// ENTITY_FACTORY: whether entities are enabled when they are created.
     EntityFactoryQosPolicy {
-        /// Whether it is enabled when it is created.
+        /// Whether created entities are enabled automatically.
         autoenable_created_entities: bool = true,
     }
 }
 
 policy! {
-    /// WRITER_DATA_LIFECYCLE: what becomes of an instance that its writer lets go.
+    /// WRITER_DATA_LIFECYCLE: treatment of an instance that its writer unregisters.
     WriterDataLifecycleQosPolicy {
-        /// Whether unregistering an instance disposes of it too.
+        /// Whether unregistering an instance also disposes it.
         autodispose_unregistered_instances: bool = true,
     }
 }
 
 policy! {
-    /// READER_DATA_LIFECYCLE: how long a reader keeps samples of an instance that is over.
+    /// READER_DATA_LIFECYCLE: time for which a reader keeps samples of an instance that has ended.
     ReaderDataLifecycleQosPolicy {
-        /// How long, once it has no writer.
+        /// Time after the instance has lost its last writer.
         autopurge_nowriter_samples_delay: Duration = Duration::INFINITE,
-        /// How long, once it is disposed.
+        /// Time after the instance is disposed.
         autopurge_disposed_samples_delay: Duration = Duration::INFINITE,
     }
 }
 
 policy! {
-    /// TRANSPORT_PRIORITY: which writer's samples go first.
+    /// TRANSPORT_PRIORITY: order in which samples of different writers are sent.
     TransportPriorityQosPolicy {
-        /// The largest one goes first.
+        /// Priority; the largest value is sent first.
         value: i32 = 0,
     }
 }
 
 policy! {
-    /// LIFESPAN: after what time a sample is out of date.
+    /// LIFESPAN: time after which a sample expires.
     LifespanQosPolicy {
-        /// The time, from when it was written.
+        /// Time from the writing of the sample.
         duration: Duration = Duration::INFINITE,
     }
 }
@@ -392,15 +393,15 @@ kind! {
 }
 
 policy! {
-    /// DATA_REPRESENTATION: in which form a writer sends, and which forms a reader takes.
+    /// DATA_REPRESENTATION: form in which a writer sends, and forms that a reader accepts.
     DataRepresentationQosPolicy {
-        /// The forms, the preferred one first; none stands for XCDR.
+        /// Forms, the preferred one first; an empty list means XCDR.
         value: Vec<DataRepresentationId> = Vec::new(),
     }
 }
 
 impl DataRepresentationQosPolicy {
-    /// The forms that the policy stands for: never empty.
+    /// Returns the forms that the policy means: never empty.
     pub fn representations(&self) -> &[DataRepresentationId] {
         if self.value.is_empty() { &[DataRepresentationId::Xcdr] } else { &self.value }
     }
@@ -409,15 +410,15 @@ impl DataRepresentationQosPolicy {
 kind! {
     /// Whether a writer's type must be the reader's.
     TypeConsistencyKind "" {
-        /// It must be the same.
+        /// The types must be the same.
         DisallowTypeCoercion,
-        /// It must be one that the reader's can be made from.
+        /// The reader's type must be assignable from the writer's.
         AllowTypeCoercion,
     }
 }
 
 policy! {
-    /// TYPE_CONSISTENCY_ENFORCEMENT: which writers' types a reader takes.
+    /// TYPE_CONSISTENCY_ENFORCEMENT: types of writers that a reader accepts.
     TypeConsistencyEnforcementQosPolicy {
         /// Whether a writer's type must be the reader's.
         kind: TypeConsistencyKind = TypeConsistencyKind::AllowTypeCoercion,
@@ -427,9 +428,9 @@ policy! {
         ignore_string_bounds: bool = true,
         /// Whether members may have other names.
         ignore_member_names: bool = false,
-        /// Whether a type may not have members that the other lacks.
+        /// Whether a type must not have members that the other lacks.
         prevent_type_widening: bool = false,
-        /// Whether a writer whose type is not known is refused.
+        /// Whether a writer of unknown type is refused.
         force_type_validation: bool = false,
     }
 }

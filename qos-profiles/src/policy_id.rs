@@ -1,4 +1,4 @@
-//! The identifiers of the policies, and what the standard's table says of each.
+//! Identifiers of the policies, with the standard's table.
 //!
 //! Owns numbers, names and the columns "RxO" and "changeable". Never looks at a policy's value.
 
@@ -92,39 +92,39 @@ policies! {
 }
 
 impl PolicyId {
-    /// The OMG's number.
+    /// Returns the OMG's number.
     pub const fn id(self) -> i32 {
         self as i32
     }
 
-    /// The policy with this number.
+    /// Returns the policy with this number.
     pub fn from_id(id: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.id() == id)
     }
 
-    /// The policy's name as the standards print it: `LATENCY_BUDGET`.
+    /// Returns the policy's name in the standards: `LATENCY_BUDGET`.
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// The policy with this name.
+    /// Returns the policy with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.name() == name)
     }
 
-    /// Whether what a reader requests is compared with what a writer offers.
+    /// Whether a reader's request is compared with a writer's offer.
     pub const fn requested_offered(self) -> bool {
         self.row().requested_offered
     }
 
-    /// Whether the policy may change on an entity that is enabled.
+    /// Whether the policy may change on an enabled entity.
     pub const fn changeable_after_enable(self) -> bool {
         self.row().changeable
     }
 
     const fn row(self) -> &'static Row {
         const ROWS: &[Row; TABLE.len()] = &TABLE;
-        // The numbers start at 1 and have no gaps; the tests hold the table to that.
+        // The numbers start at 1 and have no gaps; a test checks the table.
         &ROWS[self as usize - 1]
     }
 }

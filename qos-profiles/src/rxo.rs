@@ -1,39 +1,39 @@
-//! Whether what a writer offers is what a reader requests.
+//! Compatibility of a writer's offer with a reader's request.
 //!
-//! Owns the table of rules, one for each policy that the standard marks RxO. Never decides what
-//! follows from an incompatibility.
+//! Owns the table of rules, one for each policy that the standard marks RxO. Never decides the
+//! consequences of an incompatibility.
 
 use crate::{
     DataReaderQos, DataRepresentationId, DataWriterQos, PolicyId, PublisherQos, SubscriberQos,
 };
 use std::fmt;
 
-/// The writer's side: its own policies and its publisher's.
+/// Writer's side: its own policies and its publisher's.
 #[derive(Clone, Copy, Debug)]
 pub struct Offered<'a> {
-    /// The policies of the writer.
+    /// Policies of the writer.
     pub writer: &'a DataWriterQos,
-    /// The policies of its publisher.
+    /// Policies of its publisher.
     pub publisher: &'a PublisherQos,
 }
 
-/// The reader's side: its own policies and its subscriber's.
+/// Reader's side: its own policies and its subscriber's.
 #[derive(Clone, Copy, Debug)]
 pub struct Requested<'a> {
-    /// The policies of the reader.
+    /// Policies of the reader.
     pub reader: &'a DataReaderQos,
-    /// The policies of its subscriber.
+    /// Policies of its subscriber.
     pub subscriber: &'a SubscriberQos,
 }
 
-/// A policy of which a writer offers less than a reader requests.
+/// A policy for which a writer offers less than a reader requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incompatibility {
     /// The policy.
     pub policy: PolicyId,
-    /// Its name.
+    /// Name of the policy.
     pub name: &'static str,
-    /// A sentence with both values, and the rule between them.
+    /// Sentence with both values, and the rule between them.
     pub reason: String,
 }
 
@@ -43,8 +43,8 @@ impl fmt::Display for Incompatibility {
     }
 }
 
-/// The policies of which less is offered than requested, in the order of their numbers; empty if
-/// writer and reader can be matched.
+/// Returns the policies for which less is offered than requested, in the order of their numbers;
+/// empty if writer and reader can match.
 pub fn incompatible(offered: &Offered<'_>, requested: &Requested<'_>) -> Vec<Incompatibility> {
     RULES
         .iter()
@@ -55,7 +55,7 @@ pub fn incompatible(offered: &Offered<'_>, requested: &Requested<'_>) -> Vec<Inc
         .collect()
 }
 
-/// Gives the reason why a request is not met.
+/// Rule that returns the reason why a request is not met.
 type Rule = fn(&Offered<'_>, &Requested<'_>) -> Option<String>;
 
 const RULES: [(PolicyId, Rule); 9] = [
@@ -112,7 +112,7 @@ fn presentation(offered: &Offered<'_>, requested: &Requested<'_>) -> Option<Stri
     at_least("access_scope", offered.access_scope, requested.access_scope)
 }
 
-/// A writer sends in the first form of its list, so that is the one that the reader must take.
+/// A writer sends in the first form of its list, so the reader must accept that one.
 fn representation(offered: &Offered<'_>, requested: &Requested<'_>) -> Option<String> {
     let sent: DataRepresentationId = offered.writer.representation.representations()[0];
     let taken = requested.reader.representation.representations();

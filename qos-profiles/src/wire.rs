@@ -1,6 +1,7 @@
-//! How times and limits are written in samples: as the OMG's IDL has them.
+//! Form of times and limits in samples, as in the OMG's IDL.
 //!
-//! Owns that. Never does: take a value that none of them is; what comes from elsewhere becomes the nearest one.
+//! Owns this form. Never does: accept an invalid value; an invalid value from a peer becomes the
+//! nearest valid one.
 
 use idl_cdr::{
     CdrError, CdrReader, CdrWriter, DdsType, PlainLayout, Reflect, TypeDescriptor, ValueRef,
@@ -8,7 +9,7 @@ use idl_cdr::{
 
 use crate::{Duration, Length};
 
-/// A time as it is written.
+/// Serialised form of a time.
 #[derive(DdsType)]
 #[dds(crate = "idl_cdr", name = "DDS::Duration_t", nested)]
 struct Parts {
@@ -46,7 +47,7 @@ impl Reflect for Duration {
     }
 }
 
-/// A limit as it is written.
+/// Serialised form of a limit.
 struct Limit(i32);
 
 impl From<Limit> for Length {
@@ -61,7 +62,7 @@ impl Reflect for Length {
     }
 }
 
-/// Written as another type is.
+/// Implements serialisation in the form of another type.
 macro_rules! written_as {
     ($name:ident as $form:ty, $to:expr, $from:expr) => {
         impl DdsType for $name {
@@ -131,7 +132,7 @@ mod tests {
         assert!(matches!(delay.find(&service), ValueRef::Unsigned(0)));
     }
 
-    /// What goes over the members of a sample finds both parts of a time, and no third.
+    /// A traversal of the members of a sample finds exactly two parts of a time.
     #[test]
     fn a_time_has_its_two_parts() {
         let time = Duration::new(3, 7).unwrap();

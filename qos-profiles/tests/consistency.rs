@@ -2,7 +2,7 @@
 
 use qos_profiles::*;
 
-/// The policies that a change to the default reader sets against each other.
+/// Returns the contradictory policies after a change to the default reader.
 fn reader(change: impl Fn(&mut DataReaderQos)) -> Vec<PolicyId> {
     let mut qos = DataReaderQos::default();
     change(&mut qos);
@@ -16,7 +16,7 @@ fn depth_fits_the_limit_of_an_instance() {
             qos.history = HistoryQosPolicy { kind, depth };
             qos.resource_limits.max_samples_per_instance = limit;
         });
-        // The three entities share the rule.
+        // The three kinds of entities share the rule.
         let history = HistoryQosPolicy { kind, depth };
         let resource_limits =
             ResourceLimitsQosPolicy { max_samples_per_instance: limit, ..Default::default() };

@@ -1,4 +1,4 @@
-//! Every rule between what is offered and what is requested, on both sides of its border.
+//! Every rule between offer and request, on both sides of its boundary.
 
 use qos_profiles::*;
 
@@ -19,7 +19,7 @@ impl Pair {
     }
 }
 
-/// Tries all pairs of values: `accepts` says of which ones the first satisfies the second.
+/// Tries all pairs of values: `accepts` says for which pairs the first value satisfies the second.
 #[track_caller]
 fn rule<T: Clone + std::fmt::Debug>(
     policy: PolicyId,

@@ -1,4 +1,4 @@
-//! What is left out has its default, and what is unknown is an error.
+//! Missing fields have their defaults, and unknown fields are errors.
 
 use qos_profiles::{
     DataReaderQos, DataWriterQos, DurabilityQosPolicyKind, Duration, HistoryQosPolicy,

@@ -5,7 +5,7 @@
 use qos_profiles::*;
 use std::fmt::Debug;
 
-/// Policy, entities that have it, RxO, changeable: written down again from the standard's table.
+/// Policy, entities that have it, RxO, changeable: a second copy of the standard's table.
 #[rustfmt::skip]
 const TABLE: [(&str, &str, bool, bool); 24] = [
     ("USER_DATA",                    "P W R",     false, true),
@@ -161,7 +161,7 @@ fn changes_that_come_too_late_are_named() {
     assert_eq!(old.immutable_changes(&old.clone()), []);
 }
 
-/// Another value than the one that a policy's field has.
+/// Returns a value that differs from the given one.
 fn other(value: Value) -> Value {
     match value {
         Value::Bool(value) => Value::Bool(!value),
@@ -176,7 +176,8 @@ fn other(value: Value) -> Value {
     }
 }
 
-/// Each field of each policy of a kind of entity, with the set that differs from another in that alone.
+/// Returns, for each field of each policy of a kind of entity, a set that differs only in
+/// that field.
 fn changes(from: &EntityQos) -> Vec<(PolicyId, EntityQos)> {
     let mut changes = Vec::new();
     for (policy, _) in from.kind().policies() {
@@ -247,7 +248,7 @@ fn three_kinds_of_entities_belong_to_a_topic() {
     assert!(of_topics.eq([Topic, DataWriter, DataReader]));
 }
 
-/// Of each field that has names, those of the standard.
+/// Names in the standard of each field that has names.
 #[rustfmt::skip]
 const CONSTANTS: [(PolicyId, &str, &str, &[&str]); 10] = [
     (PolicyId::Durability, "kind", "_DURABILITY_QOS",
@@ -306,7 +307,7 @@ fn a_set_of_any_kind_is_that_of_its_kind() {
         let (own, names): (Vec<_>, Vec<_>) = kind.policies().unzip();
         assert_eq!(own, policies, "{kind:?}");
         for (policy, name) in own.into_iter().zip(names) {
-            // Two policies are called otherwise in a set than in the table.
+            // Two policies have another name in a set than in the table.
             let table = policy.name().to_lowercase();
             assert!(table.ends_with(name) || table.starts_with(name), "{policy} is {name}");
         }

@@ -1,4 +1,4 @@
-//! Applications in files: each element and each rule, as it is right and as it is wrong.
+//! Applications in files: each element and each rule, in a valid and in an invalid form.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -8,7 +8,7 @@ use qos_profiles::xml::{ParticipantDescription, QosProvider};
 use qos_profiles::{EntityKind, EntityQos, OwnershipQosPolicyKind};
 use support::{errors, provider};
 
-/// The IDL that types become, read from a file of that.
+/// Returns the IDL of the types, read from a file.
 fn idl(types: &str) -> String {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("a.xml");
@@ -297,7 +297,7 @@ fn a_participant_has_what_it_says_and_what_it_inherits() {
     let common = provider.participant("Apps::Common").unwrap();
     assert_eq!(common.domain_id, 7);
 
-    // Policies are those of the base for this topic, and what is said here.
+    // The policies are those of the base for this topic, and the set's own values.
     assert_eq!(writer_depth(&provider, "Apps::Common/Air/Out"), 5);
     let out = provider.datawriter_qos("Apps::Common/Air/Out").unwrap();
     assert_eq!(out.deadline.period, qos_profiles::Duration::from_secs(2));
@@ -332,7 +332,7 @@ fn libraries_may_be_roots() {
             "<domain_library name=\"L\"><domain name=\"D\" domain_id=\"0\"><register_type name=\"S\"/></domain></domain_library>",
         ),
         write("t.xml", "<types><include file=\"sub.xml\"/><struct name=\"S\"/></types>"),
-        // Is read once, and before what stands behind it.
+        // The included file is read once, before the elements after the include.
         write(
             "sub.xml",
             "<dds><types><include file=\"t.xml\"/><include file=\"sub.xml\"/><struct name=\"Sub\"/></types></dds>",
@@ -430,7 +430,8 @@ fn each_mistake_in_domains_and_participants_is_told() {
         assert!(told[0].starts_with("str:1:"), "{told:?}");
         assert!(told[0].contains(&expected), "{inside}\n{told:#?}\n{expected}");
     }
-    // Several in one run, and one that others inherit from may leave its domain to them.
+    // Several errors in one run. A participant that others inherit from may leave its domain
+    // to them.
     let told = errors(&format!(
         "<dds><types><struct/></types>{}{}</dds>",
         domain("<domain name=\"D\" domain_id=\"x\"/>"),
@@ -447,7 +448,7 @@ fn each_mistake_in_domains_and_participants_is_told() {
 
 #[test]
 fn what_is_hostile_ends_soon() {
-    // Bases of bases, and more elements of types than are read.
+    // Long chains of bases, and more elements of types than the limit.
     let chain: String =
         (0..2000).map(|n| format!("<domain name=\"D{n}\" base_name=\"D{}\"/>", n + 1)).collect();
     let told = errors(&format!("<dds><domain_library name=\"L\">{chain}</domain_library></dds>"));

@@ -1,4 +1,4 @@
-//! Limits to the last one that is allowed, and files in which several things come together.
+//! Limits up to the last allowed value, and files that combine several features.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -10,7 +10,7 @@ use qos_profiles::xml::{Origin, QosProvider};
 use qos_profiles::{EntityKind, PolicyId};
 use support::{errors, file, path, provider};
 
-/// A file with one library, of these profiles.
+/// Returns a file with one library of these profiles.
 fn library(profiles: &[String]) -> String {
     format!("<dds>\n<qos_library name=\"L\">\n{}\n</qos_library>\n</dds>\n", profiles.join("\n"))
 }
@@ -25,7 +25,7 @@ fn bases<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 const DEPTH: &str = "<datawriter_qos><history><depth>7</depth></history></datawriter_qos>";
-/// A depth that is beyond the limit.
+/// A depth beyond the limit.
 const WRONG: &str = "<datawriter_qos><history><depth>7</depth></history>\
     <resource_limits><max_samples_per_instance>5</max_samples_per_instance></resource_limits></datawriter_qos>";
 
@@ -41,7 +41,8 @@ fn of_what_contradicts_itself_no_more_is_told_than_anyone_reads() {
     assert_eq!(errors(&wrong(150)).len(), 100);
 }
 
-/// A profile with one base is that base with something in addition: what is wrong with the base is told there.
+/// A profile with one base is that base with additions, so an error in the base is reported
+/// only there.
 #[test]
 fn what_is_wrong_with_a_base_is_told_once() {
     let profiles = [profile("name='A'", WRONG), profile("name='B' base_name='A'", "")];
@@ -50,7 +51,8 @@ fn what_is_wrong_with_a_base_is_told_once() {
     assert!(told[0].contains("qos_profile[A]"), "{told:#?}");
 }
 
-/// In which order profiles stand makes no difference to how long a chain is, and sets in it say nothing once more.
+/// The order of profiles does not affect the length of a chain, and sets in it do not repeat
+/// the error.
 #[test]
 fn chains_are_as_long_in_whatever_order_they_are_written() {
     let chain = |length: usize| {
@@ -61,7 +63,7 @@ fn chains_are_as_long_in_whatever_order_they_are_written() {
         library(&(0..=length).rev().map(link).collect::<Vec<_>>())
     };
     assert_eq!(depth_of(&provider(&chain(32)), "L::P32"), 7);
-    // What is further above is too long as well, and that is told once.
+    // Profiles further up have chains that are too long as well, which is reported once.
     for length in [33, 40] {
         let told = errors(&chain(length));
         assert_eq!(told.len(), 1, "{told:#?}");
@@ -70,7 +72,7 @@ fn chains_are_as_long_in_whatever_order_they_are_written() {
     }
 }
 
-/// Sets that have bases of their own make chains as profiles do.
+/// Sets that have bases of their own form chains like profiles.
 #[test]
 fn chains_of_sets_end_where_those_of_profiles_do() {
     let chain = |length: usize| {
@@ -94,7 +96,8 @@ fn chains_of_sets_end_where_those_of_profiles_do() {
     );
 }
 
-/// Short chains may be many: a set inherits from 128 sets and profiles on all ways, and not from 129.
+/// There may be many short chains: a set may inherit from 128 sets and profiles on all paths, but
+/// not from 129.
 #[test]
 fn a_set_has_so_many_bases_in_all() {
     let tree = |plain: usize, bare: usize| {
@@ -107,14 +110,15 @@ fn a_set_has_so_many_bases_in_all() {
             profile("name='Top'", &(bases(all) + "<datawriter_qos/>")),
         ])
     };
-    // One step for the set of `Top`, two for each profile with a set, one for one without.
+    // One step for the set of `Top`, two for each profile with a set, one for a profile without.
     assert_eq!(depth_of(&provider(&tree(7, 1)), "L::Top"), 7);
     let told = errors(&tree(8, 0));
     assert_eq!(told.len(), 1, "{told:#?}");
     assert!(told[0].contains("[Top]/datawriter_qos: found a chain of more than"), "{told:#?}");
 }
 
-/// As many profiles as a profile may inherit from, itself counted, say which sets it has and what is in them.
+/// As many profiles as a profile may inherit from, itself included, contribute their sets
+/// and values.
 #[test]
 fn a_profile_has_so_many_bases_in_all() {
     let tree = |halves: usize, few: usize| {
@@ -133,7 +137,8 @@ fn a_profile_has_so_many_bases_in_all() {
             profile("name='Top'", &bases(all.chain(["Less", "Few"]))),
         ])
     };
-    // `Top`, 64 of `Half`, 57 of `Less`, 5 of `Few`: `Far`, the first base, is the last and the 128th.
+    // `Top`, 64 of `Half`, 57 of `Less`, 5 of `Few`: `Far`, the first base, is the last and
+    // the 128th.
     let whole = provider(&tree(1, 4)).profile("L::Top").unwrap();
     let named: Vec<_> = whole.entities.iter().filter_map(|entity| entity.name.clone()).collect();
     assert_eq!(named, ["far"]);
@@ -150,7 +155,7 @@ fn a_profile_has_so_many_bases_in_all() {
     }
 }
 
-/// Profiles of which one leads back to itself are looked at only so long, whatever leads to them.
+/// A cycle of profiles is followed only up to a limit, whatever refers to it.
 #[test]
 fn a_set_may_lead_to_profiles_that_have_no_end() {
     let profiles = [
@@ -177,7 +182,8 @@ fn of_long_cycles_the_ends_are_told() {
     assert!(ends.contains("(L::P0 -> ... 31 others ... -> L::P0)"), "{ends}");
 }
 
-/// A plain set has what stands for its profile's base, also if that is a set with a name.
+/// A plain set inherits from the set that applies for its profile's base, even if that is a
+/// named set.
 #[test]
 fn a_plain_set_inherits_from_a_base_whose_sets_all_have_names() {
     let named = "<datawriter_qos name='x'><history><depth>7</depth></history></datawriter_qos>";
@@ -187,7 +193,7 @@ fn a_plain_set_inherits_from_a_base_whose_sets_all_have_names() {
     assert_eq!(depth_of(&provider(&library(&profiles)), "L::B"), 7);
 }
 
-/// What a profile says of one kind of entity makes nothing of another kind its own.
+/// A profile's values for one kind of entity do not count as its own values for another kind.
 #[test]
 fn values_of_a_base_are_the_bases_in_whole_profiles_as_well() {
     let own = "<topic_qos><history><depth>3</depth></history></topic_qos>";
@@ -244,7 +250,7 @@ fn what_belongs_nowhere_in_a_participant_is_an_error() {
     assert!(told[0].contains("found an unknown element"), "{told:#?}");
 }
 
-/// Text on both sides of an element is told whole.
+/// Text on both sides of an element is reported whole.
 #[test]
 fn text_between_elements_is_told_whole() {
     let told =
@@ -253,7 +259,8 @@ fn text_between_elements_is_told_whole() {
     assert!(told[0].contains("found the text `one two`"), "{told:#?}");
 }
 
-/// A file without a declaration begins with its root, which is told where it stands, whatever comes before it.
+/// A file without a declaration begins with its root, whose position is reported correctly,
+/// whatever precedes it.
 #[test]
 fn the_root_is_told_where_it_stands() {
     for (before, place) in [
@@ -287,7 +294,7 @@ fn lists_have_so_many_items() {
     );
 }
 
-/// The numbers of the standard stand for names as far as there are any.
+/// The numbers of the standard stand for names, as far as names exist.
 #[test]
 fn representations_have_names_and_numbers() {
     let representation = |kind: &str| {
@@ -304,7 +311,7 @@ fn representations_have_names_and_numbers() {
     }
 }
 
-/// Properties of other products are told by the beginning of their names.
+/// Properties of other products are recognised by the beginning of their names.
 #[test]
 fn properties_of_other_products_are_told_with_the_product() {
     let (rti, fast) = ("RTI Connext", "Fast DDS");
@@ -347,7 +354,7 @@ fn a_provider_says_where_it_looks() {
     assert!(places[0].contains(&path.display().to_string()), "{places:?}");
 }
 
-/// Letters that are no text come back as they were from what is written.
+/// Control characters are preserved by writing and reading.
 #[test]
 fn control_letters_are_written_as_references() {
     let text = "<property><value><element><name>a</name><value>one&#13;two</value></element></value></property>";
@@ -358,7 +365,8 @@ fn control_letters_are_written_as_references() {
     assert_eq!(again.entity(EntityKind::DataWriter).unwrap().property("a"), Some("one\rtwo"));
 }
 
-/// The longest chain of profiles that say nothing, and of sets from there; and many ways to such a chain.
+/// The longest chain of profiles without sets, and of sets from there; and many paths to such
+/// a chain.
 #[test]
 fn what_is_sound_has_its_values_wherever_they_are() {
     let set = |n: usize| match n {
@@ -401,8 +409,8 @@ fn attributes_of_types_that_are_of_others_are_told() {
     assert!(told[1].starts_with("str:1:8:1:") && told[1].contains("/@kind: ignored"), "{told:#?}");
 }
 
-/// Of a file with others in it: as many beside each other as one likes; and of one that is no XML it is not told what is missing
-/// elsewhere, for it may be in what was not read.
+/// A file may include any number of others. If a file is not valid XML, missing bases are not
+/// reported, because they may be in the unread part.
 #[test]
 fn files_include_others() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Files that mean harm, or are harmed: each is refused with an error, soon, and without much memory.
+//! Malicious or damaged files: each is refused with an error, quickly, and with little memory.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use qos_profiles::EntityKind;
 use qos_profiles::xml::QosProvider;
 
-/// Counts what the test's own thread has in use, and the most of it.
+/// Allocator that counts the memory in use by the test's own thread, and its maximum.
 struct Counting;
 
 thread_local! {
@@ -20,24 +20,25 @@ thread_local! {
 }
 
 fn count(bytes: isize) {
-    // A thread that ends counts no more.
+    // A thread that is ending is not counted.
     let _ = IN_USE.try_with(|in_use| {
         in_use.set(in_use.get() + bytes);
         let _ = MOST.try_with(|most| most.set(most.get().max(in_use.get())));
     });
 }
 
-// SAFETY: every call goes to the system's allocator as it came; the counters are plain cells of the thread.
+// SAFETY: every call is forwarded unchanged to the system's allocator; the counters are plain cells
+// of the thread.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -45,7 +46,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What is wrong with bytes, read within some seconds and with 16 MiB beyond ten times their size.
+/// Returns the errors in bytes; checks the time, and a memory use of at most 16 MiB beyond ten
+/// times their size.
 #[track_caller]
 fn refused(bytes: &[u8]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
@@ -56,7 +58,7 @@ fn refused(bytes: &[u8]) -> Vec<String> {
     let start = Instant::now();
     let read = QosProvider::from_file(&path);
     let (time, memory) = (start.elapsed(), MOST.get() - before);
-    // So long that no load of the machine makes a difference, and far less than for ever.
+    // Long enough for a loaded machine, but bounded.
     assert!(time < Duration::from_secs(30), "{time:?}");
     assert!(memory < (16 << 20) + 10 * bytes.len() as isize, "{memory} bytes for {}", bytes.len());
     let file = path.to_str().unwrap();
@@ -102,7 +104,7 @@ fn elements_do_not_lie_deep_in_each_other() {
         let told: Vec<String> = refused(deep(depth).as_bytes());
         assert_eq!(told, expected);
     }
-    // In a set of policies as well, where elements are held.
+    // The same depth in a set of policies, where elements are stored.
     let deep = support::file(EntityKind::Topic, &"<history>".repeat(100_000));
     let histories = "/history".repeat(20);
     assert_eq!(
@@ -142,7 +144,7 @@ fn names_attributes_and_texts_are_not_huge() {
     );
     let large = vec![b' '; (32 << 20) + 5];
     assert_eq!(refused(&large), ["f.xml: the file has 33554433 bytes; expected 33554432 at most"]);
-    // What others have is passed over, however much it is.
+    // Elements of other products are skipped, however many there are.
     let others = format!("<dds><log>{}</log></dds>", "<x/>".repeat(1 << 20));
     assert!(QosProvider::from_str(&others).is_ok());
 }
@@ -182,7 +184,7 @@ fn what_is_no_xml_is_located_and_what_came_before_is_told_too() {
 
 #[test]
 fn profiles_that_refer_to_each_other_in_all_ways_keep_nobody_busy() {
-    // Each has the one before as its base twice: 2^40 ways.
+    // Each profile has the previous one as its base twice: 2^40 paths.
     let twice: String = (1..40)
         .map(|n| {
             let m = n - 1;
@@ -194,7 +196,7 @@ fn profiles_that_refer_to_each_other_in_all_ways_keep_nobody_busy() {
         told.iter().all(|error| error.contains("found a chain of more than 32 bases")),
         "{told:?}"
     );
-    // A chain of many thousands, and a ring of as many.
+    // A chain of many thousands, and a ring of the same length.
     for first in ["", " base_name=\"P20000\""] {
         let chain: String = (1..=20_000)
             .map(|n| {
@@ -210,7 +212,7 @@ fn profiles_that_refer_to_each_other_in_all_ways_keep_nobody_busy() {
         let told = refused(text.as_bytes());
         assert!(!told.is_empty() && told[0].len() < 1000, "{told:?}");
     }
-    // Many sets, each with as many as there may be in its base.
+    // Many sets, each with the maximum number of sets in its base.
     let sets: String = (0..256).map(|n| format!("<topic_qos name=\"S{n}\"/>")).collect();
     let all: String = (0..300)
         .map(|n| format!("<qos_profile name=\"P{n}\" base_name=\"P\">{sets}</qos_profile>"))

@@ -1,4 +1,4 @@
-//! What profiles inherit, and what is wrong with bases and with values that come together.
+//! Inheritance of profiles, and errors in bases and in combined values.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -8,7 +8,7 @@ use qos_profiles::xml::{Origin, QosProvider};
 use qos_profiles::{EntityKind, HistoryQosPolicyKind, Length, PolicyId, ReliabilityQosPolicyKind};
 use support::{errors, provider};
 
-/// Libraries from lines `library | profile attributes | inside`, each in a line of its own.
+/// Returns libraries from lines `library | profile attributes | inside`, each on a line of its own.
 fn file(profiles: &[(&str, &str, &str)]) -> String {
     let mut text = "<dds>\n".to_owned();
     for (library, attributes, inside) in profiles {
@@ -64,7 +64,7 @@ fn inheritance_goes_element_by_element() {
     assert_eq!(writer.resource_limits.max_instances, Length::of(11));
     assert_eq!(writer.user_data.value, [4]);
     assert_eq!((entity.property("a"), entity.property("b")), (Some("1"), Some("2")));
-    // Where each came from.
+    // The origin of each value.
     let from = |policy, field| entity.origin(policy, field).to_string();
     assert_eq!(from(PolicyId::Reliability, 0), "profile L::B (str:1:3:88)");
     assert_eq!(from(PolicyId::Reliability, 1), "base L::A (str:1:2:98)");
@@ -72,7 +72,7 @@ fn inheritance_goes_element_by_element() {
     assert_eq!(from(PolicyId::Deadline, 0), "default");
     assert!(matches!(entity.property_origin(0), Origin::Base(_)));
     assert!(matches!(entity.property_origin(1), Origin::Profile(_)));
-    // What the derived profile does not mention at all is its base's, and that is said too.
+    // A value that the derived profile does not mention is its base's, and its origin says so.
     let provider =
         support::provider(&file(&[("L", "name='A'", base), ("L", "name='B' base_name='A'", "")]));
     let entity = provider.entity(EntityKind::DataWriter, "L::B", None).unwrap();
@@ -223,7 +223,7 @@ fn cycles_are_told_once_with_their_chain() {
         )],
         "str:1:2:45: dds/qos_library[L]/qos_profile[A]/topic_qos[x]: found a profile that inherits from itself (L::A::x -> L::A::y -> L::A::x); expected bases that end",
     );
-    // No cycle: the two halves are of different kinds, or of different names.
+    // No cycle: the two halves have different kinds, or different names.
     let sound = file(&[
         ("L", "name='A'", "<topic_qos base_name='B'/>"),
         ("L", "name='B'", "<datawriter_qos base_name='A'/>"),
@@ -273,7 +273,7 @@ fn values_that_contradict_each_other_are_found_when_the_file_is_read() {
             "str:1:3:84: dds/qos_library[L]/qos_profile[B]/datareader_qos/history: HISTORY: depth (6) is more than RESOURCE_LIMITS max_samples_per_instance (5); lower the one or raise the other"
         ]
     );
-    // What contradicts a value of the set is a base's, or only bases meet.
+    // The contradicting value comes from a base, or both values come from bases.
     assert_eq!(
         errors(&file(&[("L", "name='A'", history), ("L", "name='B' base_name='A'", limits)])),
         [

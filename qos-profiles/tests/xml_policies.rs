@@ -1,5 +1,5 @@
-//! Every field of every policy, on every entity that has it: a file that sets it, with the value that
-//! follows, and a file that gets it wrong, with the whole error.
+//! Every field of every policy, on every entity that has it: a file that sets it, with the
+//! resulting value, and a file with an invalid value, with the whole error.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,10 +12,11 @@ use support::{errors, file, path, resolved};
 struct Row {
     policy: &'static str,
     field: &'static str,
-    /// What is written into the field's element, and the value as it is shown then.
+    /// Valid content of the field's element, and the resulting value in text form.
     right: &'static str,
     shown: &'static str,
-    /// What is written wrongly; where the error is, the elements from the policy on, and the rest of it.
+    /// Invalid content; the position of the error, the elements from the policy on, and the rest of
+    /// the error.
     wrong: &'static str,
     error: &'static str,
 }
@@ -360,7 +361,7 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// The rows of a kind of entity.
+/// Returns the rows of a kind of entity.
 fn rows(kind: EntityKind) -> impl Iterator<Item = &'static Row> {
     ROWS.iter().filter(move |row| kind.policies().any(|(_, name)| name == row.policy))
 }
@@ -431,7 +432,7 @@ fn a_value_that_is_wrong_is_told_with_its_place_and_what_would_be_right() {
 fn all_that_is_wrong_is_told_in_one_run() {
     for kind in EntityKind::ALL {
         let text: Vec<String> = rows(kind).map(|row| row.text(row.wrong)).collect();
-        // A policy may stand there once: what is wrong with its second field is not told then.
+        // A policy may occur only once, so an error in its second field is not reported.
         let mut policies: Vec<&str> = rows(kind).map(|row| row.policy).collect();
         policies.dedup();
         let told = errors(&file(kind, &text.join("\n")));

@@ -1,4 +1,4 @@
-//! Properties, and what only other products understand.
+//! Properties, and elements of other products.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -11,7 +11,7 @@ use qos_profiles::{
 };
 use support::{errors, file, provider, resolved};
 
-/// A property, as all write it.
+/// Returns a property in the common form of all products.
 fn property(name: &str, value: &str) -> String {
     format!(
         "<property><value><element><name>{name}</name><value>{value}</value></element></value></property>"
@@ -150,7 +150,7 @@ fn what_other_products_have_alone_is_ignored_and_told() {
         (writer.resource_limits.max_samples, writer.history.kind),
         (Length::of(9), HistoryQosPolicyKind::KeepLast)
     );
-    // The same names elsewhere are errors.
+    // The same names in other positions are errors.
     assert_eq!(errors(&file(EntityKind::DataWriter, "<acknowledgment_kind/>")).len(), 1);
     assert_eq!(errors(&file(EntityKind::DataWriter, "<history><protocol/></history>")).len(), 1);
     assert_eq!(errors(&file(EntityKind::DataWriter, "<participant_factory_qos/>")).len(), 1);
@@ -270,7 +270,7 @@ fn what_a_resolved_set_says_is_found_by_its_name() {
     assert_eq!(profile.entity(EntityKind::DataReader), None);
 }
 
-/// Of a profile without a plain set its first set that is for all topics stands for it.
+/// For a profile without a plain set, its first set for all topics applies.
 #[test]
 fn a_set_with_a_name_stands_for_a_profile_that_has_no_other() {
     let set = |attributes: &str, depth: u32| {

@@ -1,4 +1,5 @@
-//! Where profiles come from: files, texts, lists, the environment; reading again; the ready-made ones.
+//! Sources of profiles: files, texts, lists, the environment; reading again; the
+//! ready-made profiles.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -47,7 +48,7 @@ fn files_texts_and_lists_are_read() {
         told("ftp://a"),
         "the list of files: found `ftp://a`: `ftp://` is not read; expected `file://` or `str://`; expected places of files with `;` between them"
     );
-    // What is wrong in several files is told in one run, each with its name.
+    // Errors in several files are reported in one run, each with its file name.
     let other = folder.path().join("c.xml");
     std::fs::write(&other, "<dds>\n<y/>\n</dds>").unwrap();
     let list = format!("str://\"<dds><x/></dds>\";{};/nowhere;{}", other.display(), path.display());
@@ -58,7 +59,7 @@ fn files_texts_and_lists_are_read() {
         ["str:1:1:6".to_owned(), format!("{}:2:1", other.display()), "/nowhere".to_owned()]
     );
     let error = &errors.errors()[1];
-    // A base that may be in a file that could not be read to its end is not told as missing.
+    // A base that may be in the unread part of a file is not reported as missing.
     let list = "str://\"<dds><qos_library name='L'></dds>\";str://\"<dds><qos_profile name='Q' base_name='L::P'/></dds>\"";
     assert_eq!(QosProvider::from_uri_list(list).unwrap_err().errors().len(), 1);
     assert_eq!(
@@ -95,7 +96,7 @@ fn reading_again_changes_all_or_nothing() {
 fn whoever_looks_while_files_are_read_again_sees_one_state() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.xml");
-    // All values of a state are the same number.
+    // All values of one version of the file are the same number.
     let state = |number: u32| {
         support::file(
             EntityKind::DataWriter,
@@ -130,8 +131,8 @@ fn whoever_looks_while_files_are_read_again_sees_one_state() {
     assert_eq!(depth(&provider), 59);
 }
 
-/// Runs one of the tests below, which are ignored otherwise, in a process of its own: with its own
-/// environment and working folder.
+/// Runs one of the tests below, which are otherwise ignored, in a process with its own environment
+/// and working folder.
 #[track_caller]
 fn in_process(test: &str, folder: &Path, files: Option<&str>) {
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -196,7 +197,7 @@ fn ready_made_alone() {
 fn nothing_there() {
     let provider = QosProvider::from_environment().unwrap();
     assert!(provider.profile("Squall::Atomic").is_ok());
-    // A file that comes later is read when all are read again.
+    // A file that appears later is read on reload.
     std::fs::write("SQUALL_QOS_PROFILES.xml", text(5)).unwrap();
     provider.reload().unwrap();
     assert_eq!(depth(&provider), 5);
@@ -237,7 +238,7 @@ fn the_ready_made_profiles_are_what_they_say() {
     assert!(provider.ignored().is_empty() && provider.default_profile().is_none());
     let millis = Duration::from_millis;
     let rows = [
-        // Profile, level, how many samples are kept, and its own values below.
+        // Profile, level, number of kept samples; further values are checked below.
         ("Squall::Atomic", Atomic, None),
         ("Squall::Latency", Unordered, Some(1)),
         ("Squall::LoggedStorage", LoggedStorage, None),
@@ -265,7 +266,7 @@ fn the_ready_made_profiles_are_what_they_say() {
         let (topic, writer) =
             (provider.topic_qos(name).unwrap(), provider.datawriter_qos(name).unwrap());
         let reader = provider.datareader_qos(name).unwrap();
-        // A topic's HISTORY says what is kept in memory for those who come later.
+        // A topic's HISTORY determines the samples kept in memory for late joiners.
         let last = HistoryQosPolicyKind::KeepLast;
         let last_is_kept = (topic.history.kind, topic.history.depth) == (last, 1);
         assert_eq!(last_is_kept, level == VolatileStorage || kept == Some(1), "{name}");
@@ -273,7 +274,7 @@ fn the_ready_made_profiles_are_what_they_say() {
             let own = (history.kind == HistoryQosPolicyKind::KeepLast).then_some(history.depth);
             assert_eq!(own, kept, "{name}");
         }
-        // A topic says what its writers offer.
+        // A topic gives the offer of its writers.
         assert_eq!(
             (
                 &topic.durability,
@@ -301,7 +302,7 @@ fn the_ready_made_profiles_are_what_they_say() {
             ),
             "{name}"
         );
-        // Its writers and readers match, and it leads back from XML.
+        // Its writers and readers match, and its XML form is read back as the same profile.
         let (publisher, subscriber) =
             (provider.publisher_qos(name).unwrap(), provider.subscriber_qos(name).unwrap());
         let offered = Offered { writer: &writer, publisher: &publisher };

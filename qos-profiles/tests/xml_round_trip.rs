@@ -1,5 +1,5 @@
-//! A resolved profile that is written is read back as the same values; and whatever is done to files,
-//! reading them ends with profiles or with errors.
+//! A resolved profile that is written is read back as the same values. For any change to files,
+//! reading ends with profiles or with errors.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use qos_profiles::xml::{Property, QosProvider, ResolvedProfile};
 use qos_profiles::{EntityKind, EntityQos, FieldType, Length, Value};
 
-/// Any value of a field, as it is written, with the value.
+/// Returns any value of a field in written form, with the value.
 fn written(ty: FieldType) -> BoxedStrategy<String> {
     let one = |names: &'static qos_profiles::Names| {
         (0..names.count()).prop_map(|at| names.constant(at).unwrap())
@@ -47,7 +47,7 @@ fn escaped(text: &str) -> String {
     text.chars().map(|letter| format!("&#{};", u32::from(letter))).collect()
 }
 
-/// A set of policies of any kind: each field is there or not.
+/// Returns a set of policies of any kind, in which each field is present or not.
 fn set() -> impl Strategy<Value = String> {
     let kinds = prop::sample::select(EntityKind::ALL.to_vec());
     let attributes = prop::option::of("[a-zA-Z &<>'é.*?]{0,8}[a-zA-Z]");
@@ -99,10 +99,10 @@ fn set() -> impl Strategy<Value = String> {
     })
 }
 
-/// A set's name, filter, policies and properties.
+/// Name, filter, policies and properties of a set.
 type Values<'a> = (Option<&'a str>, Option<&'a str>, &'a EntityQos, &'a [Property]);
 
-/// Without where values came from.
+/// Returns the values without their origins.
 fn values(profile: &ResolvedProfile) -> Vec<Values<'_>> {
     let entities = profile.entities.iter();
     entities
@@ -127,7 +127,7 @@ proptest! {
             true => (format!("<qos_library name=\"L&lt;1&gt;\">{profile}</qos_library>"), "L<1>::P & Q"),
             false => (format!("<dds>{profile}</dds>"), "P & Q"),
         };
-        // Sets that contradict themselves, or stand there twice, are no profile to write.
+        // Contradictory or duplicate sets are not a valid profile to write.
         if let Ok(provider) = QosProvider::from_str(&text) {
             let profile = provider.profile(name).unwrap();
             let again = support::provider(&profile.to_xml()).profile(name).unwrap();
@@ -139,7 +139,7 @@ proptest! {
 
 #[test]
 fn most_of_the_profiles_of_the_property_are_sound() {
-    // Otherwise it would say little.
+    // With few valid profiles the property would test little.
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
@@ -174,7 +174,7 @@ fn extreme_values_lead_back() {
     );
 }
 
-/// A generator of numbers without a pattern.
+/// Pseudo-random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -186,7 +186,7 @@ impl Dice {
     }
 }
 
-/// What is put into files: what has a meaning in them, and what has none anywhere.
+/// Pieces to insert into files: some with a meaning, some without.
 const PIECES: [&str; 32] = [
     "<",
     ">",
@@ -222,7 +222,7 @@ const PIECES: [&str; 32] = [
     "LENGTH_UNLIMITED",
 ];
 
-/// For 8 seconds, or as many as `SQUALL_FUZZ_SECONDS` says.
+/// Runs for 8 seconds, or for the number of seconds in `SQUALL_FUZZ_SECONDS`.
 #[test]
 fn whatever_is_done_to_files_reading_them_ends() {
     let seconds = std::env::var("SQUALL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
@@ -278,7 +278,7 @@ fn whatever_is_done_to_files_reading_them_ends() {
             }
         }
         rounds += 1;
-        // A text that is no UTF-8 is refused by its own test.
+        // A text that is not UTF-8 has a test of its own.
         let text = String::from_utf8_lossy(&bytes);
         if let Ok(provider) = QosProvider::from_str(&text) {
             sound += 1;

@@ -1,5 +1,5 @@
-//! What stands around policies: roots, libraries, profiles, names, filters. For every rule a file that
-//! keeps it, with what follows, and one that does not, with the whole error.
+//! Elements around policies: roots, libraries, profiles, names, filters. For every rule a valid
+//! file with its result, and an invalid file with the whole error.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -15,20 +15,20 @@ use support::{errors, file, provider, resolved};
 const POLICIES: &str = "expected `domain_participant_qos`, `topic_qos`, `publisher_qos`, \
                         `subscriber_qos`, `datawriter_qos` or `datareader_qos`";
 
-/// What is wrong with the only line of a file, after the file's name.
+/// Checks the errors in the only line of a file, without the file's name.
 #[track_caller]
 fn wrong(text: &str, expected: &[&str]) {
     let expected: Vec<String> = expected.iter().map(|error| format!("str:1:{error}")).collect();
     assert_eq!(errors(text), expected, "in {text}");
 }
 
-/// The depth of the writers' history in a profile: a value to follow through bases.
+/// Returns the depth of the writers' history in a profile: a value to follow through bases.
 #[track_caller]
 fn depth(provider: &QosProvider, name: &str) -> u32 {
     provider.datawriter_qos(name).unwrap().history.depth
 }
 
-/// A writer's set with this depth.
+/// Returns a writer's set with this depth.
 fn writer(attributes: &str, depth: u32) -> String {
     format!(
         "<datawriter_qos{attributes}><history><depth>{depth}</depth></history></datawriter_qos>"
@@ -188,7 +188,7 @@ fn names_are_there_and_lead_to_one_thing() {
             &POLICIES["expected ".len()..]
         )],
     );
-    // The same library in two files, and the ready-made one, are one library.
+    // The same library in two files, and the ready-made one, are merged.
     let twice = "str://\"<dds><qos_library name='L'><qos_profile name='A'/></qos_library></dds>\";\
                  str://\"<dds><qos_library name='L'><qos_profile name='B' base_name='A'/></qos_library></dds>\"";
     assert!(QosProvider::from_uri_list(twice).unwrap().profile("L::B").is_ok());
@@ -252,7 +252,7 @@ fn sets_of_policies_stand_inside_and_outside_of_profiles() {
             "1:95: dds/qos_library[L]/qos_profile[P]/topic_qos[A]: found a second `topic_qos` with this name and filter; the first is at str:1:1:74; expected names and filters that differ",
         ],
     );
-    // Where all have names, the first is the profile's.
+    // If all sets have names, the first one is the profile's.
     let named = library(&profile("P", "", &(writer(" name=\"A\"", 3) + &writer(" name=\"B\"", 4))));
     assert_eq!(depth(&support::provider(&named), "L::P"), 3);
 }
@@ -273,7 +273,7 @@ fn filters_choose_by_topic_in_both_spellings() {
     assert_eq!(depth_for("L::P", "Other"), 4);
     assert_eq!(depth(&provider, "L::P"), 2);
     assert_eq!(depth(&provider, "L::P::Radar"), 3);
-    // A derived profile's filters come before those that it inherits.
+    // A derived profile's filters precede those that it inherits.
     assert_eq!((depth_for("L::Q", "WingLeft"), depth_for("L::Q", "Radar2")), (5, 3));
     assert_eq!(depth(&provider, "L::Q"), 2);
     let one = |attributes: &str| library(&profile("P", "", &format!("<topic_qos {attributes}/>")));

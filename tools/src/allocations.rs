@@ -1,23 +1,23 @@
-//! The command's allocator: the system's, with a count.
+//! The command's allocator: the system's, with a counter.
 //!
-//! Owns: how often this process has asked for memory. Reports say it, since the data path should
-//! ask for none.
+//! Owns: the number of allocations of this process. Reports show it, because the data path should
+//! not allocate.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// The system's allocator, counting.
+/// The system's allocator with a counter.
 pub(crate) struct Counting;
 
-/// Allocations of this process so far.
+/// Returns the number of allocations of this process.
 pub(crate) fn count() -> u64 {
     COUNT.load(Ordering::Relaxed)
 }
 
-// SAFETY: every call is handed to the system's allocator as it came; counting touches no memory
-// but one atomic.
+// SAFETY: every call is forwarded unchanged to the system's allocator; counting touches no memory
+// except one atomic.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! `squall doctor`: what this machine offers, tried out, and what to change.
+//! `squall doctor`: tests of the capabilities of this machine, and advice.
 //!
-//! Owns: the checks. Each does what the product does, on this machine and as this user; none of
-//! them guesses. Never does: change anything.
+//! Owns: the checks. Each check does what the product does, on this machine and as this user; none
+//! of them guesses. Never does: change anything.
 
 use std::fmt::Display;
 use std::fs;
@@ -22,31 +22,30 @@ use serde_json::json;
 
 use crate::outcome::{Done, Outcome, show};
 
-/// Memory that a few participants need.
+/// Memory needed by a few participants.
 const ENOUGH_MEMORY_MIB: u64 = 256;
-/// With fewer cores, processes that talk to each other take turns.
+/// Minimum number of cores; with fewer, communicating processes take turns.
 const ENOUGH_CORES: usize = 2;
-/// A clock that is coarser makes latencies meaningless.
+/// Maximum resolution of the clock; a coarser clock makes latencies meaningless.
 const FINE_CLOCK_NS: i64 = 1000;
 
 /// Check what this machine offers.
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
-    /// The folder where participants meet: by default SQUALL_RUNTIME_DIR, or the user's own under
-    /// /tmp.
+    /// Folder where participants meet; by default SQUALL_RUNTIME_DIR, or the user's own under /tmp.
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
 }
 
-/// What was found.
+/// Result of a check.
 #[derive(Debug, Serialize)]
 struct Check {
     name: &'static str,
     ok: bool,
-    /// The product cannot work without it.
+    /// Whether the product cannot work without it.
     needed: bool,
     found: String,
-    /// What to change; empty if nothing.
+    /// Recommended change; empty if none.
     advice: String,
 }
 
@@ -63,7 +62,7 @@ impl Check {
         if ok { Check::good(name, found) } else { Check::bad(name, found, advice) }
     }
 
-    /// It would be better, but all works without.
+    /// Marks the check as recommended: the product works without it.
     fn wish(self) -> Check {
         Check { needed: false, ..self }
     }
@@ -121,7 +120,7 @@ fn memory() -> Check {
     }
 }
 
-/// MiB that this process's control group may use, if that is limited.
+/// Returns the MiB that this process's control group may use, if limited.
 fn cgroup_limit() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -163,7 +162,8 @@ fn runtime_dir(chosen: Option<&Path>) -> Check {
     }
 }
 
-/// Whether a memory that was sealed lets nobody write anew, while its owner goes on.
+/// Checks that a sealed memory refuses new writable mappings, while the owner's mapping
+/// stays writable.
 fn sealing() -> Check {
     let name = "memfd sealing";
     let advice = "use a kernel from 5.1 on that allows memfd_create and sealing";
@@ -201,17 +201,17 @@ fn try_sealing() -> Result<bool, Errno> {
 }
 
 fn map(memory: &OwnedFd, access: ProtFlags, bytes: usize) -> Result<*mut u8, Errno> {
-    // SAFETY: a fresh mapping at an address that the kernel chooses touches nothing of ours.
+    // SAFETY: a new mapping at an address chosen by the kernel touches no existing memory.
     let base = unsafe { mmap(std::ptr::null_mut(), bytes, access, MapFlags::SHARED, memory, 0)? };
     Ok(base.cast())
 }
 
 fn unmap(base: *mut u8, bytes: usize) {
-    // SAFETY: the mapping comes from `map`, with these bytes, and nothing refers to it.
+    // SAFETY: the mapping comes from `map`, with these bytes, and no reference to it exists.
     let _ = unsafe { munmap(base.cast(), bytes) };
 }
 
-/// Whether the kernel tells of the death of the process at the other end of a socket.
+/// Checks that the kernel reports the death of the process at the other end of a socket.
 fn peer_pidfd() -> Check {
     let name = "pidfd";
     let advice = "use a kernel from 6.5 on: deaths are then known without any doubt";
@@ -230,10 +230,10 @@ fn peer_pidfd() -> Check {
     }
 }
 
-/// The process at the other end.
+/// Returns the process at the other end.
 fn peer_of(socket: &OwnedFd) -> Result<OwnedFd, std::io::Error> {
     use std::os::fd::AsRawFd;
-    // The numbers of the generic socket interface.
+    // Constants of the generic socket interface.
     const SOL_SOCKET: i32 = 1;
     const SO_PEERPIDFD: i32 = 77;
     unsafe extern "C" {
@@ -254,7 +254,7 @@ fn peer_of(socket: &OwnedFd) -> Result<OwnedFd, std::io::Error> {
     if result != 0 {
         return Err(std::io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just opened this descriptor for us and nobody else has it.
+    // SAFETY: the kernel has just opened this descriptor for this call, and no other owner exists.
     Ok(unsafe { OwnedFd::from_raw_fd(value) })
 }
 
@@ -263,7 +263,7 @@ fn is_readable(descriptor: &OwnedFd) -> bool {
     poll(&mut set, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(1)
 }
 
-/// Rings a bell and looks whether it is heard.
+/// Rings a bell and checks that it is heard.
 fn wake_ups() -> Check {
     let name = "eventfd";
     let advice = "allow eventfd: sleeping participants are woken by it";
@@ -284,7 +284,7 @@ fn wake_ups() -> Check {
 fn clock() -> Check {
     let resolution = clock_getres(ClockId::Monotonic);
     let nanos = resolution.tv_sec.saturating_mul(1_000_000_000) + resolution.tv_nsec;
-    // What a call costs shows whether it enters the kernel.
+    // The cost of a call shows whether it enters the kernel.
     const CALLS: u32 = 10_000;
     let start = std::time::Instant::now();
     for _ in 0..CALLS {

@@ -1,13 +1,13 @@
 //! Signals that ask a command to end.
 //!
-//! Owns: hearing them. Never does: end anything.
+//! Owns: receiving them. Never does: end anything.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::outcome::Failure;
 
-/// SIGINT and SIGTERM, from now on.
+/// Receiver of SIGINT and SIGTERM.
 pub(crate) struct Ends(Arc<AtomicBool>);
 
 impl Ends {
@@ -20,7 +20,7 @@ impl Ends {
         Ok(Ends(ends))
     }
 
-    /// Whether one has come.
+    /// Whether a signal has been received.
     pub(crate) fn are_there(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

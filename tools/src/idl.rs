@@ -1,6 +1,6 @@
-//! `squall idl`: IDL files checked, and compiled to Rust.
+//! `squall idl`: checking IDL files, and compiling them to Rust.
 //!
-//! Owns: what is shown of a run of the compiler. Never does: anything about IDL; that is the crate `idl`'s.
+//! Owns: the output of a compiler run. Never does: anything about IDL; the crate `idl` does.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::outcome::{Done, Failure, Outcome, show};
 
-/// What to do with IDL files.
+/// Command for IDL files.
 #[derive(Args, Debug)]
 #[command(
     arg_required_else_help = true,
@@ -27,10 +27,10 @@ pub(crate) struct IdlArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Read files and say all that is wrong with them; exit code 1 if anything is.
+    /// Check files and report all errors; exit code 1 if there are any.
     #[command(after_help = "Example:\n  squall idl check nav.idl -I idl -D LIMIT=20")]
     Check(Input),
-    /// Write the Rust for files: what they say, and what they include.
+    /// Generate Rust for files and the files they include.
     #[command(after_help = "Examples:\n  \
         squall idl gen nav.idl -o nav.rs\n  \
         squall idl gen a.idl b.idl -o messages.rs     one file; what both include is in it once\n  \
@@ -38,29 +38,29 @@ enum Command {
     Gen(GenArgs),
 }
 
-/// What to read.
+/// Files and settings to read with.
 #[derive(Args, Debug)]
 struct Input {
-    /// The IDL files.
+    /// IDL files.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     search: Search,
 }
 
-/// What files are read with.
+/// Settings for reading files.
 #[derive(Args, Debug)]
 pub(crate) struct Search {
-    /// Look for included files here too.
+    /// Directory to search for included files.
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
-    /// Define a macro; its value is 1 if none is given.
+    /// Define a macro; without a value it is 1.
     #[arg(short = 'D', value_name = "NAME[=VALUE]", value_parser = define)]
     define: Vec<(String, String)>,
 }
 
 impl Search {
-    /// A compiler with these settings.
+    /// Returns a compiler with these settings.
     pub(crate) fn compiler(&self) -> Compiler {
         let compiler = self.include.iter().fold(Compiler::new(), Compiler::include);
         let define =
@@ -69,18 +69,18 @@ impl Search {
     }
 }
 
-/// What to write.
+/// Arguments of the generation.
 #[derive(Args, Debug)]
 struct GenArgs {
     #[command(flatten)]
     input: Input,
-    /// A file `NAME.rs`, or a directory.
+    /// Output: a file `NAME.rs`, or a directory.
     #[arg(short, long, value_name = "OUT")]
     out: PathBuf,
-    /// How types may change that do not say it.
+    /// Extensibility of types without an annotation.
     #[arg(long, value_name = "KIND", value_enum)]
     default_extensibility: Option<Kind>,
-    /// Where the code finds `DdsType`, if not in the crate `dds-api`.
+    /// Path of `DdsType` in the generated code, if not in the crate `dds-api`.
     #[arg(long, value_name = "PATH")]
     crate_path: Option<String>,
 }
@@ -105,7 +105,7 @@ fn define(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) fn run(args: &IdlArgs, json: bool) -> Done {
     match &args.command {
         Command::Check(input) => check(input, json),
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &IdlArgs, json: bool) -> Done {
     }
 }
 
-/// Each file is read for itself, as it would be compiled.
+/// Checks each file separately, as it would be compiled.
 fn check(input: &Input, json: bool) -> Done {
     let compiler = input.search.compiler();
     let mut diagnostics = Diagnostics::default();
@@ -173,12 +173,12 @@ fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
     Failure::new(unreadable_words(file, error))
 }
 
-/// That a file cannot be read.
+/// Message that a file cannot be read.
 pub(crate) fn unreadable_words(file: &Path, error: &std::io::Error) -> String {
     format!("{} cannot be read: {error}", file.display())
 }
 
-/// Shows what there is to say of the files, and what was written.
+/// Shows the messages about the files, and the files written.
 fn tell(
     files: &[PathBuf],
     diagnostics: &Diagnostics,

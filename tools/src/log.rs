@@ -1,7 +1,8 @@
 //! `squall log`: the files of logged streams.
 //!
-//! Owns: what is shown of them. Never does: change any, but by `truncate` (and `proceed` a file beside them); whoever looks takes no lock, so a folder can be
-//! looked into while it is written. What is written at that moment may then look torn.
+//! Owns: the output about them. Never does: change files, except by `truncate` (and `proceed`,
+//! which writes a file beside them). Reading takes no lock, so a folder can be inspected while it
+//! is written; a record that is being written may then look torn.
 
 mod proceed;
 
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::outcome::{Done, Failure, Outcome, say, show};
 
-/// What to do with logs.
+/// Command for logs.
 #[derive(Args, Debug)]
 #[command(
     arg_required_else_help = true,
@@ -34,55 +35,56 @@ pub(crate) struct LogArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// List the streams of a log folder, as their indices tell; of each, the last file is read.
+    /// List the streams of a log folder from their indices, and read the last file of each.
     #[command(after_help = "Example:\n  squall log ls /var/lib/squall/log --json")]
     Ls(Place),
     /// Print the records.
     #[command(after_help = "Example:\n  squall log dump /var/lib/squall/log --from 100 --to 120")]
     Dump(DumpArgs),
-    /// Read and check every byte; exit code 1 if anything is wrong. A tail that a crash has torn is not: it is
-    /// cut when the log is opened.
+    /// Read and check every byte; exit code 1 for any error. A tail torn by a crash is no error: it
+    /// is cut when the log is opened.
     #[command(after_help = "Example:\n  squall log verify /var/lib/squall/log")]
     Verify(Place),
-    /// Cut all records of a stream after a version, whatever is wrong with them. Nobody may be writing.
+    /// Cut all records of a stream after a version, whatever errors they have. No process may
+    /// be writing.
     #[command(
         after_help = "Example:\n  squall log truncate /var/lib/squall/log --stream 4 --after 119"
     )]
     Truncate(TruncateArgs),
-    /// Remove logs that were put aside, for good. Nobody may be writing in the folder.
+    /// Remove logs that were put aside, permanently. No process may be writing in the folder.
     #[command(
         after_help = "Example:\n  squall log remove-aside /var/lib/squall/domain-0/0 --number 1"
     )]
     RemoveAside(RemoveAsideArgs),
-    /// Tell a restart that waits to go on without a log, or list what is awaited. Who said so, when and without which
-    /// log is recorded beside the logs.
+    /// Tell a waiting restart to continue without a log, or list the awaited logs. The name of the
+    /// operator, the time and the log are recorded beside the logs.
     #[command(after_help = "Example:\n  squall log proceed /var/lib/squall/domain-0 \
                             --without 0000000000000000000000000000004f --by anna")]
     Proceed(proceed::ProceedArgs),
 }
 
-/// Where to look.
+/// Folder and streams to read.
 #[derive(Args, Debug)]
 struct Place {
-    /// The log folder.
+    /// Log folder.
     dir: PathBuf,
-    /// Only this stream: the hexadecimal number that its files' names begin with.
+    /// Only this stream: the hexadecimal number at the beginning of its file names.
     #[arg(long, value_name = "HEX", value_parser = stream_key)]
     stream: Option<StreamKey>,
-    /// The logs of this number that were put aside, because their topics had gone on without them.
+    /// Logs of this number that were put aside, because their topics had continued without them.
     #[arg(long, value_name = "NUMBER")]
     aside: Option<aside::Number>,
 }
 
-/// What to print.
+/// Records to print.
 #[derive(Args, Debug)]
 struct DumpArgs {
     #[command(flatten)]
     place: Place,
-    /// The first version.
+    /// First version.
     #[arg(long, value_name = "VERSION", default_value_t = 0)]
     from: u64,
-    /// The last version.
+    /// Last version.
     #[arg(long, value_name = "VERSION", default_value_t = u64::MAX)]
     to: u64,
     /// Print payloads too, in hexadecimal.
@@ -90,28 +92,28 @@ struct DumpArgs {
     payload: bool,
 }
 
-/// What to cut.
+/// Records to cut.
 #[derive(Args, Debug)]
 struct TruncateArgs {
-    /// The log folder.
+    /// Log folder.
     dir: PathBuf,
-    /// The stream: the hexadecimal number that its files' names begin with.
+    /// Stream: the hexadecimal number at the beginning of its file names.
     #[arg(long, value_name = "HEX", value_parser = stream_key)]
     stream: StreamKey,
-    /// The last version that stays.
+    /// Last version that stays.
     #[arg(long, value_name = "VERSION")]
     after: u64,
 }
 
-/// What to remove.
+/// Logs to remove.
 #[derive(Args, Debug)]
 struct RemoveAsideArgs {
-    /// The log folder.
+    /// Log folder.
     dir: PathBuf,
-    /// The number under which they were put aside, as `squall log ls` tells it.
+    /// Number under which the logs were put aside, as shown by `squall log ls`.
     #[arg(long, value_name = "NUMBER")]
     number: aside::Number,
-    /// Only of this stream: the hexadecimal number that its files' names begin with.
+    /// Only this stream: the hexadecimal number at the beginning of its file names.
     #[arg(long, value_name = "HEX", value_parser = stream_key)]
     stream: Option<StreamKey>,
 }
@@ -128,7 +130,7 @@ impl From<LogError> for Failure {
     }
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) fn run(args: &LogArgs, json: bool) -> Done {
     match &args.command {
         Command::Ls(place) => look(place, json, list),
@@ -140,10 +142,10 @@ pub(crate) fn run(args: &LogArgs, json: bool) -> Done {
     }
 }
 
-/// A folder to look into, whose it is, and the streams that are asked for.
+/// A folder to read, its owner, and the requested streams.
 type Opened = (Box<dyn Disk>, Owner, Vec<StreamKey>);
 
-/// Opens a folder to look into it.
+/// Opens a folder for reading.
 fn open(place: &Place) -> Result<Opened, Failure> {
     let mut folder = Folder::read(&place.dir)?;
     let owner = owner_of(&mut folder, &place.dir)?;
@@ -161,9 +163,9 @@ fn open(place: &Place) -> Result<Opened, Failure> {
     }
 }
 
-/// A folder to write in, as the only one.
+/// Opens a folder for exclusive writing.
 fn folder_to_write(dir: &Path) -> Result<Folder, Failure> {
-    // Only a folder that is one is locked, for a lock is a file in it.
+    // Only an existing log folder is locked, because a lock is a file in it.
     owner_of(&mut Folder::read(dir)?, dir)?;
     match Folder::open(dir) {
         Err(LogError::Locked) => {
@@ -184,7 +186,7 @@ fn owner_of(disk: &mut Folder, dir: &Path) -> Result<Owner, Failure> {
     })
 }
 
-/// What the indices say.
+/// Reads the indices of a stream.
 fn list(disk: &mut Box<dyn Disk>, of: (Owner, StreamKey)) -> Result<Survey, LogError> {
     match StreamLog::read(disk, of, Check::Last) {
         Ok((log, recovery)) => {
@@ -206,7 +208,7 @@ fn list(disk: &mut Box<dyn Disk>, of: (Owner, StreamKey)) -> Result<Survey, LogE
     }
 }
 
-/// Looks into each stream, and shows what was found.
+/// Inspects each stream, and shows the results.
 fn look(
     place: &Place,
     json: bool,
@@ -223,7 +225,7 @@ fn look(
         Some(_) => Vec::new(),
     };
     let mut report = report(owner, &found);
-    // Views are listed too: the last one says who has to be back.
+    // Views are listed too: the last one gives the members that must return.
     let last = last_view(&mut disk, (owner, &found))?;
     report["last_view"] = last.as_ref().map_or(Value::Null, fields_of_view);
     let of_views = last.map(|view| format!("\nThe last view: {}.", text_of_view(&view)));
@@ -236,7 +238,7 @@ fn look(
     Ok(if sound { Outcome::Yes } else { Outcome::No })
 }
 
-/// The last view in a folder, if it has a sound log of views.
+/// Returns the last view in a folder, if it has an intact log of views.
 fn last_view(
     disk: &mut Box<dyn Disk>,
     (owner, found): (Owner, &[(StreamKey, Survey)]),
@@ -249,10 +251,11 @@ fn last_view(
     views::last(&log, disk)
 }
 
-/// A log that was put aside: of which stream, as which number, how many bytes its files take, and what is in them.
+/// A log that was put aside: its stream, its number, the total size of its files in bytes, and
+/// its contents.
 type PutAside = (StreamKey, aside::Number, u64, Survey);
 
-/// The logs that were put aside, of the streams that are asked for.
+/// Returns the logs that were put aside, for the requested streams.
 fn asides(place: &Place, owner: Owner) -> Result<Vec<PutAside>, Failure> {
     let mut disk = Folder::read(&place.dir)?;
     let mut found = Vec::new();
@@ -374,7 +377,8 @@ fn dump(args: &DumpArgs, json: bool) -> Done {
         let mut unsaid = Ok(());
         let of = survey(&mut disk, (owner, stream), |record| {
             let wanted = (args.from..=args.to).contains(&record.version.0);
-            // With `--json` the last line is the report; what comes before it is for people, and is left out.
+            // With `--json` the last line is the report; the lines before it are for human readers,
+            // and are left out.
             if wanted && !json && unsaid.is_ok() {
                 unsaid = say(&line(stream, record, args.payload));
             }
@@ -391,7 +395,7 @@ fn dump(args: &DumpArgs, json: bool) -> Done {
     Ok(if sound { Outcome::Yes } else { Outcome::No })
 }
 
-/// So many records are told in one report at most.
+/// Maximum number of records in one report.
 const MOST_TOLD: usize = 100_000;
 
 fn records(

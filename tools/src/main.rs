@@ -1,11 +1,10 @@
 //! The `squall` command: measures, examines and simulates Squall DDS.
 //!
-//! Owns: the command line, and what leaves the command: text for people, one JSON object for
-//! programs (the last line of standard output), progress on standard error, and the exit code.
+//! Owns: the command line, and the output of the command: text for human readers, one JSON object
+//! for programs (the last line of standard output), progress on standard error, and the exit code.
 //! Never does: anything of the protocol; every command calls the libraries.
 //!
-//! Exit codes: 0 when it did what it was asked, 1 when the answer is no or it failed, 2 for wrong
-//! usage.
+//! Exit codes: 0 on success, 1 when the answer is no or the command failed, 2 for wrong usage.
 
 mod allocations;
 mod chaos;
@@ -54,42 +53,42 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure throughput and latency between processes, also beside the bare machine's.
+    /// Measure throughput and latency between processes, with baselines of the bare machine.
     Perf(perf::PerfArgs),
     /// Run the papers' experiments, and whole groups under faults, in virtual time.
     Sim(sim::SimArgs),
-    /// Run processes of one domain under faults, and check what they deliver.
+    /// Run processes of one domain under faults, and check their deliveries.
     Chaos(chaos::ChaosArgs),
     #[command(hide = true)]
     ChaosMember(chaos::member::MemberArgs),
     /// Check IDL files, and compile them to Rust.
     Idl(idl::IdlArgs),
-    /// Look into the files of logged streams, check them, cut them.
+    /// Inspect, check and cut the files of logged streams.
     Log(log::LogArgs),
-    /// Check QoS profiles in XML, show what they resolve to, say which match.
+    /// Check QoS profiles in XML, show their resolved values, and compare two for a match.
     Qos(qos::QosArgs),
-    /// Show types in IDL with their type objects, say which go together, read samples of them.
+    /// Show IDL types with their type objects, compare two, and read samples of them.
     Types(types::TypesArgs),
-    /// Show the topics of a domain, and how many write and read them.
+    /// Show the topics of a domain, and the numbers of their writers and readers.
     Ls(topics::ls::LsArgs),
     /// Show the samples of a topic as text, whatever its type.
     Spy(topics::spy::SpyArgs),
-    /// Write samples of a topic that are given as text or JSON.
+    /// Write samples of a topic from text or JSON.
     Publish(topics::publish::PublishArgs),
     /// Record topics to a file, as they are written.
     Record(topics::record::RecordArgs),
-    /// Write what was recorded again, at the pace at which it came or another.
+    /// Replay a recording, at its original pace or another.
     Replay(topics::replay::ReplayArgs),
     /// Keep persistent topics, so that they outlive all applications.
     Store(store::StoreArgs),
-    /// Check what this machine offers to Squall DDS, and say what to change.
+    /// Check the capabilities of this machine for Squall DDS, and recommend changes.
     #[command(after_help = "Example:\n  squall doctor --json")]
     Doctor(doctor::DoctorArgs),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // What the libraries have to say goes to standard error; SQUALL_LOG chooses how much.
+    // Messages of the libraries go to standard error; SQUALL_LOG sets their level.
     let chosen = environment("SQUALL_LOG").and_then(|chosen| chosen.into_string().ok());
     let filter = chosen.and_then(|chosen| tracing_subscriber::EnvFilter::try_new(chosen).ok());
     let filter = filter.unwrap_or_else(|| tracing_subscriber::EnvFilter::new("error"));

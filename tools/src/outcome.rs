@@ -1,4 +1,4 @@
-//! How a command ends, and how it says so.
+//! Results of commands, and their output.
 
 use std::fmt;
 use std::io::{IsTerminal, Write};
@@ -6,29 +6,29 @@ use std::io::{IsTerminal, Write};
 use dds_api::infrastructure::DdsError;
 use serde_json::Value;
 
-/// What the answer is.
+/// Answer of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
-    /// Done as asked.
+    /// The command succeeded.
     Yes,
-    /// Done, and what was found is not what should be.
+    /// The command ran, and the result is not as required.
     No,
 }
 
-/// Why there is no answer.
+/// Reason for the lack of an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
-    /// The arguments make no sense together.
+    /// The arguments are contradictory.
     Usage(String),
-    /// Something did not work.
+    /// An operation failed.
     Failed(String),
 }
 
-/// How a command ends.
+/// Result of a command.
 pub(crate) type Done = Result<Outcome, Failure>;
 
 impl Failure {
-    /// Something did not work.
+    /// Makes a failure of an operation.
     pub(crate) fn new(text: impl Into<String>) -> Failure {
         Failure::Failed(text.into())
     }
@@ -48,7 +48,7 @@ impl From<DdsError> for Failure {
     }
 }
 
-/// Prints the result: the JSON object as one line, or the text for people.
+/// Prints the result: the JSON object as one line, or the text for human readers.
 pub(crate) fn show(json: bool, value: &Value, text: &str) {
     if json {
         println!("{value}");
@@ -57,7 +57,7 @@ pub(crate) fn show(json: bool, value: &Value, text: &str) {
     }
 }
 
-/// Prints one line and makes sure that it leaves: somebody waits for it at the other end.
+/// Prints one line and flushes it, because a process at the other end waits for it.
 pub(crate) fn say(line: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")
@@ -65,11 +65,11 @@ pub(crate) fn say(line: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format!("standard output cannot be written: {error}")))
 }
 
-/// Tells a person at a terminal what is going on.
+/// Shows progress on a terminal.
 pub(crate) fn progress(text: fmt::Arguments<'_>) {
     let stderr = std::io::stderr();
     if stderr.is_terminal() {
-        // Progress that cannot be shown is nothing that a measurement should fail for.
+        // A measurement must not fail because progress cannot be shown.
         let _ = writeln!(stderr.lock(), "{text}");
     }
 }

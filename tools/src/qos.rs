@@ -1,6 +1,7 @@
 //! `squall qos`: profiles and applications in XML.
 //!
-//! Owns: what is shown of them. Never does: read or judge one; that is `qos_profiles`, and `dds_api` of types.
+//! Owns: the output about them. Never does: read or judge one; `qos_profiles` does, and `dds_api`
+//! for types.
 
 use std::path::PathBuf;
 
@@ -14,7 +15,7 @@ use serde_json::{Value as Json, json};
 
 use crate::outcome::{Done, Failure, Outcome, show};
 
-/// What to do with profiles.
+/// Command for profiles.
 #[derive(Args, Debug)]
 #[command(
     arg_required_else_help = true,
@@ -30,66 +31,67 @@ pub(crate) struct QosArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Read files of profiles and applications, and say all that is wrong with them, also with types and with what
-    /// refers to them; exit code 1 if anything is. Files that are named together may refer to each other.
+    /// Read files of profiles and applications, and report all errors, including those in types and
+    /// references to them; exit code 1 if there are any. Files that are named together may refer to
+    /// each other.
     #[command(after_help = "Example:\n  squall qos check fleet.xml common.xml --json")]
     Check(CheckArgs),
-    /// Print a profile with all values in place, each with where it came from: the profile, a base, or the
+    /// Print a profile with all values resolved, each with its origin: the profile, a base, or the
     /// standard's default.
     #[command(after_help = "Examples:\n  \
         squall qos show fleet.xml Fleet::State\n  \
         squall qos show fleet.xml Fleet::State --topic WingLeft\n  \
         squall qos show Squall::Atomic --xml                  a ready-made one, as a file")]
     Show(ShowArgs),
-    /// Say whether a writer of one profile would match a reader of another, and why not; exit code 1 if it would
-    /// not.
+    /// Report whether a writer of one profile would match a reader of another, and the reasons if
+    /// not; exit code 1 if not.
     #[command(after_help = "Example:\n  \
         squall qos match --file fleet.xml Fleet::State SquallAvionics::PeriodicState --topic WingLeft")]
     Match(MatchArgs),
 }
 
-/// What to check.
+/// Files to check.
 #[derive(Args, Debug)]
 struct CheckArgs {
-    /// The files.
+    /// Files of profiles and applications.
     #[arg(required = true)]
     files: Vec<PathBuf>,
 }
 
-/// What to show.
+/// Profile to show.
 #[derive(Args, Debug)]
 struct ShowArgs {
     /// Files, then the profile's name. Without a file: those that SQUALL_QOS_FILES names and
     /// SQUALL_QOS_PROFILES.xml in the working folder.
     #[arg(required = true, value_name = "[FILE]... LIB::PROFILE")]
     files_and_profile: Vec<String>,
-    /// Show what entities of this topic get, by the profile's filters.
+    /// Show the values for entities of this topic, by the profile's filters.
     #[arg(long, value_name = "NAME")]
     topic: Option<String>,
-    /// Print the profile as a file, with every value of it.
+    /// Print the profile as a file, with all its values.
     #[arg(long, conflicts_with = "topic")]
     xml: bool,
 }
 
-/// What to compare.
+/// Profiles to compare.
 #[derive(Args, Debug)]
 struct MatchArgs {
-    /// The profile of the writer and its publisher.
+    /// Profile of the writer and its publisher.
     #[arg(value_name = "OFFER")]
     offer: String,
-    /// The profile of the reader and its subscriber.
+    /// Profile of the reader and its subscriber.
     #[arg(value_name = "REQUEST")]
     request: String,
-    /// A file of profiles; may be given several times. Without it: those that SQUALL_QOS_FILES names and
-    /// SQUALL_QOS_PROFILES.xml in the working folder.
+    /// A file of profiles; may be given several times. Without it: those that SQUALL_QOS_FILES
+    /// names and SQUALL_QOS_PROFILES.xml in the working folder.
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Compare what entities of this topic get, by the profiles' filters.
+    /// Compare the values for entities of this topic, by the profiles' filters.
     #[arg(long, value_name = "NAME")]
     topic: Option<String>,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) fn run(args: &QosArgs, json: bool) -> Done {
     match &args.command {
         Command::Check(args) => check(args, json),
@@ -104,12 +106,12 @@ impl From<UnknownProfile> for Failure {
     }
 }
 
-/// The profiles of files, or of the environment where none is named.
+/// Returns the profiles of files, or of the environment if no file is named.
 fn provider(files: &[PathBuf]) -> Result<QosProvider, ProfileErrors> {
     if files.is_empty() { QosProvider::from_environment() } else { QosProvider::from_files(files) }
 }
 
-/// What is wrong with files, in place of the answer that was asked for.
+/// Reports the errors in files, instead of the requested answer.
 fn refuse(errors: &ProfileErrors, files: usize, json: bool) -> Done {
     show(json, &report(files, errors), &text(errors));
     Ok(Outcome::No)
@@ -143,7 +145,7 @@ fn check(args: &CheckArgs, json: bool) -> Done {
     }
 }
 
-/// The names of the profiles that are not ready-made.
+/// Returns the names of the profiles that are not ready-made.
 fn own_names(provider: &QosProvider) -> Result<Vec<String>, Failure> {
     let ready_made = QosProvider::from_str("<dds/>");
     let ready_made = ready_made.map_err(|errors| Failure::new(errors.to_string()))?.profile_names();
@@ -307,7 +309,7 @@ fn compare(args: &MatchArgs, json: bool) -> Done {
         Some(topic) => provider.datareader_qos_for(request, topic)?,
         None => provider.datareader_qos(request)?,
     };
-    // Where a set of an endpoint alone is named, what is around it has the defaults.
+    // If the name refers to a set of an endpoint, its publisher or subscriber has the defaults.
     let publisher = provider.publisher_qos(offer).unwrap_or_default();
     let subscriber = provider.subscriber_qos(request).unwrap_or_default();
     let found = incompatible(

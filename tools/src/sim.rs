@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::outcome::{Done, Failure, Outcome, progress, show};
 
-/// The name that stands for every figure.
+/// Name that stands for all figures.
 const ALL: &str = "all";
 
-/// What to simulate.
+/// Simulation to run.
 #[derive(Args, Debug)]
 #[command(
     arg_required_else_help = true,
@@ -34,11 +34,11 @@ enum Command {
     Replay(lives::ReplayArgs),
 }
 
-/// Repeat an experiment of the papers, with the claims beside what came out.
+/// Repeat an experiment of the papers, with their claims beside the results.
 #[derive(Args, Debug)]
 #[command(after_help = after_help())]
 struct FigureArgs {
-    /// Which figure, or `all`.
+    /// Name of the figure, or `all`.
     name: String,
     /// Fewer points and rounds: seconds instead of minutes.
     #[arg(long)]
@@ -46,13 +46,13 @@ struct FigureArgs {
     /// Write each figure as CSV, SVG and JSON into this folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Where all chance comes from.
+    /// Seed of all randomness.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Which prices the multicast figures take.
+    /// Prices for the multicast figures.
     #[arg(long, value_enum, default_value_t = Prices::Paper)]
     costs: Prices,
-    /// A TOML file with prices of the network to be used instead of the papers'.
+    /// A TOML file with prices of the network, instead of the papers'.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
 }
@@ -60,9 +60,9 @@ struct FigureArgs {
 /// The committed files of prices.
 #[derive(Clone, Copy, ValueEnum, Debug)]
 enum Prices {
-    /// What the papers measured.
+    /// Prices measured by the papers.
     Paper,
-    /// What was measured of this product, on the papers' network.
+    /// Prices measured for this product, on the papers' network.
     Ours,
 }
 

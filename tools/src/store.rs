@@ -1,6 +1,7 @@
-//! `squall store`: a member of a domain that keeps persistent topics, so that they outlive all applications.
+//! `squall store`: a member of a domain that keeps persistent topics, so that they outlive
+//! all applications.
 //!
-//! Owns: when it ends, and what it says. Never does: keep anything; its participant does.
+//! Owns: the end of the command, and its output. Never does: keep anything; its participant does.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use serde_json::json;
 use crate::ends::Ends;
 use crate::outcome::{Done, Failure, Outcome, say, show};
 
-/// How often it is looked what has become of topics, and whether it is to end.
+/// Interval between two checks of the topics' states, and of the end.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Keep persistent topics.
@@ -25,20 +26,20 @@ const LOOK: Duration = Duration::from_millis(50);
     them is shown by `squall log`. Ends at SIGINT or SIGTERM, after all has been written."
 )]
 pub(crate) struct StoreArgs {
-    /// The folder in which logs are kept; applications that keep logs themselves are to name the same.
+    /// Folder of the logs; applications that keep logs themselves must use the same folder.
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
-    /// Keep topics whose names match: `*` stands for any text, `?` for one character. May be given more than once; all
-    /// persistent topics without it.
+    /// Keep topics whose names match: `*` stands for any text, `?` for one character. May be given
+    /// more than once; without it all persistent topics are kept.
     #[arg(long, value_name = "GLOB")]
     topics: Vec<String>,
-    /// The domain.
+    /// Domain to keep topics of.
     #[arg(long, default_value_t = 0)]
     domain: u32,
-    /// End after so many seconds.
+    /// End after this many seconds.
     #[arg(long = "for", value_name = "SECONDS")]
     seconds: Option<u64>,
-    /// The folder where participants meet.
+    /// Folder where participants meet.
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
 }
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &StoreArgs, json: bool) -> Done {
         for (topic, _, status) in participant.stored_topics() {
             let before = known.insert(topic.clone(), status.clone());
             if !json && before.is_none_or(|before| before.log != status.log) {
-                // Nobody may listen any more: it keeps all the same.
+                // The store continues even if its output has no reader any more.
                 let _ = say(&format!("{topic}: {}", condition(&status)));
             }
         }
@@ -99,7 +100,7 @@ fn condition(status: &StorageStatus) -> String {
     }
 }
 
-/// What the files in this folder and those in it take.
+/// Returns the total size of the files in this folder and its subfolders.
 fn bytes_in(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries

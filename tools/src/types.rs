@@ -1,7 +1,7 @@
-//! `squall types`: types in IDL as others are told of them.
+//! `squall types`: types in IDL as peers see them.
 //!
-//! Owns: what is shown of types, and which of a file's types is meant. Never does: judge them; that is
-//! `idl_xtypes`.
+//! Owns: the output about types, and the choice among a file's types. Never does: judge them;
+//! `idl_xtypes` does.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::idl::{Search, unreadable_words};
 use crate::outcome::{Done, Failure, Outcome, show};
 
-/// What to do with types.
+/// Command for types.
 #[derive(Args, Debug)]
 #[command(
     arg_required_else_help = true,
@@ -36,52 +36,55 @@ pub(crate) struct TypesArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Print types with their members, ids, flags, bounds, and the sizes and hashes of their type objects.
+    /// Print types with their members, ids, flags, bounds, and the sizes and hashes of their
+    /// type objects.
     #[command(after_help = "Examples:\n  \
         squall types show nav.idl                      the types of topics, and what they are made of\n  \
         squall types show nav.idl Nav::Track --json")]
     Show(ShowArgs),
-    /// Say whether a reader of one file's type takes samples of a writer of another's, and why not; exit code 1
-    /// if it does not.
+    /// Report whether a reader of one file's type accepts samples of a writer of another's, and the
+    /// reasons if not; exit code 1 if not.
     #[command(after_help = "Examples:\n  \
         squall types assign new/nav.idl old/nav.idl --type Nav::Track\n  \
         squall types assign new.idl old.idl --prevent-type-widening --ignore-string-bounds=false\n\n\
         The switches are those of the reader's TYPE_CONSISTENCY_ENFORCEMENT. The one that is missing,\n\
         force_type_validation, is for peers that do not say what their types are made of.")]
     Assign(AssignArgs),
-    /// Read a sample from standard input, as JSON or as text, and print it as text; as JSON with --json.
+    /// Read a sample from standard input, as JSON or as text, and print it as text; as JSON
+    /// with --json.
     #[command(after_help = "Examples:\n  \
         squall types convert nav.idl --type Nav::Track < sample.json\n  \
         echo '{aircraft: 7}' | squall types convert nav.idl --json")]
     Convert(ConvertArgs),
 }
 
-/// What to show.
+/// Types to show.
 #[derive(Args, Debug)]
 struct ShowArgs {
-    /// The IDL file.
+    /// IDL file.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The type's name, with its modules. Without it: all types that topics could have.
+    /// Name of the type, with its modules. Without it: all possible topic types.
     #[arg(value_name = "TYPE")]
     name: Option<String>,
     #[command(flatten)]
     search: Search,
 }
 
-/// What to compare, and how.
+/// Types to compare, and the rules.
 #[derive(Args, Debug)]
 struct AssignArgs {
-    /// The file with the reader's type.
+    /// File with the reader's type.
     #[arg(value_name = "READER")]
     reader: PathBuf,
-    /// The file with the writer's type.
+    /// File with the writer's type.
     #[arg(value_name = "WRITER")]
     writer: PathBuf,
-    /// The type's name, with its modules. May be left out if the reader's file has one type for topics only.
+    /// Name of the type, with its modules. May be left out if the reader's file has only one
+    /// topic type.
     #[arg(long = "type", value_name = "NAME")]
     name: Option<String>,
-    /// The name of the writer's type, if it is another one.
+    /// Name of the writer's type, if it is another one.
     #[arg(long, value_name = "NAME")]
     writer_type: Option<String>,
     #[command(flatten)]
@@ -90,11 +93,11 @@ struct AssignArgs {
     consistency: Consistency,
 }
 
-/// The switches of TYPE_CONSISTENCY_ENFORCEMENT.
+/// Switches of TYPE_CONSISTENCY_ENFORCEMENT.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Type consistency")]
 struct Consistency {
-    /// Refuse every type but the same.
+    /// Refuse every type except the same one.
     #[arg(long)]
     disallow_type_coercion: bool,
     /// Whether a sequence or map of the reader may be shorter than one of the writer.
@@ -105,7 +108,7 @@ struct Consistency {
     #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true",
         num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
     ignore_string_bounds: bool,
-    /// Whether members are known by their ids alone.
+    /// Whether members are identified by their ids only.
     #[arg(long, value_name = "BOOL", default_value_t = false, default_missing_value = "true",
         num_args = 0..=1, require_equals = true, action = ArgAction::Set)]
     ignore_member_names: bool,
@@ -115,20 +118,20 @@ struct Consistency {
     prevent_type_widening: bool,
 }
 
-/// Of what type the sample is.
+/// Type of the sample.
 #[derive(Args, Debug)]
 struct ConvertArgs {
-    /// The IDL file.
+    /// IDL file.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The type's name, with its modules. May be left out if the file has one type for topics only.
+    /// Name of the type, with its modules. May be left out if the file has only one topic type.
     #[arg(long = "type", value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
     search: Search,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) fn run(args: &TypesArgs, json: bool) -> Done {
     match &args.command {
         Command::Show(args) => show_types(args, json),
@@ -137,7 +140,7 @@ pub(crate) fn run(args: &TypesArgs, json: bool) -> Done {
     }
 }
 
-/// A file that has been compiled.
+/// A compiled file.
 pub(crate) struct Source<'a> {
     path: &'a Path,
     specification: Specification,
@@ -161,7 +164,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The type of this name.
+    /// Returns the type of this name.
     pub(crate) fn named(&self, name: &str) -> Result<DynamicType, Failure> {
         let file = self.path.display();
         DynamicType::from_idl(&self.specification, name).map_err(|error| match error {
@@ -173,7 +176,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// The name that was given, or that of the only type for topics.
+    /// Returns the given name, or that of the only topic type.
     pub(crate) fn name(&self, given: Option<&str>) -> Result<String, Failure> {
         if let Some(name) = given {
             return Ok(name.to_owned());
@@ -235,11 +238,11 @@ fn show_types(args: &ShowArgs, json: bool) -> Done {
     Ok(Outcome::Yes)
 }
 
-/// What there is to say of a type object.
+/// Data of a type object for the output.
 struct Object {
     bytes: usize,
     hash: String,
-    /// Types that contain each other share a hash: which of how many it is.
+    /// Position and number of the types that contain each other and share a hash.
     component: Option<(i32, i32)>,
 }
 
@@ -332,7 +335,7 @@ fn type_text(of: &TypeDescription, [minimal, complete]: &[Object; 2]) -> String 
     )
 }
 
-/// Columns as wide as what is in them; the first is one of numbers.
+/// Formats columns as wide as their contents; the first column has numbers.
 fn table(rows: &[[String; 4]]) -> String {
     let width =
         |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -492,7 +495,7 @@ impl Consistency {
             ignore_string_bounds: self.ignore_string_bounds,
             ignore_member_names: self.ignore_member_names,
             prevent_type_widening: self.prevent_type_widening,
-            // Both files say what their types are made of.
+            // Both types are fully known from their files.
             force_type_validation: false,
         }
     }
@@ -508,7 +511,7 @@ fn convert(args: &ConvertArgs, json: bool) -> Done {
     let sample = DynamicData::parse(&of, &text)
         .map_err(|error| Failure::new(format!("standard input: {error}")))?;
     if json {
-        // It does not go through a parser: not all numbers that types have are numbers to it.
+        // No JSON library is used, because some numbers of IDL types exceed its range.
         println!("{}", sample.to_json_line());
     } else {
         println!("{}", sample.to_text());

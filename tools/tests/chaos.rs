@@ -1,4 +1,4 @@
-//! `squall chaos`: processes under faults deliver what they should, and each violation that is feigned is found.
+//! `squall chaos`: processes under faults deliver correctly, and each feigned violation is found.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
@@ -7,7 +7,7 @@ mod support;
 use rustix::process::{Pid, Signal, kill_process};
 use support::Place;
 
-/// A bound of recovery that a loaded machine keeps.
+/// A bound of recovery that holds on a loaded machine.
 const MARGIN: &str = "20000";
 
 #[test]
@@ -38,7 +38,7 @@ fn processes_under_faults_deliver_the_same_and_recover() {
     place.assert_empty();
 }
 
-/// Runs a cycle in which one process feigns a violation, and expects that it is found.
+/// Runs a cycle in which one process feigns a violation, and checks that it is found.
 fn planted(plant: &str, margin: &str, found: &str) {
     let place = Place::new();
     let arguments = [

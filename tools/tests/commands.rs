@@ -1,4 +1,4 @@
-//! Each command, with tiny counts, as people and programs call it.
+//! Each command, with tiny counts, as users and programs call it.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
@@ -196,7 +196,7 @@ fn levels_stand_side_by_side_with_and_without_what_makes_them_fast() {
         assert_eq!(rate("baseline") > Some(0.0), row["level"] != "unordered", "{row}");
     }
     assert_eq!((&report["clean"], &rows[1]["of_atomic"]), (&true.into(), &1.0.into()));
-    // The logs as well.
+    // The logs are removed as well.
     place.assert_empty();
 }
 
@@ -213,7 +213,7 @@ fn copies_are_told_for_each_form_and_manner() {
         let size = ["perf", "throughput", "--size", &size.to_string()].map(str::to_owned);
         let arguments: Vec<&str> = size.iter().map(String::as_str).chain(count).collect();
         let report = place.run(&arguments).code(0).json();
-        // A sample that has the payload in it is copied when it is taken, borrowed or not.
+        // A sample that contains its payload is copied when it is taken, borrowed or not.
         let carried = report["subscribers"][0]["sample_bytes"].as_u64() >= Some(1024);
         let copies = copies + f64::from(u8::from(carried));
         assert_eq!((&report["form"], &report["copies"]), (&form.into(), &copies.into()));
@@ -251,7 +251,7 @@ fn several_publishers_write_to_several_subscribers() {
 #[test]
 fn members_that_all_write_are_checked_and_stand_beside_one_that_does() {
     let place = Place::new();
-    // In a small memory, so that all of them find no room again and again.
+    // A small memory, so that all members repeatedly find no room.
     let more = "--members 3 --count 3000 --in-flight 32 --runs 1 --json";
     for (interface, level, size) in [
         ("dds", "atomic", 64),
@@ -366,7 +366,8 @@ fn latency_reports_quantiles_in_their_order() {
         assert_eq!(report["rounds"], 300);
         has(&report, &["baseline", "ratio", "ratio_sleep", "cpu_s", "allocs", "machine"]);
         let slept = ["ping", "pong"].map(|side| report[side]["parks"].as_u64().unwrap());
-        // Asleep for every sample, but for those that come while it is about to fall asleep: how many that are is the machine's.
+        // A side sleeps for every sample, except for samples that arrive while it is about to
+        // sleep; their number depends on the machine.
         assert!(rest != "--sleep" || slept.iter().all(|parks| *parks > 0), "{slept:?}");
     }
     place.assert_empty();
@@ -406,7 +407,7 @@ fn a_bare_ring_is_measured_alone_and_nothing_is_lost() {
         let arguments = ["perf", "bare", "--kind", kind, "--size", &size, "--subs", subs];
         let report = place.run(&[&arguments[..], &more[..]].concat()).code(0).json();
         has(&report, &["kind", "msgs_per_s", "bytes_per_s", "cpu_s", "machine", "commit"]);
-        // Each reader has seen every message in its place, or the run would have failed.
+        // Each reader has checked every message, or the run would have failed.
         let written = report["written"].as_u64().unwrap();
         let readers = report["read_by"].as_array().unwrap();
         assert!(written > 0);
@@ -462,11 +463,11 @@ fn children_leave_when_the_command_is_killed() {
         assert!(std::time::Instant::now() < deadline, "the children leave");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    // The last of them has removed the folder, too.
+    // The last process has removed the folder, too.
     place.wait_until_empty();
 }
 
-/// Processes of the command whose temporary folder is this place.
+/// Returns the processes of the command whose temporary folder is this place.
 fn processes_of(place: &Place) -> usize {
     let mark = format!("TMPDIR={}\0", place.path().display());
     let is_ours = |entry: &std::fs::DirEntry| {
@@ -490,7 +491,7 @@ fn doctor_checks_and_names_what_is_wrong() {
     }
     let text = place.run(&["doctor"]);
     assert!(text.out.contains("eventfd"), "{}", text.out);
-    // A file where the folder should be.
+    // A file in place of the folder.
     let file = place.path().join("file");
     std::fs::write(&file, "").unwrap();
     let refused = place.run(&["doctor", "--json", "--runtime-dir", file.to_str().unwrap()]);

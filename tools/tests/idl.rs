@@ -1,4 +1,4 @@
-//! `squall idl`, as people and programs call it.
+//! `squall idl`, as users and programs call it.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
@@ -8,7 +8,7 @@ use std::fs;
 
 use support::Place;
 
-/// A folder with files, and the way to one of them.
+/// Writes a file into the folder, and returns its path.
 fn file(place: &Place, name: &str, text: &str) -> String {
     let path = place.path().join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -25,7 +25,7 @@ fn a_sound_file_is_said_to_be_one() {
     let lib = lib.to_str().unwrap();
     let ended = place.run(&["idl", "check", &nav, "-I", lib, "-D", "N=3"]).code(0);
     assert_eq!(ended.out, "Nothing is wrong in 1 file.\n");
-    // Directories and macros also stand directly behind their letter.
+    // Directories and macros may follow their option letter directly.
     let report =
         place.run(&["idl", "check", &nav, &format!("-I{lib}"), "-DN", "--json"]).code(0).json();
     assert_eq!(report["errors"], serde_json::json!([]));

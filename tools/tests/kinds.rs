@@ -1,5 +1,5 @@
-//! Samples with members of every kind, an `any` among them, through `squall spy`, `publish`, `record` and `replay`, as text and as JSON: what
-//! comes out of each is what went in.
+//! Samples with members of every kind, including an `any`, through `squall spy`, `publish`,
+//! `record` and `replay`, as text and as JSON: the output of each equals the input.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
@@ -33,7 +33,7 @@ module Kinds {
     @final struct Held { @key uint32 id; wstring remark; sequence<Mood> moods; };
 };"#;
 
-/// Without what is held.
+/// Text of a sample without the contents of the `any`.
 const SAMPLE: &str = r#"{
     id: 1, flag: true, small: -8, large: 18446744073709551615, single: 0.1, not_a_number: NaN,
     exact: 0.1000000000000000000000000000000001, far_away: -1e4000,
@@ -52,7 +52,7 @@ fn of(name: &str) -> DynamicType {
     DynamicType::from_idl(&idl::parse("kinds.idl", IDL).unwrap(), name).unwrap()
 }
 
-/// What goes through the commands, of this number.
+/// Returns the sample with this number that goes through the commands.
 fn every(id: u32) -> DynamicData {
     let held = "{id: 9, remark: \"ünder\", moods: [Calm, Windy]}";
     let held = Any::of_data(&DynamicData::parse(&of("Kinds::Held"), held).unwrap()).unwrap();
@@ -63,7 +63,7 @@ fn every(id: u32) -> DynamicData {
     data
 }
 
-/// A program with the topic.
+/// A program that has the topic.
 struct Program {
     reader: DataReader<DynamicData>,
     writer: DataWriter<DynamicData>,
@@ -83,7 +83,7 @@ fn program(place: &Place) -> Program {
 }
 
 impl Program {
-    /// The next samples, as text: there is a NaN in each, which equals nothing.
+    /// Takes the next samples, as text, because each contains a NaN, which is not equal to itself.
     fn taken(&self, count: usize) -> Vec<String> {
         let (mut all, deadline) = (Vec::new(), Instant::now() + Duration::from_secs(60));
         while all.len() < count && Instant::now() < deadline {
@@ -95,7 +95,8 @@ impl Program {
     }
 }
 
-/// The sample in a line of `spy --json`. It goes through no parser of JSON, which has not all numbers that types have.
+/// Returns the sample in a line of `spy --json`. No JSON parser is used, because some numbers of
+/// IDL types exceed its range.
 fn data_of(line: &str) -> &str {
     let (_, data) = line.split_once("\"data\": ").unwrap();
     data.strip_suffix('}').unwrap()
@@ -126,7 +127,7 @@ fn samples_of_every_kind_are_shown_and_written() {
         every(1).to_text()
     );
 
-    // What is shown is what can be written: as an argument, and line by line.
+    // The shown text can be published: as an argument, and line by line.
     let two = text.replacen("id: 1", "id: 2", 1);
     place.run(&["publish", "Every", &two]).code(0);
     let mut publish = place.start(&["publish", "Every"]);
@@ -135,14 +136,14 @@ fn samples_of_every_kind_are_shown_and_written() {
     publish.leaves_with(0);
     assert_eq!(program.taken(2), [every(2).to_text(), every(3).to_text()]);
 
-    // By the types that were told.
+    // The filter uses the types received from peers.
     let filter = "id > 1 AND gear.locked = TRUE AND gear.load = -9 AND named['north east'].names[0] = 'n' \
                   AND numbered[-7] = 1.5 AND by_mood[Windy] = 'w' AND wide LIKE 'gr_n%' AND flags = 2049 \
                   AND exact = 0.1000000000000000000000000000000001 AND far_away < -1e3999 AND maybe.x = 5 \
                   AND choice.part.x = 4 AND tree.children[1].next.value = 4 AND rows[1][0] = 5 \
                   AND NOT not_a_number = 0 AND letter = 'é' AND text LIKE 'it''s%'";
     let mut spy = place.start(&["spy", "Every", "--json", "--filter", filter]);
-    // That the commands which wrote have gone is shown as well.
+    // The output also shows that the commands that wrote the samples have left.
     let mut samples =
         std::iter::repeat_with(|| spy.line()).filter(|line| line.contains("\"alive\""));
     for id in [2, 3] {
@@ -178,7 +179,7 @@ fn samples_of_every_kind_are_recorded_and_written_again() {
     let replay = place.start(&["replay", path, "--speed", "0", "--readers", "1", "--json"]);
     assert_eq!(after.taken(4), [1, 2, 3, 4].map(|id| every(id).to_text()));
     replay.leaves_with(0);
-    // Without a program that has the type: the recording tells it.
+    // Without a program that has the type, the recording provides it.
     drop(after);
     let mut spy = place.start(&["spy", "Every", "--count", "4", "--json", "--wait", "60"]);
     let replay = place.start(&["replay", path, "--speed", "0", "--readers", "1", "--json"]);

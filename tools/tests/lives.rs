@@ -26,7 +26,7 @@ fn lives_are_lived_and_counted() {
         assert!(report[field].is_number(), "no `{field}` in {report}");
     }
     assert_eq!((&report["seeds"], &report["violations"]), (&4.into(), &0.into()));
-    // Lives in which nothing is judged show nothing.
+    // Runs without any judgement prove nothing.
     assert_eq!(report["lives"], 12, "{report}");
     assert!(report["judged"].as_u64().unwrap() >= 10, "{report}");
     assert!(report["looked_for"].as_u64().unwrap() > 200, "{report}");

@@ -1,4 +1,4 @@
-//! `squall log`: what it says of logs that are sound, torn, bad and cut.
+//! `squall log`: its output for logs that are intact, torn, damaged and cut.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
@@ -20,7 +20,7 @@ use support::Place;
 
 const STREAM: StreamKey = StreamKey(0x4f);
 
-/// Logs these versions, each by a commit of its own.
+/// Logs these versions, each with a commit of its own.
 fn write(dir: &Path, versions: std::ops::RangeInclusive<u64>) {
     write_as(LogId(2), dir, versions);
 }
@@ -162,7 +162,7 @@ fn views_are_listed_and_dumped_in_words() {
     assert_eq!(report["dump"][0]["view"]["number"], 2);
 }
 
-/// A root with one folder, whose last view names these logs.
+/// Makes a root with one folder, whose last view names these logs.
 fn root_that_awaits(root: &Path, logs: &[u128]) -> std::path::PathBuf {
     let home = root.join("domain-0");
     Folder::make(&home).unwrap();
@@ -220,7 +220,8 @@ fn somebody_says_that_a_restart_is_to_go_on() {
     assert!(text.contains("anna has said") && text.contains("view 3 of era 7"), "{text}");
 }
 
-/// A harmed log that is there is awaited until somebody says to go on without it (I-98); harm in a closed file is found.
+/// A damaged log that is present is awaited until the operator decides to continue without it
+/// (I-98); damage in a closed file is found.
 #[test]
 fn somebody_says_that_a_restart_is_to_go_on_without_a_harmed_log() {
     let place = Place::new();
@@ -266,18 +267,18 @@ fn a_torn_tail_is_told_and_is_no_error() {
     let dir = place.path().join("log");
     write(&dir, 1..=3);
     let file = dir.join(segment(1));
-    // A record that a crash has cut off.
+    // A record truncated by a crash.
     let mut bytes = fs::read(&file).unwrap();
     let length = bytes.len();
     bytes.extend_from_within(length - 120..length - 5);
     fs::write(&file, &bytes).unwrap();
     let report = place.run(&["log", "verify", dir.to_str().unwrap(), "--json"]).code(0).json();
     assert_eq!((&report["last_seq"], &report["torn_tail"]["bytes"]), (&3.into(), &115.into()));
-    // Whoever only looks changes nothing.
+    // Reading changes nothing.
     assert_eq!(fs::metadata(&file).unwrap().len(), bytes.len() as u64);
 }
 
-/// A log that lacks what was synced is no torn tail, and no empty log (I-97).
+/// A log that lacks synced records is neither a torn tail nor an empty log (I-97).
 #[test]
 fn a_log_that_was_cut_or_is_gone_is_an_error() {
     let place = Place::new();
@@ -312,7 +313,7 @@ fn a_bad_record_is_located_and_the_log_can_be_cut_before_it() {
     write(&dir, 1..=40);
     let file = dir.join(segment(1));
     let mut bytes = fs::read(&file).unwrap();
-    // The payload of the third record.
+    // Damages the payload of the third record.
     bytes[128 + 2 * 120 + 113] ^= 4;
     fs::write(&file, bytes).unwrap();
     let dir = dir.to_str().unwrap();

@@ -1,4 +1,5 @@
-//! `squall store` and `squall log` where logs are not as they should be: each says what is wrong, where, and what to do.
+//! `squall store` and `squall log` with damaged or foreign logs: each reports the error, its
+//! position, and a remedy.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
@@ -15,7 +16,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A root of logs, with a folder that a store has made.
+/// Makes a root of logs, with a folder that a store has made.
 fn root(place: &Place) -> (PathBuf, PathBuf) {
     let root = place.path().join("logs");
     fs::create_dir(&root).unwrap();
@@ -31,7 +32,7 @@ fn store(place: &Place, root: &Path) -> Process {
     store
 }
 
-/// Makes a file one of another format.
+/// Changes a file to another format.
 fn reformat(file: &Path) {
     let mut bytes = fs::read(file).unwrap();
     bytes[8..12].copy_from_slice(&9_u32.to_le_bytes());
@@ -52,7 +53,7 @@ fn a_store_that_can_keep_nothing_says_why() {
     fs::write(&file, "").unwrap();
     refuses(&file, &["it is not a folder", "name a folder"]);
     refuses(&file.join("below"), &["it is not a folder"]);
-    // Where not even root may make a folder.
+    // A place where not even root may make a folder.
     refuses(Path::new("/sys"), &["/sys/domain-0", "it may only be read"]);
     let (root, folder) = root(&place);
     reformat(&folder.join("identity"));
@@ -94,7 +95,7 @@ fn what_is_no_log_folder_is_said_by_each_command() {
     says(&folder, &["domain-0/0/identity does not begin", "bring it back"]);
 }
 
-/// A stream of another format is said to be, and the other streams are looked at all the same.
+/// A stream of another format is reported, and the other streams are read all the same.
 #[test]
 fn a_stream_of_another_format_is_told_beside_the_others() {
     let place = Place::new();
@@ -126,13 +127,13 @@ fn write(place: &Place, count: u32) {
     writer.wait_for_acknowledgments(SOON).unwrap();
 }
 
-/// Has a store end, with this exit code.
+/// Ends a store, and checks its exit code.
 fn end(store: &mut Process, code: i32) {
     kill_process(Pid::from_child(&store.child), Signal::TERM).unwrap();
     assert_eq!(store.child.wait().unwrap().code(), Some(code));
 }
 
-/// Who writes in a folder is left alone by those who would change it.
+/// Commands do not change a folder while another process writes in it.
 #[test]
 fn a_folder_that_a_store_writes_in_is_not_changed() {
     let place = Place::new();
@@ -152,7 +153,8 @@ fn a_folder_that_a_store_writes_in_is_not_changed() {
     end(&mut store, 0);
 }
 
-/// A store whose folder somebody removes says that it keeps nothing any more, goes on, and ends with exit code 1.
+/// A store whose folder is removed reports that it keeps nothing any more, continues, and ends with
+/// exit code 1.
 #[test]
 fn a_store_whose_folder_is_removed_says_so() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! The measuring protocol, driven as an outside harness drives it.
+//! The measuring protocol, as used by an outside harness.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
@@ -75,21 +75,21 @@ fn ping_and_pong() {
 #[test]
 fn the_end_of_standard_input_ends_a_role_at_any_time() {
     let place = Place::new();
-    // Before anybody else is there.
+    // The input ends before another role is present.
     let mut alone = peer(&place, "sub", 10, &["--subs", "1", "--index", "0"]);
     alone.close_input();
     alone.leaves_with(0);
-    // Instead of GO.
+    // The input ends instead of GO.
     let mut publisher = peer(&place, "pub", 10, &["--subs", "1"]);
     let mut subscriber = peer(&place, "sub", 10, &["--subs", "1", "--index", "0"]);
     publisher.expect_ready();
     subscriber.expect_ready();
     publisher.close_input();
     publisher.leaves_with(0);
-    // In the middle of waiting for samples; or the writer's leave was heard first.
+    // The input ends while waiting for samples; or the writer's departure was received first.
     subscriber.close_input();
     subscriber.leaves_with(0);
-    // In the middle of writing.
+    // The input ends in the middle of writing.
     let mut publisher = peer(&place, "pub", 1 << 40, &["--subs", "1"]);
     let mut subscriber = peer(&place, "sub", 1 << 40, &["--subs", "1", "--index", "0"]);
     publisher.expect_ready();

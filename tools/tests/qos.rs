@@ -1,4 +1,4 @@
-//! `squall qos`: what it says of profiles that are sound and of those that are not.
+//! `squall qos`: its output for valid and invalid profiles.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
@@ -37,7 +37,7 @@ const FLEET: &str = r#"<dds>
 const WRONG: &str = "<dds>\n<qos_library name=\"L\">\n<qos_profile name=\"P\" base_name=\"Fleet::Stat\">\n\
                      <topic_qos><history><depth>x</depth></history></topic_qos>\n</qos_profile></qos_library></dds>";
 
-/// A place with both files, and the command run in it.
+/// Makes a place with both files, where the command is run.
 fn place() -> Place {
     let place = Place::new();
     fs::write(place.path().join("fleet.xml"), FLEET).unwrap();
@@ -93,7 +93,7 @@ fn all_that_is_wrong_is_told_with_its_place() {
     assert!(error["expected"].as_str().unwrap().starts_with("expected"));
     let told = run(&place, &["qos", "check", "nowhere.xml"]).code(1);
     assert!(told.out.starts_with("nowhere.xml: cannot be read"), "{}", told.out);
-    // The other commands say it too.
+    // The other commands report it too.
     for arguments in [
         &["qos", "show", "wrong.xml", "L::P"][..],
         &["qos", "match", "--file", "wrong.xml", "a", "b"],

@@ -1,4 +1,5 @@
-//! `squall ls`, `spy`, `publish`, `record` and `replay`: commands that were compiled with no topic's type beside programs that were.
+//! `squall ls`, `spy`, `publish`, `record` and `replay`: commands without compiled topic types
+//! beside programs with them.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
@@ -10,7 +11,7 @@ use dds_api::prelude::*;
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Place, Process};
 
-/// Plain: it travels as it lies in memory.
+/// A plain type, sent as it lies in memory.
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 #[dds(name = "Air::Fix")]
 struct Fix {
@@ -29,7 +30,7 @@ struct Alarm {
     levels: Vec<u8>,
 }
 
-/// Of hundreds of members: all of it is told in several parts.
+/// Defines a type with hundreds of members, whose description is sent in several parts.
 macro_rules! long_type {
     ($($group:ident)*) => {
         $(
@@ -68,7 +69,7 @@ long_type! {
 
 const SOON: Timeout = Timeout::secs(60);
 
-/// A program with both topics.
+/// A program that has both topics.
 struct Program {
     fixes: (DataReader<Fix>, DataWriter<Fix>),
     alarms: (DataReader<Alarm>, DataWriter<Alarm>),
@@ -101,7 +102,7 @@ fn fix(id: u32) -> Fix {
     Fix { quality: 3, id, height: f64::from(id) * 100.0 }
 }
 
-/// Byte strings are shown as the sequence of numbers that they are to those who have not their type.
+/// Byte strings are shown as sequences of numbers, as readers without their type see them.
 #[test]
 fn spy_shows_a_topic_by_number() {
     let place = Place::new();
@@ -147,7 +148,7 @@ fn what_is_written_is_shown() {
     let text = place.run(&["ls"]).code(0).out;
     assert!(text.contains("Air/Fix") && text.contains("Air::Alarm"), "{text}");
 
-    // What is kept is shown to who comes late.
+    // Kept samples are shown to a late joiner.
     let shown = place.run(&["spy", "Alarm", "--count", "1", "--json"]).code(0).json();
     assert_eq!(shown["data"]["text"], "alarm \"7\"");
     assert_eq!((&shown["state"], &shown["data"]["levels"][2]), (&"alive".into(), &7.into()));
@@ -202,7 +203,7 @@ fn samples_are_written_from_the_command_line() {
     drop(program);
     place.run(&["publish", "Air/Fix", "{id: 5}", "--wait", "0.1"]).code(1).says("`Air/Fix`");
 
-    // With IDL nobody needs to be there.
+    // With IDL no other participant is needed.
     let idl = place.path().join("wind.idl");
     std::fs::write(&idl, "struct Wind { @key long station; double speed; };").unwrap();
     let idl = idl.to_str().unwrap();
@@ -220,7 +221,7 @@ fn samples_are_written_from_the_command_line() {
     std::fs::remove_file(idl).unwrap();
 }
 
-/// What is told of the type needs several messages, of which the commands put it together.
+/// The description of the type needs several messages, which the commands reassemble.
 #[test]
 fn a_type_of_hundreds_of_members_is_shown_and_written() {
     use idl_xtypes::{DynamicType, ObjectKind, object_bytes};
@@ -250,7 +251,7 @@ fn a_type_of_hundreds_of_members_is_shown_and_written() {
     assert_eq!(shown["data"]["remark"], "by the command");
     assert!(spy.child.wait().unwrap().success());
     assert_eq!(taken(&reader, 2), [report(1, "by the program"), report(2, "by the command")]);
-    // What is wrong is said of its member.
+    // An error is reported for its member.
     let wrong = "{G57: {wind_direction_in_degrees: west}}";
     place.run(&["publish", "Reports", wrong]).code(2).says("G57.wind_direction_in_degrees");
     let listed = place.run(&["ls", "--json"]).code(0).json();
@@ -303,7 +304,7 @@ fn what_was_recorded_is_written_again() {
     assert!(replay.child.wait().unwrap().success());
     drop(after);
 
-    // Parts of it, and what a crash or damage leaves of the file.
+    // Parts of a recording, and files left by a crash or damage.
     let only =
         place.run(&["replay", path, "--topics", "Al*", "--speed", "0", "--json"]).code(0).json();
     assert_eq!(only["samples"], 2);

@@ -1,4 +1,4 @@
-//! `squall types`, as people and programs call it.
+//! `squall types`, as users and programs call it.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
@@ -42,12 +42,12 @@ fn place(files: &[(&str, &str)]) -> Place {
     place
 }
 
-/// Runs the command in the folder, with this on its standard input.
+/// Runs the command in the folder, with this text on its standard input.
 fn run_with(place: &Place, arguments: &[&str], input: &str) -> Ended {
     let mut command = place.command(arguments);
     command.current_dir(place.path()).stdin(Stdio::piped());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A command that refuses its arguments may have gone before it reads.
+    // A command that refuses its arguments may end before it reads.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -90,7 +90,7 @@ fn types_are_shown_with_all_that_is_said_of_them() {
          \x20    1  number         int32        case 1, case 2\n\
          \x20    2  price          fixed<5, 2>  default"
     );
-    // The first two are the topic's.
+    // The first two belong to the topic.
     assert_eq!(objects.len(), 10);
     assert_eq!(
         objects[0],
@@ -125,7 +125,7 @@ fn the_hashes_are_those_of_the_type_objects() {
             assert!(hash.len() == 28 && identifier.contains(&hash), "{hash} {identifier}");
         }
     }
-    // A type that contains itself is a component of one.
+    // A type that contains itself is a component of one type.
     assert_eq!(report["types"][0]["minimal"]["component"], json!({ "index": 1, "length": 1 }));
     assert_eq!(report["types"][1]["minimal"].get("component"), None);
 }
@@ -135,7 +135,7 @@ fn one_type_is_shown_by_its_name() {
     let place = place(&[("nav.idl", NAV)]);
     let told = run(&place, &["types", "show", "nav.idl", "Nav::Flags"]).code(0).out;
     assert!(told.starts_with("Nav::Flags: bitmask of 8 bits\n     3  ICING\n  minimal"), "{told}");
-    // What a typedef stands for is shown in its place.
+    // A typedef is shown as the type it stands for.
     let told = run(&place, &["types", "show", "nav.idl", "Nav::Tracks"]).code(0).out;
     assert!(
         told.starts_with("Nav::Tracks: stands for sequence<Nav::Track>\n\nNav::Track: "),
@@ -219,7 +219,7 @@ fn a_sample_is_read_as_text_or_as_json_and_written_as_the_other() {
     ]);
     let told = run_with(&place, &["types", "convert", "one.idl"], "{\"a\": 7, \"b\": 1.5}").code(0);
     assert_eq!(told.out, "{\n  a: 7,\n  b: 1.5,\n  c: \"\"\n}\n");
-    // Numbers stay what they are, and so do spaces and ends of lines in texts.
+    // Numbers keep their digits, and texts keep their spaces and line ends.
     let text =
         "{a: -9223372036854775808, b: 123456789012345678901234567890.1, c: \"\\n   x\"} // text";
     let told = run_with(&place, &["types", "convert", "one.idl", "--json"], text).code(0);

@@ -72,7 +72,8 @@ pub enum Slip {
     CutIgnored,
     /// The next epoch begins where this member's receptions end.
     OwnStart,
-    /// A member that has finished an epoch reports where that began, as one in the midst of it does (I-337).
+    /// A member that has finished an epoch reports the start of the epoch, as a member in the
+    /// midst of the epoch does (I-337).
     EndsDecidedAnew,
 }
 

@@ -118,7 +118,8 @@ struct Station {
     reading: VecDeque<Reading>,
     egress_free_at: u64,
     ingress_free_at: u64,
-    /// Arrival of the last control message from or to this node that took longer than [`control::HELD_UP_NS`].
+    /// Arrival of the last control message from or to this node that took longer than
+    /// [`control::HELD_UP_NS`].
     held_up_until: u64,
 }
 

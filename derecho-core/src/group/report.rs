@@ -294,7 +294,8 @@ mod tests {
         }
     }
 
-    /// A member that is told the next epoch alone expects the start where it has ended itself, an epoch before.
+    /// A member that was told the newest epoch and has not begun the one before expects the start
+    /// where its own epoch ended.
     #[test]
     fn no_epoch_begins_below_an_end_that_a_view_has_decided() {
         let finished = report(5, &[A, C], &[(C, 8, 8)]);

@@ -166,7 +166,7 @@ impl Node {
         }
         let founded = &self.subgroups[*self.numbers.get(&id)?];
         match &founded.next {
-            // An epoch in which this node has no part says nothing of where the node has come (I-337).
+            // An epoch in which this node has no part tells nothing of its progress (I-337).
             Some(next)
                 if founded.subgroup.phase() == Phase::Finished && next.epoch.own().is_some() =>
             {

@@ -1,9 +1,10 @@
-//! Two applications of which `examples/applications.xml` says everything: their types, topics, policies, writers and readers.
+//! Two applications that are fully described in `examples/applications.xml`: their types, topics,
+//! policies, writers and readers.
 //!
 //! ```text
 //! cargo run --release -p squall-examples --bin applications
 //! ```
-//! The program has nothing compiled in but what it does with the samples. The display asks for warnings alone.
+//! The program contains only the handling of samples. The display's filter passes only warnings.
 
 use std::error::Error;
 use std::path::Path;

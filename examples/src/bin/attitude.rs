@@ -1,4 +1,4 @@
-//! One process flies, two watch: typed samples from process to process, nothing configured.
+//! One process flies, two watch: typed samples between processes, without configuration.
 //!
 //! ```text
 //! cargo run --release -p squall-examples                       # all three processes
@@ -9,7 +9,7 @@
 use dds_api::prelude::*;
 use squall_examples::{Outcome, part, play_all};
 
-/// Where the nose points, in degrees.
+/// Orientation of the aircraft, in degrees.
 #[derive(DdsType, Clone, Debug, Default)]
 struct Attitude {
     #[dds(key)]
@@ -19,7 +19,7 @@ struct Attitude {
     yaw: f64,
 }
 
-/// How many samples the aircraft writes.
+/// Number of samples that the aircraft writes.
 const SAMPLES: u32 = 1000;
 
 fn main() -> Outcome {
@@ -39,7 +39,7 @@ fn fly() -> Outcome {
 
     for step in 0..SAMPLES {
         let angle = f64::from(step) / f64::from(SAMPLES) * std::f64::consts::TAU;
-        // Built where the watchers read it: no copy on the way.
+        // The sample is built where the watchers read it: no copy on the way.
         let mut sample = writer.loan()?;
         sample.aircraft = 7;
         sample.pitch = 10.0 * angle.sin();

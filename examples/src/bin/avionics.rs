@@ -1,12 +1,14 @@
-//! A small avionics system: sensors, two flight computers of which one commands, and displays that never disagree.
+//! A small avionics system: sensors, two flight computers of which one commands, and displays that
+//! never disagree.
 //!
 //! ```text
-//! cargo run --release -p squall-examples --bin avionics                        # a script kills parts of it
-//! cargo run --release -p squall-examples --bin avionics -- --part display      # or each part by hand
+//! cargo run --release -p squall-examples --bin avionics                      # a script kills parts
+//! cargo run --release -p squall-examples --bin avionics -- --part display    # or one part by hand
 //! ```
-//! What each topic promises is said by a ready-made profile. Attitude and air data are periodic states. Guidance comes from
-//! two computers: the stronger one alone is heard, and if it dies the other one is, from the same sample on at all displays. An
-//! alarm stays on for displays that start late, also if its source is gone.
+//! A ready-made profile gives the guarantees of each topic. Attitude and air data are periodic
+//! states. Guidance comes from two computers: readers receive only the stronger one, and if it dies
+//! the other one, from the same sample on at all displays. An alarm stays on for displays that
+//! start late, even if its source is gone.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -25,7 +27,8 @@ struct Attitude {
     pitch: f64,
 }
 
-/// What the displays show the pilots to do: by whom, and on how many sensors it rests.
+/// Instructions that the displays show to the pilots: the computer they come from, and the number
+/// of sensors they rest on.
 #[derive(DdsType, Clone, Debug, Default)]
 struct Guidance {
     computer: u32,
@@ -47,10 +50,10 @@ struct Event {
 
 const SOON: Timeout = Timeout::secs(30);
 const TICK: Duration = Duration::from_millis(20);
-/// A sensor that is silent for so long is lost.
+/// Time after which a silent sensor counts as lost.
 const LOST: Duration = Duration::from_millis(400);
 
-/// A topic by the ready-made profile of its kind.
+/// Creates a topic with the ready-made profile of its kind.
 fn topic<T: DdsType>(of: &DomainParticipant, name: &str, kind: &str) -> DdsResult<Topic<T>> {
     of.topic(name).profile(&format!("SquallAvionics::{kind}")).create()
 }
@@ -68,7 +71,7 @@ fn main() -> Outcome {
     }
 }
 
-/// A sensor: it measures until it is ended.
+/// A sensor, which measures until it is ended.
 fn sense<T: DdsType>(name: &str, measure: impl Fn(u32) -> T) -> Outcome {
     let participant = DomainParticipant::new(0)?;
     let topic = topic(&participant, name, "PeriodicState")?;
@@ -80,7 +83,8 @@ fn sense<T: DdsType>(name: &str, measure: impl Fn(u32) -> T) -> Outcome {
     Ok(())
 }
 
-/// A flight computer: it commands on what the sensors say, and raises an alarm if one of them is lost.
+/// A flight computer, which commands according to the sensors, and raises an alarm if one of them
+/// is lost.
 fn compute(computer: u32, strength: i32) -> Outcome {
     let participant = DomainParticipant::new(0)?;
     let air = topic::<AirData>(&participant, "AirData", "PeriodicState")?;
@@ -114,7 +118,7 @@ fn says_something<T: DdsType>(sample: &Sample<T>) -> bool {
     sample.info().valid_data
 }
 
-/// A display: writes down what it shows, until the flight is over.
+/// A display, which records what it shows, until the flight is over.
 fn display() -> Outcome {
     let participant = DomainParticipant::new(0)?;
     let guidance = topic::<Guidance>(&participant, "Guidance", "Command")?;
@@ -128,9 +132,9 @@ fn display() -> Outcome {
     while !is_over {
         let is_news = || events.has_samples() || guidance.has_samples() || alarms.has_samples();
         participant.wait_until(SOON, is_news)?;
-        // What was acknowledged before the end is there when the end is.
+        // A sample acknowledged before the end is received before the end.
         is_over = events.take(.., Timeout::NOW)?.any(|event| event.what == "landed");
-        // That a source is gone is told without data: what it has said holds.
+        // A sample without data only says that a source is gone; its last values stay valid.
         for shown in guidance.take(.., Timeout::NOW)?.filter(says_something) {
             println!(
                 "guidance {} of computer {} by {} sensors",
@@ -144,7 +148,7 @@ fn display() -> Outcome {
     Ok(())
 }
 
-/// Says that the flight is over.
+/// Announces the end of the flight.
 fn ring() -> Outcome {
     let participant = DomainParticipant::new(0)?;
     let events = topic::<Event>(&participant, "Events", "Event")?;
@@ -189,7 +193,7 @@ fn script() -> Outcome {
     Ok(())
 }
 
-/// What a display has shown of each topic, in its order.
+/// Returns the lines that a display has shown, by topic, in order.
 fn by_topic(lines: &[String]) -> BTreeMap<&str, Vec<&str>> {
     let mut shown: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (topic, rest) in lines.iter().filter_map(|line| line.split_once(' ')) {

@@ -5,12 +5,12 @@
 //! cargo run --release -p squall-examples --bin commands -- --part display    # one of them
 //! ```
 //! Each command changes a setting in a way that depends on the settings before it, so displays that
-//! saw another order would end with other settings. On an atomic topic they cannot.
+//! saw another order would end with other settings. An atomic topic rules this out.
 
 use dds_api::prelude::*;
 use squall_examples::{Outcome, part, play_all};
 
-/// What an operator wants.
+/// Command of an operator.
 #[derive(DdsType, Clone, Copy, Debug, Default)]
 struct Command {
     operator: u32,
@@ -18,7 +18,7 @@ struct Command {
     offset: u32,
 }
 
-/// How many commands each operator gives.
+/// Number of commands of each operator.
 const COMMANDS: u32 = 500;
 
 fn main() -> Outcome {
@@ -30,7 +30,7 @@ fn main() -> Outcome {
     }
 }
 
-/// The topic: what all operators write, all displays get in one order.
+/// Creates the topic: all displays receive the commands of all operators in one order.
 fn commands(participant: &DomainParticipant) -> DdsResult<Topic<Command>> {
     participant.topic::<Command>("Commands").atomic().create()
 }

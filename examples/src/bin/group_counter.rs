@@ -1,10 +1,10 @@
-//! Four processes count together, and every query is answered by all of them.
+//! Four processes count together, and all of them answer every query.
 //!
 //! ```text
 //! cargo run --release -p squall-examples --bin group_counter
 //! ```
-//! Each process adds to one counter that all replicate. Updates have one order, so all members give the same
-//! answer to the same query, whoever asks.
+//! Each process adds to one replicated counter. Updates have one order, so all members give the
+//! same answer to the same query, whichever process asks.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn main() -> Outcome {
 }
 
 fn count() -> Outcome {
-    // The counter exists as soon as all are there.
+    // The counter exists as soon as all members are present.
     let group = GroupBuilder::new("group-counter")
         .replicated::<Counter>("counter", Everyone { least: MEMBERS })
         .join(LIMIT)?;
@@ -71,7 +71,8 @@ fn count() -> Outcome {
         std::thread::sleep(Duration::from_millis(1));
     }
     println!("the counter stands at {whole}");
-    // With less than all of them the counter would not exist any more: all have to have seen it.
+    // With fewer members the counter would cease to exist, so all members must have seen its value
+    // before one leaves.
     std::thread::sleep(Duration::from_secs(1));
     group.leave(LIMIT)?;
     Ok(())

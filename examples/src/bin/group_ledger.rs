@@ -1,11 +1,13 @@
-//! Accounts that outlive all processes: transfers are logged by every member, and whoever starts again goes on from there.
+//! Accounts that outlive all processes: every member logs transfers, and a process that starts
+//! again continues from its log.
 //!
 //! ```text
 //! cargo run --release -p squall-examples --bin group_ledger
 //! ```
-//! Three tellers book transfers, wait until they are durable in the logs of all, and end without a word. Then an auditor comes,
-//! alone: it has all that was durable, and reads what the accounts were in between. The logs are in a folder of their own, which
-//! is removed in the end; to keep it, or to start the parts by hand, say where by `GROUP_LEDGER_LOGS=DIR`.
+//! Three tellers book transfers, wait until they are durable in all logs, and end without leaving
+//! in order. Then an auditor starts, alone: it has all durable transfers, and reads earlier states
+//! of the accounts. The logs are in a folder of their own, which is removed at the end. To keep it,
+//! or to start the parts by hand, set `GROUP_LEDGER_LOGS=DIR`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,7 +21,7 @@ const TELLERS: usize = 3;
 const TRANSFERS: u64 = 100;
 const OPENING: u64 = 1_000;
 
-/// What each account has; all begin with the same.
+/// Balance of each account; all accounts begin with the same balance.
 #[derive(Default)]
 struct Accounts(BTreeMap<u64, u64>);
 
@@ -30,7 +32,7 @@ impl Accounts {
 }
 
 impl Replicated for Accounts {
-    /// From, to, and how much.
+    /// An update: from, to, and the amount.
     type Update = (u64, (u64, u64));
     type Question = u64;
     type Reply = bool;
@@ -74,7 +76,7 @@ fn main() -> Outcome {
     }
 }
 
-/// Where the logs are of the run that this process has begun.
+/// Returns the folder of the logs for the run that this process has started.
 fn logs(run: u32) -> PathBuf {
     let chosen = std::env::var_os("GROUP_LEDGER_LOGS").map(PathBuf::from);
     chosen.unwrap_or_else(|| std::env::temp_dir().join(format!("group-ledger-{run}")))
@@ -86,12 +88,13 @@ fn join() -> Result<(Group, Shard<Accounts>), Box<dyn std::error::Error>> {
         .logged::<Accounts>("accounts", Everyone { least: 1 })
         .join(LIMIT)?;
     let accounts = group.shard::<Accounts>("accounts", 0)?;
-    // If a newer log is elsewhere, the error names it.
+    // If a newer log is in another folder, the error names it.
     accounts.wait_ready(LIMIT)?;
     Ok((group, accounts))
 }
 
-/// Waits until all tellers are there, or somebody has begun: so each one's log has all of it, whichever the auditor comes to.
+/// Waits until all tellers are present, or one has begun. Then each log is complete, whichever log
+/// the auditor starts from.
 fn meet(group: &Group, accounts: &Shard<Accounts>) -> Outcome {
     let end = Instant::now() + LIMIT;
     while group.view()?.members.len() < TELLERS && accounts.version()? == 0 {
@@ -112,7 +115,7 @@ fn book() -> Outcome {
     }
     let version = accounts.sync(LIMIT)?;
     println!("what this teller has booked is durable with version {version}");
-    // All of the tellers end somewhere here, and nobody says that it leaves.
+    // All tellers end here, and none of them leaves in order.
     Ok(())
 }
 

@@ -1,10 +1,10 @@
-//! A key-value store in two shards, with a member that comes late and gets its shard's part of it.
+//! A key-value store in two shards, with a late joiner that receives the part of its shard.
 //!
 //! ```text
 //! cargo run --release -p squall-examples --bin group_store
 //! ```
-//! Keys belong to shards by their first letter. Members are spread over the shards by the group; each writes the keys
-//! of its own shard, and asks a member of the other one for the rest.
+//! The first letter of a key selects its shard. The group distributes the members over the shards.
+//! Each member writes the keys of its own shard, and asks a member of the other shard for the rest.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -56,7 +56,7 @@ fn join() -> derecho::Result<Group> {
         .join(LIMIT)
 }
 
-/// The shard in which the layout wants this process.
+/// Returns the shard to which the layout assigns this process.
 fn own_shard(group: &Group) -> derecho::Result<usize> {
     let me = group.me();
     loop {
@@ -78,7 +78,7 @@ fn serve() -> Outcome {
         let pair = (format!("{own}-{key}"), format!("value {key}"));
         store.send(&pair, LIMIT)?;
     }
-    // The late one asks, and leaves when it is done; then the others may go as well.
+    // The late joiner asks, and leaves when it is done; then the others may leave too.
     group.wait_view(LIMIT, |view| view.members.len() == 3)?;
     group.wait_view(LIMIT, |view| view.members.len() < 3)?;
     group.leave(LIMIT)?;

@@ -3,7 +3,8 @@
 //! ```text
 //! cargo run --release -p squall-examples --bin hello
 //! ```
-//! Writer and reader may as well be in two processes: each joins domain 0, and they find each other.
+//! Writer and reader can also be in two processes: each joins domain 0, and they discover
+//! each other.
 
 use dds_api::prelude::*;
 

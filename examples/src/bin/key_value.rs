@@ -1,11 +1,12 @@
-//! A replicated key-value store: every process has all of it in its memory, and all agree.
+//! A replicated key-value store: every process has the whole store in its memory, and all agree.
 //!
 //! ```text
 //! cargo run --release -p squall-examples --bin key_value
 //! ```
-//! The store *is* a reader's cache: a put is a sample of the key's instance, a removal disposes it, and the cache keeps
-//! the last sample of each. The topic is atomic, so all replicas see the puts of all in one order, and of two puts to one key
-//! the same one wins everywhere. It is transient-local, so a replica that comes late gets what holds.
+//! The store *is* a reader's cache: a put is a sample of the key's instance, a removal disposes it,
+//! and the cache keeps the last sample of each. The topic is atomic, so all replicas see the puts
+//! of all processes in one order, and of two puts to one key the same one wins everywhere. The
+//! topic is transient-local, so a late joiner receives the current values.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use dds_api::prelude::*;
 use dds_api::subscription::{InstanceState, States};
 use squall_examples::{Outcome, part, play_all};
 
-/// What a key stands for.
+/// Value of a key.
 #[derive(DdsType, Clone, Debug, Default)]
 struct Entry {
     #[dds(key)]
@@ -21,7 +22,7 @@ struct Entry {
     value: u64,
 }
 
-/// So long something may take.
+/// Time limit of each step.
 const SOON: Timeout = Timeout::secs(30);
 
 /// A replica of the store.
@@ -56,14 +57,14 @@ impl Store {
         Ok(alive.map(|entry| entry.value))
     }
 
-    /// All keys of this kind, and what they stand for.
+    /// Returns all keys of this kind, with their values.
     fn list(&self, kind: &str) -> DdsResult<BTreeMap<String, u64>> {
         let all = self.replica.read(.., Timeout::NOW)?;
         let chosen = all.iter().filter(|entry| is_there(entry) && entry.key.starts_with(kind));
         Ok(chosen.map(|entry| (entry.key.clone(), entry.value)).collect())
     }
 
-    /// Waits until there are so many keys of this kind.
+    /// Waits until there is a number of keys of this kind.
     fn wait_for(&self, kind: &str, count: usize) -> DdsResult<()> {
         while self.list(kind)?.len() < count {
             self.replica.read(.., Timeout::millis(100))?; // until there is something new
@@ -72,12 +73,12 @@ impl Store {
     }
 }
 
-/// Whoever has put it may be gone.
+/// Whether the entry has not been removed. Its writer may be gone.
 fn is_there(entry: &Sample<Entry>) -> bool {
     entry.info().instance_state != InstanceState::NotAliveDisposed
 }
 
-/// Two replicas put to the same keys at the same time; a third one comes when they are done.
+/// Two replicas put to the same keys at the same time; a third one joins when they are done.
 fn main() -> Outcome {
     match part()?.as_deref() {
         None => play_all(["left", "right", "late"]),
@@ -103,7 +104,7 @@ fn play(name: &str) -> Outcome {
     store.put(&format!("done/{name}"), 1)?;
     store.wait_for("done/", 3)?;
     println!("{name} has {:?}; item/0 is {:?}", store.list("item/")?, store.get("item/0")?);
-    // Whoever goes takes nothing away; but the last to ask is to be answered.
+    // A departing replica takes nothing away, but the last query must be answered before it leaves.
     store.put(&format!("over/{name}"), 1)?;
     Ok(store.wait_for("over/", 3)?)
 }

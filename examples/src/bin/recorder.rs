@@ -1,10 +1,11 @@
-//! A flight recorder: what was written outlives all who wrote and read it, and the past can be asked.
+//! A flight recorder: samples outlive all processes that wrote and read them, and past samples can
+//! be queried.
 //!
 //! ```text
 //! cargo run --release -p squall-examples --bin recorder
 //! ```
-//! The altitude is a persistent topic. The first life writes, and ends; in the second one a newcomer gets the last value, and
-//! the whole record.
+//! The altitude is a persistent topic. The first run writes, and ends. In the second run a late
+//! joiner receives the last value, and the whole record.
 
 use std::path::Path;
 
@@ -20,7 +21,7 @@ struct Altitude {
     feet: f64,
 }
 
-/// So long something may take.
+/// Time limit of each step.
 const SOON: Timeout = Timeout::secs(10);
 
 fn join(logs: &Path) -> DdsResult<(DomainParticipant, Topic<Altitude>)> {
@@ -31,7 +32,7 @@ fn join(logs: &Path) -> DdsResult<(DomainParticipant, Topic<Altitude>)> {
 }
 
 fn main() -> Outcome {
-    // In an aircraft a folder on a disk, the same for all processes of the host.
+    // In an aircraft this would be a folder on a disk, the same for all processes of the host.
     let logs = tempfile::tempdir()?;
     {
         let (participant, topic) = join(logs.path())?;

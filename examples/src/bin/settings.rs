@@ -1,10 +1,10 @@
-//! A panel sets what is to hold and leaves; a display that comes later sees it all the same.
+//! A panel writes settings and leaves; a display that joins later still receives them.
 //!
 //! ```text
 //! cargo run --release -p squall-examples --bin settings
 //! ```
-//! Of each setting the last value is kept, by everybody who takes part in the topic: here by the first display,
-//! when the panel has left.
+//! All participants of the topic keep the last value of each setting: here the first display does,
+//! after the panel has left.
 
 use dds_api::prelude::*;
 use squall_examples::Outcome;
@@ -17,10 +17,10 @@ struct Setting {
     value: f64,
 }
 
-/// So long something may take.
+/// Time limit of each step.
 const SOON: Timeout = Timeout::secs(10);
 
-/// The topic: one instance a setting, of which the last value is kept.
+/// Creates the topic: one instance for each setting, of which the last value is kept.
 fn settings(participant: &DomainParticipant) -> DdsResult<Topic<Setting>> {
     participant.topic::<Setting>("Settings").transient_local().create()
 }
@@ -29,7 +29,7 @@ fn set(writer: &DataWriter<Setting>, name: &str, value: f64) -> DdsResult<()> {
     writer.write(&Setting { name: name.to_owned(), value })
 }
 
-/// A display that joins, and shows what holds when it comes.
+/// A display that joins, and shows the current settings.
 fn display(name: &str) -> DdsResult<(DomainParticipant, DataReader<Setting>)> {
     let participant = DomainParticipant::new(0)?;
     let reader = participant.reader(&settings(&participant)?).create()?;

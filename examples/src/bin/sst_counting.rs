@@ -1,5 +1,5 @@
-//! Four processes count to 10,000 in lock step over a shared state table: nobody says `n + 1`
-//! before everyone has said `n`.
+//! Four processes count to 10,000 in lock step over a shared state table: no process counts to `n +
+//! 1` before all have counted to `n`.
 
 use dds_api::prelude::*;
 use dds_api::shared_state::SharedState;

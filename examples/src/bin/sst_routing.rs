@@ -1,5 +1,6 @@
 //! Five routers share the costs of their links in a table, and compute new routes only when a
-//! shortest path may have changed: a hub in the middle, a dearer ring around it.
+//! shortest path may have changed: a hub in the middle, with a ring of more expensive links
+//! around it.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -23,7 +24,8 @@ fn main() -> Outcome {
 
 fn route() -> Outcome {
     let (installed, installs) = mpsc::channel::<Routes>();
-    // A router does not know its rank before all are there, so it links up afterwards.
+    // A router knows its rank only when all routers are present, so it announces its
+    // links afterwards.
     let table = SharedState::join(
         "example-routing",
         ROUTERS,
@@ -47,13 +49,13 @@ fn route() -> Outcome {
     let last = Rank(ROUTERS as u16 - 1);
     let cost_to_last = if me == Rank(0) { HUB_COST } else { 2 * HUB_COST };
     settle(&installs, me, last, u64::from(cost_to_last.unsigned_abs()))?;
-    // Nobody goes on before everyone has the routes of the first network.
+    // All routers have the routes of the first network before one continues.
     table.update(|scope| scope.publish(LinkState::installed, 1_000_000))?;
     table.wait_until(Timeout::secs(60), |table| {
         table.rows().all(|row| row.get(LinkState::installed) >= 1_000_000)
     })?;
 
-    // The hub loses its link to the last router; everyone finds another way around the ring.
+    // The hub loses its link to the last router; all routers find another way around the ring.
     if me == Rank(0) {
         table.update(|scope| set_link(scope, last, NO_LINK))?;
     }
@@ -74,7 +76,7 @@ fn route() -> Outcome {
     Ok(())
 }
 
-/// Waits for the forwarding table in which `to` is so far away.
+/// Waits for the forwarding table in which `to` has the given distance.
 fn settle(
     installs: &mpsc::Receiver<Routes>,
     me: Rank,

@@ -1,5 +1,6 @@
 //! Three processes agree on transfers, all or nothing: two-phase commit over a shared state table.
-//! The second participant's account cannot go below zero, so it votes no when it would.
+//! The account of the second participant must not become negative, so it votes no on a transfer
+//! that would make it so.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,9 +11,9 @@ use squall_examples::{Outcome, part, play_all};
 use sst_programs::two_phase_commit::{Commit, Requests, setup};
 
 const MEMBERS: usize = 3;
-/// What is to be moved, in this order.
+/// Amounts to transfer, in this order.
 const TRANSFERS: [u64; 5] = [40, 30, 50, 20, 10];
-/// What is there to be moved.
+/// Funds at the beginning.
 const FUNDS: i64 = 100;
 
 fn main() -> Outcome {
@@ -47,14 +48,14 @@ fn take_part() -> Outcome {
     let wanted = requests.clone();
     let table =
         SharedState::join("example-commit", MEMBERS, Commit::NONE, setup(requests, vote, decided))?;
-    // Whoever leads brings the requests forward.
+    // The coordinator submits the requests.
     if table.update(|scope| scope.me().index() == 0)? {
         TRANSFERS.iter().for_each(|&amount| wanted.push(amount));
     }
     let all = TRANSFERS.len() as u64;
     let here = Arc::clone(&decisions);
     table.wait_until(Timeout::secs(60), move |_| here.load(Ordering::SeqCst) == all)?;
-    // Leave together: a member that goes early would look like one that failed.
+    // All leave together: a member that leaves early would look like a failed one.
     table.wait_until(Timeout::secs(60), move |table| {
         table.rows().all(|row| row.get(Commit::finished) >= all)
     })?;

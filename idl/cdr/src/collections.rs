@@ -1,7 +1,8 @@
 //! [`DdsType`] for sequences (`Vec`), maps (`BTreeMap`) and arrays.
 //!
-//! Owns the rule which collections say their size: those whose elements are not primitive. An
-//! array of arrays is one array of several dimensions, as in IDL; its size stands once, in front.
+//! Owns the rule for size headers: collections of elements that are not primitive carry their
+//! size. An array of arrays is one array of several dimensions, as in IDL, with one size header at
+//! the start.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +75,7 @@ impl<T: DdsType> DdsType for Vec<T> {
     }
 }
 
-/// The bounds of a map are its own, those of its keys, those of its values.
+/// Bounds of a map: its own, then those of its keys, then those of its values.
 impl<K: DdsType + Ord, V: DdsType> DdsType for BTreeMap<K, V> {
     const TYPE_NAME: &'static str = "map";
     const DESCRIPTOR: TypeDescriptor = TypeDescriptor {
@@ -132,7 +133,8 @@ impl<K: DdsType + Ord, V: DdsType> DdsType for BTreeMap<K, V> {
             let key = reader.read_element(of_key, keys)?;
             let value = reader.read_element(of_value, values)?;
             if map.insert(key, value).is_some() {
-                // Keys that were cut, or replaced, may be alike now; where the map ends is known.
+                // Trimmed or replaced keys may be equal now. The end of the map is known, so this
+                // is only a fault.
                 reader.fault(CdrError::DuplicateKey { offset })?;
             }
         }
@@ -154,8 +156,8 @@ impl<T: DdsType, const N: usize> DdsType for [T; N] {
         None => None,
         Some(element) => {
             let hash = Fingerprint::new("array").number(N as u64).number(element.hash()).finish();
-            // SAFETY: an array is its elements side by side; each of them is plain, as its layout
-            // proves, so every bit pattern of the array is valid.
+            // SAFETY: an array consists of its elements, one after the other. Each element is
+            // plain, as its layout proves, so every bit pattern of the array is valid.
             let layout = unsafe { PlainLayout::new(hash) };
             Some(if element.has_padding() { layout.with_padding(clear_each::<T>) } else { layout })
         }
@@ -224,7 +226,7 @@ impl<T: DdsType, const N: usize> DdsType for [T; N] {
     }
 }
 
-/// The bound of the outermost sequence, and those of what is inside.
+/// Returns the bound of the outermost sequence, and the bounds of its contents.
 fn outermost(bounds: &[u32]) -> (u32, &[u32]) {
     match bounds.split_first() {
         Some((&bound, inner)) => (bound, inner),
@@ -232,8 +234,8 @@ fn outermost(bounds: &[u32]) -> (u32, &[u32]) {
     }
 }
 
-/// How a parameter says the length of a row of primitives behind its number: by that number, where there is
-/// a code for elements of this size.
+/// Length code of a parameter for a sequence of primitives: if a code for elements of this size
+/// exists, the sequence's own element count gives the length.
 const fn row_length_code(element: usize) -> u32 {
     match element {
         1 => 5,
@@ -243,8 +245,8 @@ const fn row_length_code(element: usize) -> u32 {
     }
 }
 
-/// The length of a sequence is checked against the bytes that follow it, which says nothing about
-/// elements without bytes.
+/// Rejects element types without bytes at compile time: the length of a sequence is checked against
+/// the bytes that follow, and that check needs elements with bytes.
 const fn require_bytes<T: DdsType>() {
     require_present::<T>();
     assert!(

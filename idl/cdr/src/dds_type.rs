@@ -1,7 +1,7 @@
 //! The trait of types that can be written to and read from topics.
 //!
-//! Owns the contract between a type and the encodings. The derive macro and the implementations
-//! for primitives and collections are the only ones that are meant to implement it.
+//! Owns the contract between a type and the encodings. Only the derive macro and the
+//! implementations for primitives and collections should implement the trait.
 
 use crate::key::ShortKey;
 use crate::{
@@ -9,10 +9,10 @@ use crate::{
     TypeDescriptor,
 };
 
-/// The bound of a string or sequence that has none.
+/// Bound of an unbounded string or sequence.
 pub const UNBOUNDED: u32 = u32::MAX;
 
-/// The two methods for whole values of a type whose others can do with no bounds.
+/// Implements the two methods for whole values of a type whose other methods work without bounds.
 macro_rules! as_unbounded {
     () => {
         fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
@@ -28,14 +28,14 @@ pub(crate) use as_unbounded;
 
 /// A type that topics can carry.
 ///
-/// Derive it: `#[derive(DdsType)]`. Describing the type: the constants. Whole values:
-/// [`serialize`](Self::serialize), [`deserialize`](Self::deserialize). The other methods are how
-/// collections, members and bounds reach through a type; their defaults are right for every struct,
-/// union and enum.
+/// Derive it with `#[derive(DdsType)]`. The constants describe the type.
+/// [`serialize`](Self::serialize) and [`deserialize`](Self::deserialize) handle whole values.
+/// Collections, members and bounds use the other methods, whose defaults are right for every
+/// struct, union and enum.
 ///
-/// `bounds` lists, from the outside in, the largest number of elements of each sequence and string
-/// that the type is nested of: a `sequence<string<32>, 8>` has the bounds `[8, 32]`. What the list
-/// does not reach is [`UNBOUNDED`]. Whoever reads is asked for more: [`Limits`].
+/// `bounds` lists, from the outside in, the maximum number of elements of each nested sequence and
+/// string: a `sequence<string<32>, 8>` has the bounds `[8, 32]`. Levels beyond the end of the list
+/// are [`UNBOUNDED`]. Reading takes more parameters: [`Limits`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type that DDS can carry",
     label = "not a DDS type",
@@ -44,62 +44,63 @@ pub(crate) use as_unbounded;
             String, and Vec, BTreeMap, Box, Option and arrays of such"
 )]
 pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
-    /// The type's name in IDL, with its modules: `Nav::Attitude`.
+    /// IDL name of the type, with its modules: `Nav::Attitude`.
     const TYPE_NAME: &'static str;
 
-    /// The name of the topic that it is meant for, if that is said (`@topic(name = "...")`).
+    /// Name of the intended topic, if one is given (`@topic(name = "...")`).
     const TOPIC: Option<&'static str> = None;
 
-    /// What it is made of.
+    /// Description of the type.
     const DESCRIPTOR: TypeDescriptor;
 
-    /// How values lie in memory, if their bytes may be copied as they are.
+    /// Memory layout of values, if their bytes may be copied as they are.
     const LAYOUT: Option<PlainLayout<Self>>;
 
-    /// The least number of bytes that a value takes in CDR, alignment left out. A reader refuses a
-    /// sequence that would need more bytes than there are before it allocates for it.
+    /// Minimum number of bytes of a value in CDR, without alignment. Before a reader allocates for
+    /// a sequence, it refuses one that would need more bytes than are left.
     const MIN_CDR_SIZE: usize;
 
-    /// How the type may change.
+    /// Changes that the type allows.
     const EXTENSIBILITY: Extensibility = Extensibility::Final;
 
     /// Whether a member belongs to the key.
     const KEYED: bool = false;
 
-    /// Whether CDR counts the type as primitive: collections of others say how long they are.
+    /// Whether CDR counts the type as primitive. Collections of other types carry their size.
     const PRIMITIVE: bool = false;
 
-    /// Whether an array of this type holds primitives only. Differs from `PRIMITIVE` for arrays:
-    /// an array of arrays is one array of more dimensions.
+    /// Whether an array of this type holds only primitives. Differs from `PRIMITIVE` for arrays,
+    /// because an array of arrays is one array of more dimensions.
     const PRIMITIVE_ROW: bool = Self::PRIMITIVE;
 
-    /// How many bounds the type can take.
+    /// Number of bounds that the type can take.
     const BOUNDS: usize = 0;
 
-    /// How many kinds of elements the type has: one for each sequence and array that it is nested of, two for
+    /// Number of element kinds of the type: one for each nested sequence and array, two for
     /// each map.
     const ELEMENTS: usize = 0;
 
-    /// How many an array of this type has. An array of arrays is one array.
+    /// Number of element kinds of an array of this type. An array of arrays is one array.
     const ROW_ELEMENTS: usize = 1 + Self::ELEMENTS;
 
-    /// Whether values may be absent: `Option` and nothing else.
+    /// Whether values may be absent: true for `Option` only.
     const OPTIONAL: bool = false;
 
-    /// Whether values lie elsewhere in memory: `Box`, and an `Option` of it.
+    /// Whether values lie elsewhere in memory: true for `Box`, and an `Option` of it.
     const EXTERNAL: bool = false;
 
-    /// How a parameter of XCDR2 says the length of a value of this type: 0 to 3, it has 1, 2, 4 or 8
-    /// bytes; 4, by a number in front; 5 to 7, by the value's own first four bytes, which count bytes, four or
-    /// eight bytes.
+    /// Length code of a value of this type in a parameter of XCDR2. Codes 0 to 3: the value has 1,
+    /// 2, 4 or 8 bytes. Code 4: a number in front gives the length. Codes 5 to 7: the value's own
+    /// first four bytes give the length, in units of one, four or eight bytes.
     const LENGTH_CODE: u32 = 4;
 
-    /// The value of a member that a sample lacks: zero, empty, or the first of several.
+    /// Returns the value of a member that a sample lacks: zero, empty, or the first of several.
     fn default_value() -> Self;
 
-    /// Where the parts of a value lie that [`LAYOUT`](Self::LAYOUT) says is plain, for those who were built without it: of a
-    /// struct the offset of each member, followed by the member's own; of an array the distance of its elements, followed
-    /// by those of one; of a number nothing.
+    /// Appends the offsets of the parts of a value whose [`LAYOUT`](Self::LAYOUT) says that it is
+    /// plain. Code built without the type uses these offsets. For a struct: the offset of each
+    /// member, followed by the member's own offsets. For an array: the distance between elements,
+    /// followed by the offsets of one element. For a number: nothing.
     fn places(_places: &mut Vec<u32>) {}
 
     /// Writes the value.
@@ -108,7 +109,7 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
     /// Reads a value.
     fn deserialize(reader: &mut CdrReader<'_>) -> Result<Self, CdrError>;
 
-    /// Writes the value, which must keep the bounds.
+    /// Writes the value. Fails if the value exceeds the bounds.
     #[inline(always)]
     fn serialize_bounded(
         &self,
@@ -118,7 +119,7 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
         self.serialize(writer)
     }
 
-    /// Reads a value, which must keep the bounds.
+    /// Reads a value. Fails if the value exceeds the bounds.
     #[inline(always)]
     fn deserialize_bounded(
         reader: &mut CdrReader<'_>,
@@ -127,27 +128,29 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
         Self::deserialize(reader)
     }
 
-    /// Whether the keys of all values fit into a key hash as they are.
+    /// Whether the keys of all values fit into a key hash unhashed.
     fn keys_fit_hash() -> bool {
         crate::key::keys_fit_hash::<Self>()
     }
 
-    /// The key, if it is numbers alone of so few bytes that it is its own hash; for others `None`, and it is written as usual.
+    /// Returns the key if it consists of numbers only and is short enough to be its own hash. For
+    /// other keys returns `None`, and the key is written as usual.
     #[inline(always)]
     fn short_key(&self) -> Option<ShortKey> {
         None
     }
 
-    /// Writes the value as a part of such a key; `None` if it is no number, or finds no room.
+    /// Writes the value as a part of a short key; `None` if the value is not a number or does
+    /// not fit.
     #[inline(always)]
     fn put_in_key(&self, _key: &mut ShortKey) -> Option<()> {
         None
     }
 
-    /// Cuts the value to the bound of its outermost string, sequence or map.
+    /// Truncates the value to the bound of its outermost string, sequence or map.
     fn trim_to(&mut self, _bound: u32) {}
 
-    /// Writes the value as a member among others, one after the other.
+    /// Writes the value as one of the members of an object, in sequence.
     #[inline(always)]
     fn serialize_member(
         &self,
@@ -157,7 +160,7 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
         self.serialize_bounded(writer, member.bounds)
     }
 
-    /// Reads what [`serialize_member`](Self::serialize_member) wrote for the member of this id.
+    /// Reads the member of this id, as [`serialize_member`](Self::serialize_member) wrote it.
     #[inline(always)]
     fn deserialize_member(
         reader: &mut CdrReader<'_>,
@@ -187,7 +190,7 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
         Self::deserialize_bounded(reader, limits)
     }
 
-    /// Writes the elements of an array, one after the other.
+    /// Writes the elements of an array in sequence.
     fn serialize_row(
         row: &[Self],
         writer: &mut CdrWriter<'_>,
@@ -196,7 +199,7 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
         row.iter().try_for_each(|element| element.serialize_bounded(writer, bounds))
     }
 
-    /// Reads the elements of an array, whose [`Limits`] these are.
+    /// Reads the elements of an array with the given [`Limits`].
     fn deserialize_row<const N: usize>(
         reader: &mut CdrReader<'_>,
         limits: Limits<'_>,
@@ -205,15 +208,16 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
         try_array(|| reader.read_element(how, limits))
     }
 
-    /// Reads the `count` elements of a sequence, whose [`Limits`] these are. [`CdrReader::read_length`] has made sure that the
-    /// bytes for them are there.
+    /// Reads the `count` elements of a sequence with the given [`Limits`].
+    /// [`CdrReader::read_length`] has checked that enough bytes are left.
     fn deserialize_elements(
         reader: &mut CdrReader<'_>,
         count: usize,
         limits: Limits<'_>,
     ) -> Result<Vec<Self>, CdrError> {
         let (how, limits) = limits.of_elements();
-        // A value may be larger in memory than in CDR: what is not there yet gets no memory in advance.
+        // A value may be larger in memory than in CDR, so memory is reserved only for elements
+        // whose bytes are certainly present.
         let certain = reader.remaining() / size_of::<Self>().max(1) + 1;
         let mut elements = Vec::with_capacity(count.min(certain));
         for _ in 0..count {
@@ -223,7 +227,7 @@ pub trait DdsType: Reflect + Sized + Send + Sync + 'static {
     }
 }
 
-/// An array of what `next` gives, or the first error; nothing is asked for after it.
+/// Fills an array from `next`, or returns the first error; `next` is not called after an error.
 pub(crate) fn try_array<T, const N: usize>(
     mut next: impl FnMut() -> Result<T, CdrError>,
 ) -> Result<[T; N], CdrError> {

@@ -1,4 +1,4 @@
-//! Decimal numbers with a fixed point, which Rust does not have.
+//! Decimal fixed-point numbers, which Rust does not have.
 //!
 //! Owns their bytes. Never does: arithmetic.
 
@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::{CdrError, CdrReader, CdrWriter, DdsType, PlainLayout, TypeDescriptor, TypeKind};
 
-/// A decimal number of `DIGITS` digits (at most 31), of which `SCALE` are behind the point: IDL's
+/// A decimal number of `DIGITS` digits (at most 31), `SCALE` of them after the decimal point: IDL's
 /// `fixed<DIGITS, SCALE>`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fixed<const DIGITS: u32, const SCALE: u32>(i128);
@@ -18,13 +18,13 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         10_i128.pow(DIGITS)
     };
 
-    /// The number with these digits, the point left out: 12.5 with a scale of two is 1250. `None` if there
-    /// are too many.
+    /// Makes a number from its digits without the decimal point: 12.5 with a scale of two is 1250.
+    /// `None` if there are too many digits.
     pub const fn from_units(units: i128) -> Option<Self> {
         if units > -Self::LIMIT && units < Self::LIMIT { Some(Self(units)) } else { None }
     }
 
-    /// Its digits, the point left out.
+    /// Returns the digits without the decimal point.
     pub const fn units(self) -> i128 {
         self.0
     }
@@ -45,7 +45,8 @@ impl<const DIGITS: u32, const SCALE: u32> fmt::Display for Fixed<DIGITS, SCALE> 
     }
 }
 
-/// Two digits a byte, the highest first; the last half byte is the sign: 12 for plus, 13 for minus.
+/// Two digits per byte, the highest first. The last half byte is the sign: 12 for plus, 13
+/// for minus.
 impl<const DIGITS: u32, const SCALE: u32> DdsType for Fixed<DIGITS, SCALE> {
     const TYPE_NAME: &'static str = "fixed";
     const DESCRIPTOR: TypeDescriptor = TypeDescriptor {
@@ -53,7 +54,7 @@ impl<const DIGITS: u32, const SCALE: u32> DdsType for Fixed<DIGITS, SCALE> {
         kind: TypeKind::Fixed { digits: DIGITS, scale: SCALE },
     };
     const LAYOUT: Option<PlainLayout<Self>> = None;
-    /// To peers it is an array of octets, and an array of arrays is one.
+    /// Peers treat the number as an array of octets, and an array of arrays is one array.
     const PRIMITIVE_ROW: bool = true;
     const MIN_CDR_SIZE: usize = DIGITS as usize / 2 + 1;
 

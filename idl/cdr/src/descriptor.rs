@@ -1,57 +1,57 @@
-//! What a type is made of, as constants that the derive macro writes.
+//! Descriptions of types, as constants that the derive macro writes.
 //!
-//! Owns the shape of the description and the member tables that encoding and decoding go by. Types
-//! that contain each other are no trouble: a description names others by functions, which nobody
-//! calls before the program runs. Never does: read or write a byte.
+//! Owns the description and the member tables that encoding and decoding use. Recursive types are
+//! possible, because a description refers to others through functions, which are called only at run
+//! time. Never does: read or write a byte.
 
 use crate::{CdrError, CdrWriter, DdsType, Limits, Representations};
 
-/// How a type may change while readers and writers of other versions are there.
+/// Ways in which a type may change while readers and writers of other versions exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Extensibility {
-    /// Not at all.
+    /// No change is allowed.
     #[default]
     Final,
     /// Members may be added at the end.
     Appendable,
-    /// Members may come, go and change places: each is known by its id.
+    /// Members may be added, removed and reordered: each is identified by its id.
     Mutable,
 }
 
-/// What a reader does with a member whose value its type does not allow.
+/// Action of a reader on a member whose value the member's type does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum TryConstruct {
-    /// Gives up the object that the member belongs to.
+    /// Discards the object that the member belongs to.
     #[default]
     Discard,
-    /// Takes the member's default.
+    /// Uses the member's default.
     UseDefault,
-    /// Cuts a string, sequence or map to its bound.
+    /// Truncates a string, sequence or map to its bound.
     Trim,
 }
 
-/// Gives the description of a type.
+/// Function that returns the description of a type.
 pub type DescriptorOf = fn() -> &'static TypeDescriptor;
 
-/// Writes a member's default, as the member's type is written.
+/// Function that writes a member's default in the form of the member's type.
 pub type WriteDefault = fn(&mut CdrWriter<'_>) -> Result<(), CdrError>;
 
-/// The description of `T`.
+/// Returns the description of `T`.
 pub fn descriptor_of<T: DdsType>() -> &'static TypeDescriptor {
     const { &T::DESCRIPTOR }
 }
 
-/// What a type is.
+/// Description of a type.
 #[derive(Clone, Copy, Debug)]
 pub struct TypeDescriptor {
-    /// Its name in IDL, with its modules. Of a collection, what kind it is.
+    /// IDL name with its modules. For a collection, its kind.
     pub name: &'static str,
-    /// What it is made of.
+    /// Contents of the type.
     pub kind: TypeKind,
 }
 
 impl TypeDescriptor {
-    /// Whether it is the type of no topic, because it says so.
+    /// Whether the type declares that it is not for topics.
     pub const fn is_nested(&self) -> bool {
         match self.kind {
             TypeKind::Structure(of) => of.nested,
@@ -60,7 +60,7 @@ impl TypeDescriptor {
         }
     }
 
-    /// In which representations its samples may travel.
+    /// Returns the data representations that samples of the type may use.
     pub const fn representations(&self) -> Representations {
         match self.kind {
             TypeKind::Structure(of) => of.representations,
@@ -70,155 +70,157 @@ impl TypeDescriptor {
     }
 }
 
-/// What a type is made of.
+/// Contents of a type.
 #[derive(Clone, Copy, Debug)]
 pub enum TypeKind {
-    /// A number, boolean or character of so many bytes; the name says which.
+    /// A number, boolean or character with a size in bytes; the name tells which.
     Primitive(usize),
     /// A string of 8-bit characters.
     String,
     /// A string of 16-bit characters.
     WideString,
-    /// A decimal number with a fixed point.
+    /// A decimal fixed-point number.
     Fixed {
-        /// Decimal digits.
+        /// Number of decimal digits.
         digits: u32,
-        /// How many of them are behind the point.
+        /// Number of digits after the decimal point.
         scale: u32,
     },
     /// Any number of elements, up to a bound.
     Sequence(DescriptorOf),
     /// A fixed number of elements.
     Array(DescriptorOf, usize),
-    /// Values by their keys.
+    /// Values indexed by keys.
     Map(DescriptorOf, DescriptorOf),
     /// A value that may be absent.
     Optional(DescriptorOf),
     /// A value that lies elsewhere in memory.
     External(DescriptorOf),
-    /// One of several names.
+    /// An enumeration.
     Enumeration {
-        /// How many bits its numbers take.
+        /// Number of bits of its values.
         bit_bound: u32,
-        /// Its names, in the order of their declaration.
+        /// Enumerators, in the order of declaration.
         literals: &'static [Literal],
-        /// Whether another version may have other names for the same numbers.
+        /// Whether another version may use other names for the same numbers.
         ignore_literal_names: bool,
     },
-    /// Bits with names.
+    /// A bitmask with named bits.
     Bitmask {
-        /// How many bits there are.
+        /// Number of bits.
         bit_bound: u32,
-        /// The names that are known and their positions.
+        /// Known names and the positions of their bits.
         flags: &'static [(&'static str, u32)],
     },
-    /// Small numbers in one integer.
+    /// A bitset: small numbers in one integer.
     Bitset(&'static [BitField]),
-    /// Members, all of them there.
+    /// A struct, which has all of its members.
     Structure(StructureDescriptor),
-    /// Members, one of them there.
+    /// A union, which has one of its members.
     Union(UnionDescriptor),
 }
 
-/// A name of an enumeration.
+/// An enumerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Literal {
-    /// Its name in IDL.
+    /// IDL name.
     pub name: &'static str,
-    /// Its number.
+    /// Number of the enumerator.
     pub value: i32,
-    /// Whether it is the enumeration's default.
+    /// Whether the enumerator is the default.
     pub default: bool,
 }
 
 /// A field of a bitset.
 #[derive(Clone, Copy, Debug)]
 pub struct BitField {
-    /// Its name in IDL.
+    /// IDL name.
     pub name: &'static str,
-    /// Its lowest bit.
+    /// Position of the lowest bit.
     pub position: u32,
-    /// How many bits it has.
+    /// Number of bits.
     pub bits: u32,
-    /// The type of its values.
+    /// Type of the field's values.
     pub type_of: DescriptorOf,
 }
 
-/// What a struct is made of.
+/// Description of a struct.
 #[derive(Clone, Copy, Debug)]
 pub struct StructureDescriptor {
-    /// How it may change.
+    /// Changes that the struct allows.
     pub extensibility: Extensibility,
-    /// Whether it is no topic's type.
+    /// Whether the struct is not for topics.
     pub nested: bool,
-    /// In which representations its samples may travel.
+    /// Data representations that samples may use.
     pub representations: Representations,
-    /// The struct whose members come first.
+    /// Base struct, whose members come first.
     pub base: Option<DescriptorOf>,
-    /// Its own members, in the order of their declaration.
+    /// Own members, in the order of declaration.
     pub members: &'static [MemberDescriptor],
 }
 
-/// What a union is made of.
+/// Description of a union.
 #[derive(Clone, Copy, Debug)]
 pub struct UnionDescriptor {
-    /// How it may change.
+    /// Changes that the union allows.
     pub extensibility: Extensibility,
-    /// Whether it is no topic's type.
+    /// Whether the union is not for topics.
     pub nested: bool,
-    /// In which representations its samples may travel.
+    /// Data representations that samples may use.
     pub representations: Representations,
-    /// What says which member is there.
+    /// Discriminator, which selects the member.
     pub discriminator: MemberDescriptor,
-    /// Its members, in the order of their declaration.
+    /// Cases, in the order of declaration.
     pub cases: &'static [CaseDescriptor],
 }
 
 /// One case of a union.
 #[derive(Clone, Copy, Debug)]
 pub struct CaseDescriptor {
-    /// The values of the discriminator that select it.
+    /// Discriminator values that select the case.
     pub labels: &'static [i64],
-    /// Whether all other values do as well.
+    /// Whether all other values select the case too.
     pub default: bool,
-    /// What is there then; `None` if nothing is.
+    /// Member of the case; `None` if the case has no member.
     pub member: Option<MemberDescriptor>,
 }
 
 /// A member of a struct or union.
 #[derive(Clone, Copy, Debug)]
 pub struct MemberDescriptor {
-    /// The name of the type that it belongs to.
+    /// Name of the type that the member belongs to.
     pub owner: &'static str,
-    /// Its name in IDL.
+    /// IDL name.
     pub name: &'static str,
-    /// Its number among the members.
+    /// Member id.
     pub id: u32,
-    /// Its type.
+    /// Type of the member.
     pub type_of: DescriptorOf,
-    /// Whether it belongs to the key.
+    /// Whether the member belongs to the key.
     pub key: bool,
-    /// Whether a reader that does not know it refuses the sample. Members of the key always are.
+    /// Whether a reader that does not know the member refuses the sample. Always true for members
+    /// of the key.
     pub must_understand: bool,
-    /// Whether it may be absent.
+    /// Whether the member may be absent.
     pub optional: bool,
-    /// Whether it lies elsewhere in memory.
+    /// Whether the member lies elsewhere in memory.
     pub external: bool,
-    /// The bounds of its type, outermost first.
+    /// Bounds of the member's type, outermost first.
     pub bounds: &'static [u32],
-    /// What a reader does with a value that the type does not allow.
+    /// Action of a reader on a value that the type does not allow.
     pub try_construct: TryConstruct,
-    /// The same of the elements of collections, in the order of [`Limits`].
+    /// Actions on disallowed elements of collections, in the order of [`Limits`].
     pub elements: &'static [TryConstruct],
-    /// Writes the value that a sample has which lacks it, if that is not the default of its type.
+    /// Writes the value for samples that lack the member, if it differs from the default of
+    /// its type.
     pub default: Option<WriteDefault>,
-    /// Annotations that are remembered only: name and text (`unit`, `min`, `max`, `default`,
-    /// `hashid`).
+    /// Annotations that are only recorded: name and text (`unit`, `min`, `max`,
+    /// `default`, `hashid`).
     pub remembered: &'static [(&'static str, &'static str)],
 }
 
 impl MemberDescriptor {
-    /// A member of type `T` about which nothing else is said.
+    /// Makes a member of type `T` without further attributes.
     pub const fn new<T: DdsType>(owner: &'static str, name: &'static str, id: u32) -> Self {
         assert!(id <= LARGEST_MEMBER_ID, "a member id has 28 bits");
         Self {
@@ -238,54 +240,54 @@ impl MemberDescriptor {
         }
     }
 
-    /// It belongs to the key.
+    /// Marks the member as part of the key.
     #[must_use]
     pub const fn key(self) -> Self {
         Self { key: true, must_understand: true, ..self }
     }
 
-    /// A reader that does not know it refuses the sample.
+    /// Makes a reader that does not know the member refuse the sample.
     #[must_use]
     pub const fn must_understand(self) -> Self {
         Self { must_understand: true, ..self }
     }
 
-    /// Its type has these bounds.
+    /// Sets the bounds of the member's type.
     #[must_use]
     pub const fn bounds(self, bounds: &'static [u32]) -> Self {
         Self { bounds, ..self }
     }
 
-    /// What a reader does with a value that the type does not allow.
+    /// Sets the action on a value that the type does not allow.
     #[must_use]
     pub const fn try_construct(self, try_construct: TryConstruct) -> Self {
         Self { try_construct, ..self }
     }
 
-    /// What a reader does with elements of collections that their type does not allow.
+    /// Sets the actions on elements of collections that their type does not allow.
     #[must_use]
     pub const fn elements(self, elements: &'static [TryConstruct]) -> Self {
         Self { elements, ..self }
     }
 
-    /// What writes the value that a sample has which lacks it.
+    /// Sets the function that writes the value for samples that lack the member.
     #[must_use]
     pub const fn default(self, default: WriteDefault) -> Self {
         Self { default: Some(default), ..self }
     }
 
-    /// What is asked of its value while it is read.
+    /// Returns the limits that apply while the value is read.
     #[inline(always)]
     pub const fn limits(&self) -> Limits<'static> {
         Limits::new(self.bounds, self.elements)
     }
 
-    /// Annotations that are remembered only.
+    /// Sets the annotations that are only recorded.
     #[must_use]
     pub const fn remembered(self, remembered: &'static [(&'static str, &'static str)]) -> Self {
         Self { remembered, ..self }
     }
 }
 
-/// Member ids have 28 bits.
+/// Largest member id; ids have 28 bits.
 pub const LARGEST_MEMBER_ID: u32 = (1 << 28) - 1;

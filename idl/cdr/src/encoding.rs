@@ -1,20 +1,20 @@
-//! Which CDR a payload is written in, and the four-byte header that says so.
+//! Encodings of payloads, and the four-byte header that identifies them.
 //!
-//! Owns the representation identifiers and what follows from them (alignment, delimiters). Never
+//! Owns the representation identifiers and their consequences (alignment, delimiters). Never
 //! touches a payload's body.
 //!
 //! ```text
 //!              final             appendable            mutable
-//!  XCDR1   0x0000 CDR         0x0000 CDR            0x0002 PL_CDR       and one more
+//!  XCDR1   0x0000 CDR         0x0000 CDR            0x0002 PL_CDR       plus one
 //!  XCDR2   0x0006 CDR2        0x0008 D_CDR2         0x000a PL_CDR2      for little endian
 //! ```
 
 use crate::{CdrError, Extensibility};
 
-/// Bytes of the encapsulation header in front of every payload.
+/// Size in bytes of the encapsulation header of every payload.
 pub const HEADER_SIZE: usize = 4;
 
-/// The order in which the bytes of a number are written.
+/// Byte order of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endianness {
     /// Most significant byte first.
@@ -24,7 +24,7 @@ pub enum Endianness {
 }
 
 impl Endianness {
-    /// The order of this machine.
+    /// Byte order of this machine.
     pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
 }
 
@@ -33,17 +33,17 @@ impl Endianness {
 pub enum CdrVersion {
     /// Numbers are aligned to their size, up to 8.
     Xcdr1,
-    /// Numbers are aligned to their size, up to 4; collections whose elements are not primitive
-    /// and types that may change say how many bytes they take.
+    /// Numbers are aligned to their size, up to 4. Collections of elements that are not primitive
+    /// and types that may change carry their size in bytes.
     Xcdr2,
 }
 
-/// How the body of a payload is written: the CDR version and the byte order.
+/// Encoding of the body of a payload: the CDR version and the byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Encoding {
-    /// The generation of CDR.
+    /// CDR version.
     pub version: CdrVersion,
-    /// The byte order of numbers.
+    /// Byte order of numbers.
     pub endianness: Endianness,
 }
 
@@ -54,14 +54,14 @@ impl Encoding {
     pub const CDR_LE: Self = Self::new(CdrVersion::Xcdr1, Endianness::Little);
     /// XCDR2, big endian. Keys are hashed in this form.
     pub const PLAIN_CDR2_BE: Self = Self::new(CdrVersion::Xcdr2, Endianness::Big);
-    /// XCDR2, little endian. What is written unless something else is asked for.
+    /// XCDR2, little endian. The default encoding for writing.
     pub const PLAIN_CDR2_LE: Self = Self::new(CdrVersion::Xcdr2, Endianness::Little);
 
     const fn new(version: CdrVersion, endianness: Endianness) -> Self {
         Self { version, endianness }
     }
 
-    /// The largest alignment of this encoding.
+    /// Returns the largest alignment of this encoding.
     pub const fn max_align(self) -> usize {
         match self.version {
             CdrVersion::Xcdr1 => 8,
@@ -74,7 +74,7 @@ impl Encoding {
         matches!(self.version, CdrVersion::Xcdr2)
     }
 
-    /// The identifier that stands in the encapsulation header of a type of this extensibility.
+    /// Returns the identifier in the encapsulation header of a type of this extensibility.
     #[inline]
     pub const fn representation_id(self, extensibility: Extensibility) -> u16 {
         let little = matches!(self.endianness, Endianness::Little) as u16;
@@ -88,13 +88,14 @@ impl Encoding {
             }
     }
 
-    /// That of a payload, by its header; none if there is none, or one of no CDR.
+    /// Returns the encoding given by a payload's header; `None` without a header or with one that
+    /// is not CDR.
     #[inline]
     pub fn of_payload(payload: &[u8]) -> Option<Self> {
         Self::from_representation_id(u16::from_be_bytes(*payload.first_chunk()?))
     }
 
-    /// The encoding that an identifier of the encapsulation header stands for.
+    /// Returns the encoding of an identifier in the encapsulation header.
     #[inline]
     pub const fn from_representation_id(id: u16) -> Option<Self> {
         match id {
@@ -106,7 +107,7 @@ impl Encoding {
         }
     }
 
-    /// The header of a payload whose body ends with `padding` bytes that mean nothing.
+    /// Returns the header of a payload whose body ends with `padding` bytes without meaning.
     pub(crate) const fn header(
         self,
         extensibility: Extensibility,
@@ -116,7 +117,8 @@ impl Encoding {
         [high, low, 0, padding & PADDING_MASK]
     }
 
-    /// Reads a header: the encoding, its identifier, and the number of padding bytes at the body's end.
+    /// Reads a header: the encoding, its identifier, and the number of padding bytes at the end of
+    /// the body.
     #[inline]
     pub(crate) fn parse_header(header: [u8; HEADER_SIZE]) -> Result<(Self, u16, usize), CdrError> {
         let [high, low, _, options] = header;
@@ -127,7 +129,7 @@ impl Encoding {
     }
 }
 
-/// The two lowest bits of the options count the padding bytes after the body.
+/// Mask of the two lowest bits of the options, which count the padding bytes after the body.
 const PADDING_MASK: u8 = 0b11;
 
 impl Default for Encoding {

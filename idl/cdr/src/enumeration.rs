@@ -1,10 +1,10 @@
 //! Enumerations, bitmasks and bitsets: integers with names.
 //!
-//! Owns how many bytes such an integer takes and what it may be. Never knows the names.
+//! Owns the size and the allowed values of such an integer. Never knows the names.
 
 use crate::{CdrError, CdrReader, CdrWriter, DdsType};
 
-/// How many bytes an integer of so many bits takes.
+/// Returns the size in bytes of an integer with this number of bits.
 pub const fn bytes_for(bits: u32) -> usize {
     match bits {
         0..=8 => 1,
@@ -14,7 +14,7 @@ pub const fn bytes_for(bits: u32) -> usize {
     }
 }
 
-/// The length code of a parameter of so many bytes.
+/// Returns the length code of a parameter with this size in bytes.
 pub const fn length_code_for(bytes: usize) -> u32 {
     match bytes {
         1 => 0,
@@ -25,7 +25,7 @@ pub const fn length_code_for(bytes: usize) -> u32 {
     }
 }
 
-/// Whether the number of an enumerator fits into so many bits, with a sign or without.
+/// Whether the number of an enumerator fits into this number of bits, signed or unsigned.
 pub const fn fits_bits(number: i128, bits: u32) -> bool {
     number >= -(1 << (bits - 1))
         && number < 1 << bits
@@ -33,12 +33,12 @@ pub const fn fits_bits(number: i128, bits: u32) -> bool {
         && number <= i32::MAX as i128
 }
 
-/// The lowest bits of a number, which are what is written.
+/// Returns the lowest bits of a number, which are the ones written.
 pub const fn lowest(number: i32, bits: u32) -> u32 {
     number as u32 & (u32::MAX >> (32 - 8 * bytes_for(bits) as u32))
 }
 
-/// Writes an integer of so many bits.
+/// Writes an integer with this number of bits.
 #[inline]
 pub fn write_bits(writer: &mut CdrWriter<'_>, number: u64, bits: u32) -> Result<(), CdrError> {
     match bytes_for(bits) {
@@ -49,7 +49,7 @@ pub fn write_bits(writer: &mut CdrWriter<'_>, number: u64, bits: u32) -> Result<
     }
 }
 
-/// Reads an integer of so many bits.
+/// Reads an integer with this number of bits.
 #[inline]
 pub fn read_bits(reader: &mut CdrReader<'_>, bits: u32) -> Result<u64, CdrError> {
     match bytes_for(bits) {
@@ -60,7 +60,7 @@ pub fn read_bits(reader: &mut CdrReader<'_>, bits: u32) -> Result<u64, CdrError>
     }
 }
 
-/// Reads an enumerator; `find` gives the one of which these are the lowest bits.
+/// Reads an enumerator. `find` returns the enumerator with the given lowest bits.
 #[inline]
 pub fn read_enumerator<T: DdsType>(
     reader: &mut CdrReader<'_>,
@@ -84,13 +84,13 @@ pub fn read_enumerator<T: DdsType>(
     note = "use bool or an integer from 8 to 64 bits"
 )]
 pub trait Bits: Copy {
-    /// How many bits it has at most.
+    /// Maximum number of bits.
     const MOST: u32;
 
-    /// Its bits, if they fit into so many.
+    /// Returns the bits, if the value fits into this number of bits.
     fn to_bits(self, bits: u32) -> Option<u64>;
 
-    /// The value of so many bits.
+    /// Makes a value from its bits.
     fn from_bits(number: u64, bits: u32) -> Self;
 }
 
@@ -107,7 +107,7 @@ macro_rules! bits {
 
                 fn from_bits(number: u64, bits: u32) -> Self {
                     let free = 64 - bits;
-                    // Shifted up and down again, so that the sign of a signed one comes along.
+                    // Shifting up and down again extends the sign of a signed value.
                     if Self::MIN == 0 {
                         (number << free >> free) as Self
                     } else {
@@ -137,7 +137,8 @@ const fn mask(bits: u32) -> u64 {
     u64::MAX >> (64 - bits)
 }
 
-/// The bits of a bitset's field in their place, or which field they do not fit.
+/// Returns the bits of a bitset's field shifted to their position, or the field whose bits they do
+/// not fit.
 pub fn place_bits<B: Bits>(
     value: B,
     position: u32,
@@ -151,7 +152,7 @@ pub fn place_bits<B: Bits>(
     }
 }
 
-/// The field of a bitset that has its lowest bit at this position.
+/// Returns the field of a bitset whose lowest bit is at this position.
 pub fn take_bits<B: Bits>(number: u64, position: u32, bits: u32) -> B {
     B::from_bits(number >> position & mask(bits), bits)
 }

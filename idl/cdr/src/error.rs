@@ -1,216 +1,216 @@
-//! What can go wrong between a value and its bytes.
+//! Errors of conversions between values and bytes.
 //!
-//! Owns the messages. Offsets count from the start of the bytes that the caller passed in, so that
-//! they can be looked up in a dump.
+//! Owns the messages. Offsets count from the start of the bytes passed by the caller, so that they
+//! can be looked up in a dump.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why a value could not be written as CDR, or bytes could not be read as a value.
+/// Reasons why a value could not be written as CDR, or bytes could not be read as a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CdrError {
     /// The bytes end before the value does.
     Truncated {
-        /// Where reading stopped.
+        /// Offset at which reading stopped.
         offset: usize,
-        /// What was to be read there.
+        /// Expected content at the offset.
         expected: &'static str,
-        /// How many bytes it takes, with the alignment before it.
+        /// Number of bytes needed, including the alignment before them.
         needed: usize,
-        /// How many bytes there are.
+        /// Number of bytes left.
         left: usize,
     },
-    /// The buffer to write into is too small.
+    /// The output buffer is too small.
     NoRoom {
-        /// Where writing stopped.
+        /// Offset at which writing stopped.
         offset: usize,
-        /// How many bytes were to be written there.
+        /// Number of bytes to write there.
         needed: usize,
-        /// How many the buffer still has.
+        /// Number of bytes left in the buffer.
         left: usize,
     },
     /// A boolean that is neither 0 nor 1.
     InvalidBool {
-        /// Where it stands.
+        /// Offset of the boolean.
         offset: usize,
-        /// What stands there.
+        /// Byte found there.
         found: u8,
     },
     /// A string that CDR does not allow.
     InvalidString {
-        /// Where its characters start.
+        /// Offset of the first character.
         offset: usize,
-        /// What is wrong with it.
+        /// Fault of the string.
         fault: StringFault,
     },
     /// A number that names no enumerator.
     UnknownEnumerator {
-        /// Where it stands.
+        /// Offset of the number.
         offset: usize,
-        /// The enum's DDS name.
+        /// DDS name of the enum.
         type_name: &'static str,
-        /// What stands there.
+        /// Number found there.
         found: u32,
     },
-    /// A collection says that it has more elements than the rest of the bytes could hold.
+    /// A collection claims more elements than the rest of the bytes could hold.
     LengthExceedsData {
-        /// Where the length stands.
+        /// Offset of the length.
         offset: usize,
-        /// The number of elements it gives.
+        /// Claimed number of elements.
         length: u32,
-        /// How many bytes follow.
+        /// Number of bytes that follow.
         left: usize,
     },
     /// A collection or string is longer than its type allows.
     BoundExceeded {
-        /// Where it stands.
+        /// Offset of the collection or string.
         offset: usize,
-        /// The largest number of elements or characters.
+        /// Maximum number of elements or characters.
         bound: u32,
-        /// The number it has.
+        /// Actual number.
         found: usize,
     },
-    /// A collection or string has more elements than a CDR length can say.
+    /// A collection or string has more elements than a CDR length can express.
     TooLong {
-        /// Where it was to be written.
+        /// Offset at which it was to be written.
         offset: usize,
-        /// Its number of elements.
+        /// Number of elements.
         length: usize,
     },
-    /// The size in front of a collection is not the size of its elements.
+    /// The size in front of a collection differs from the size of its elements.
     SizeMismatch {
-        /// Where the elements end.
+        /// Offset at which the elements end.
         offset: usize,
-        /// How many bytes the size in front says there are after that point.
+        /// Number of bytes after that offset according to the size in front.
         left: usize,
     },
-    /// The payload is in a representation that this crate does not read.
+    /// The payload has a representation that this crate does not read.
     UnknownRepresentation {
-        /// The identifier in the header.
+        /// Identifier in the header.
         found: u16,
     },
-    /// Bytes are left after the value.
+    /// Bytes remain after the value.
     TrailingBytes {
-        /// Where the value ends.
+        /// Offset at which the value ends.
         offset: usize,
-        /// How many bytes follow.
+        /// Number of bytes that follow.
         left: usize,
     },
-    /// The payload is in the representation of a type of another extensibility.
+    /// The payload has the representation of a type of another extensibility.
     WrongRepresentation {
-        /// The identifier in the header.
+        /// Identifier in the header.
         found: u16,
-        /// The one of the type that is read.
+        /// Identifier for the type that is read.
         expected: u16,
     },
-    /// A value of the discriminator that selects no case.
+    /// The discriminator has a value that selects no case.
     UnknownDiscriminator {
-        /// Where it stands.
+        /// Offset of the discriminator.
         offset: usize,
-        /// The union's DDS name.
+        /// DDS name of the union.
         type_name: &'static str,
-        /// What stands there.
+        /// Value found there.
         found: i64,
     },
-    /// A union whose discriminator selects another case than the one that it is.
+    /// The discriminator of a union selects a case other than the union's actual one.
     OtherCase {
-        /// Where the union was to be written.
+        /// Offset at which the union was to be written.
         offset: usize,
-        /// The union's DDS name.
+        /// DDS name of the union.
         type_name: &'static str,
-        /// The discriminator.
+        /// Value of the discriminator.
         found: i64,
     },
-    /// The default case of a union whose other cases have all values of the discriminator.
+    /// A union is in its default case, but its other cases take all values of the discriminator.
     NoLabel {
-        /// Where the union was to be written.
+        /// Offset at which the union was to be written.
         offset: usize,
-        /// The union's DDS name.
+        /// DDS name of the union.
         type_name: &'static str,
     },
-    /// A member that the type does not know, and that whoever reads the sample has to understand.
+    /// The type does not know a member that every reader must understand.
     UnknownMember {
-        /// Where it stands.
+        /// Offset of the member.
         offset: usize,
-        /// The DDS name of the type that does not know it.
+        /// DDS name of the type that does not know the member.
         type_name: &'static str,
-        /// Its id.
+        /// Id of the member.
         id: u32,
     },
-    /// A member of the key, or a discriminator, that is not there.
+    /// A key member or a discriminator is missing.
     MissingMember {
-        /// Where the members end.
+        /// Offset at which the members end.
         offset: usize,
-        /// The DDS name of the type that it belongs to.
+        /// DDS name of the type that the member belongs to.
         type_name: &'static str,
-        /// Its id.
+        /// Id of the member.
         id: u32,
     },
-    /// Another member is where an optional one should be.
+    /// Another member is in the position of an optional one.
     UnexpectedMember {
-        /// Where it stands.
+        /// Offset of the other member.
         offset: usize,
-        /// The id of the optional member.
+        /// Id of the optional member.
         expected: u32,
-        /// The id that is there, if it is no list's end.
+        /// Id that was found; `None` at the end of the list.
         found: Option<u32>,
     },
     /// A map has a key twice.
     DuplicateKey {
-        /// Where it stands the second time.
+        /// Offset of the second occurrence.
         offset: usize,
     },
-    /// Values contain others more often than is followed.
+    /// Values are nested more deeply than the limit.
     TooDeep {
-        /// Where the next level begins.
+        /// Offset at which the next level begins.
         offset: usize,
     },
-    /// A decimal number with something that is no digit, too many of them, or no sign.
+    /// A decimal number has an invalid digit, too many digits, or no sign.
     InvalidFixed {
-        /// Where it stands.
+        /// Offset of the number.
         offset: usize,
     },
     /// A character that does not fit its type.
     WideCharacter {
-        /// Where it was to be written.
+        /// Offset at which it was to be written.
         offset: usize,
         /// The character.
         found: char,
     },
     /// A number that does not fit the bits of its field.
     BitsExceeded {
-        /// How many there are.
+        /// Number of bits of the field.
         bits: u32,
     },
-    /// One of the above, in a member of a struct.
+    /// An error in a member of a struct.
     InMember {
-        /// The struct's DDS name.
+        /// DDS name of the struct.
         type_name: &'static str,
-        /// The member's name.
+        /// Name of the member.
         member: &'static str,
-        /// What went wrong there.
+        /// Error in the member.
         source: Box<CdrError>,
     },
 }
 
-/// What is wrong with a string.
+/// Faults of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StringFault {
-    /// Its bytes are not UTF-8.
+    /// The bytes are not UTF-8.
     NotUtf8,
-    /// Its 16-bit characters are not UTF-16.
+    /// The 16-bit characters are not UTF-16.
     NotUtf16,
-    /// Its last byte is not NUL.
+    /// The last byte is not NUL.
     NotTerminated,
-    /// It has a NUL before its end.
+    /// A NUL precedes the end.
     InnerNul,
 }
 
 impl CdrError {
-    /// The same error, with the member it happened in. A buffer that is too small is no fault of a
-    /// member, and stays free of allocation.
+    /// Returns the same error with the member in which it happened. An error about a too small
+    /// buffer is not a fault of a member; it is returned unchanged, without allocation.
     #[must_use]
     #[cold]
     pub fn in_member(self, type_name: &'static str, member: &'static str) -> Self {
@@ -220,7 +220,7 @@ impl CdrError {
         }
     }
 
-    /// The error itself, without the members around it.
+    /// Returns the error itself, without the enclosing members.
     pub fn root(&self) -> &Self {
         let mut error = self;
         while let Self::InMember { source, .. } = error {
@@ -377,7 +377,7 @@ impl fmt::Display for StringFault {
     }
 }
 
-/// The name that the standards give a representation, for messages.
+/// Name of a representation in the standards, for messages.
 fn representation_name(id: u16) -> &'static str {
     match id {
         0x0000 | 0x0001 => "CDR, for final and appendable types",

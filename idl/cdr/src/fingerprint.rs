@@ -1,25 +1,25 @@
-//! Hashes of types: of their layouts, computed by the compiler, and of all that they are made of.
+//! Hashes of types: of their layouts, computed by the compiler, and of their full contents.
 //!
-//! Owns the hash function (FNV-1a, 64 bits) and the way names and numbers go into it. A hash is
-//! compared between processes, so nothing here may depend on the machine.
+//! Owns the hash function (FNV-1a, 64 bits) and the way names and numbers go into it. Processes
+//! compare hashes with each other, so nothing here may depend on the machine.
 
 use crate::{CaseDescriptor, DdsType, MemberDescriptor, TypeDescriptor, TypeKind, descriptor_of};
 
 const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// A hash in the making. Each step takes the hash and gives the next one, so that a whole type can
-/// be hashed in a constant.
+/// A hash under construction. Each step takes the hash and returns the next one, so that a whole
+/// type can be hashed in a constant.
 #[derive(Clone, Copy, Debug)]
 pub struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// The start of the hash of a `kind` of thing (`"struct"`, `"sequence"`, ...).
+    /// Starts the hash of a `kind` of item (`"struct"`, `"sequence"`, ...).
     pub const fn new(kind: &str) -> Self {
         Self(OFFSET_BASIS).text(kind)
     }
 
-    /// Adds a text; its length goes in first, so that neighbours cannot be confused.
+    /// Adds a text. Its length goes in first, so that adjacent texts cannot be confused.
     #[must_use]
     pub const fn text(self, text: &str) -> Self {
         self.number(text.len() as u64).bytes(text.as_bytes())
@@ -43,7 +43,7 @@ impl Fingerprint {
         next
     }
 
-    /// The finished hash.
+    /// Returns the finished hash.
     pub const fn finish(self) -> u64 {
         self.0
     }
@@ -59,15 +59,15 @@ impl Fingerprint {
     }
 }
 
-/// A hash of a type's name and of its members' names, ids and types, with all that counts in CDR. Two types
-/// with the same fingerprint have the same CDR form.
+/// Returns a hash of a type's name and of its members' names, ids and types, with everything
+/// relevant to CDR. Two types with the same fingerprint have the same CDR form.
 pub fn fingerprint<T: DdsType>() -> u64 {
     let mut seen = Vec::new();
     add_type(Fingerprint::new("type"), descriptor_of::<T>(), &mut seen).finish()
 }
 
-/// Adds a type. One with members is added whole once; then its name and its place among those that
-/// were seen stand for it, so that types may contain each other.
+/// Adds a type. A type with members is added in full once; after that its name and its index among
+/// the types seen so far represent it, so that recursive types are possible.
 fn add_type(hash: Fingerprint, of: &TypeDescriptor, seen: &mut Vec<&'static str>) -> Fingerprint {
     let hash = hash.text(of.name);
     if matches!(of.kind, TypeKind::Structure(_) | TypeKind::Union(_)) {

@@ -1,7 +1,7 @@
-//! Keys: the members that say which instance a sample is of.
+//! Keys: the members that identify the instance of a sample.
 //!
-//! Owns the forms of a key, [`KeyForm`]. In each, of a nested type only the members of its own key are there if it
-//! has one.
+//! Owns the forms of a key, [`KeyForm`]. In each form, a nested type that has a key of its own
+//! contributes only the members of that key.
 
 use md5::{Digest, Md5};
 
@@ -10,22 +10,22 @@ use crate::{
     TypeKind, UNBOUNDED, descriptor_of,
 };
 
-/// How a key is written alone.
+/// Ways to write a key without the other members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyForm {
-    /// To be hashed and compared: members in the order of their ids, and no struct or union is framed, whatever its
-    /// extensibility.
+    /// For hashing and comparison: members in the order of their ids, and no struct or union is
+    /// framed, whatever its extensibility.
     Hash,
-    /// As the payload of a sample of which only the key is sent: the value of a type that has the members of the
-    /// key alone, in the order of their declaration, and changes as the type does.
+    /// For the payload of a key-only sample: the value of a type that has only the key members, in
+    /// the order of declaration, with the same extensibility as the type.
     Payload,
 }
 
-/// Bytes of a key hash.
+/// Size of a key hash in bytes.
 const HASH: usize = 16;
 
-/// A key of numbers alone that is its own hash: written as [`KeyForm::Hash`] has it, without a [`CdrWriter`], for every sample
-/// that a reader follows asks for it.
+/// A key of numbers only that is its own hash. Its bytes are those of [`KeyForm::Hash`], written
+/// without a [`CdrWriter`], because a reader needs the key of every sample it follows.
 #[derive(Debug, Default)]
 pub struct ShortKey {
     bytes: [u8; HASH],
@@ -33,10 +33,10 @@ pub struct ShortKey {
 }
 
 impl ShortKey {
-    /// The next number, as it is big endian; `None` if there is no room for it.
+    /// Appends a number given in big-endian order; `None` if there is no room for it.
     #[inline(always)]
     pub fn put<const SIZE: usize>(&mut self, number: [u8; SIZE]) -> Option<()> {
-        // In XCDR2 nothing is aligned to more.
+        // XCDR2 aligns to at most four bytes.
         let at = self.end.next_multiple_of(SIZE.clamp(1, 4));
         self.bytes.get_mut(at..at + SIZE)?.copy_from_slice(&number);
         self.end = at + SIZE;
@@ -44,7 +44,7 @@ impl ShortKey {
     }
 }
 
-/// The key of a value as XCDR2, big endian, without header; empty if the type has no key.
+/// Returns the key of a value as XCDR2, big endian, without header; empty if the type has no key.
 pub fn key_to_cdr<T: DdsType>(value: &T) -> Result<Vec<u8>, CdrError> {
     let mut counter = CdrWriter::counting(Encoding::PLAIN_CDR2_BE).of_keys(KeyForm::Hash);
     let mut key = vec![0; write_key(value, &mut counter)?];
@@ -52,14 +52,15 @@ pub fn key_to_cdr<T: DdsType>(value: &T) -> Result<Vec<u8>, CdrError> {
     Ok(key)
 }
 
-/// Writes what [`key_to_cdr`] gives at the start of `buffer`, and gives its size. Allocates
-/// nothing.
+/// Writes the bytes of [`key_to_cdr`] at the start of `buffer`, and returns their size.
+/// Allocates nothing.
 pub fn serialize_key_into<T: DdsType>(value: &T, buffer: &mut [u8]) -> Result<usize, CdrError> {
     write_key(value, &mut CdrWriter::over(buffer, Encoding::PLAIN_CDR2_BE).of_keys(KeyForm::Hash))
 }
 
-/// A payload that has the key of a value alone, in the given encoding, framed as the type is: what is sent of an
-/// instance that is no more. Without a key, the header alone.
+/// Returns a payload that has only the key of a value, in the given encoding, framed like the
+/// type. Such a payload is sent when an instance ends. For a type without key, the payload is only
+/// the header.
 pub fn key_to_cdr_with<T: DdsType>(value: &T, encoding: Encoding) -> Result<Vec<u8>, CdrError> {
     let mut size = 0;
     let mut payload = Vec::new();
@@ -77,7 +78,8 @@ pub fn key_to_cdr_with<T: DdsType>(value: &T, encoding: Encoding) -> Result<Vec<
     Ok(payload)
 }
 
-/// The value of which [`key_to_cdr_with`] gave the key; what is not in the key has its default.
+/// Reads a value from the key written by [`key_to_cdr_with`]. Members outside the key have
+/// their defaults.
 pub fn key_from_cdr<T: DdsType>(payload: &[u8]) -> Result<T, CdrError> {
     let mut reader = CdrReader::from_payload(payload)?.of_keys();
     reader.expect(T::EXTENSIBILITY)?;
@@ -86,8 +88,9 @@ pub fn key_from_cdr<T: DdsType>(payload: &[u8]) -> Result<T, CdrError> {
     Ok(value)
 }
 
-/// The key of a value in 16 bytes: the key itself if that of every value of the type fits, else its MD5. All
-/// zeros if the type has no key. Allocates only for a key that does not fit.
+/// Returns the key of a value in 16 bytes: the key itself if the key of every value of the type
+/// fits, otherwise its MD5. All bytes are zero if the type has no key. Allocates only for a key
+/// that does not fit.
 #[inline]
 pub fn key_hash<T: DdsType>(value: &T) -> Result<[u8; HASH], CdrError> {
     if let Some(key) = value.short_key() {
@@ -115,9 +118,9 @@ pub fn keys_fit_hash<T: DdsType>() -> bool {
     !T::KEYED || end_of(descriptor_of::<T>(), &[], 0, &mut open).is_some_and(|end| end <= HASH)
 }
 
-/// Where the longest value ends, in the form of keys, that begins at this offset. `None` if there is no
-/// such end, or none that would still fit. The end never comes sooner because the beginning comes later, so that
-/// the longest parts make the longest whole.
+/// Returns the end of the longest value that begins at this offset, in the form of keys. `None` if
+/// there is no longest value, or if it exceeds the hash. A later beginning never gives an earlier
+/// end, so the longest parts make the longest whole.
 fn end_of(
     of: &TypeDescriptor,
     bounds: &[u32],
@@ -149,7 +152,7 @@ fn end_of(
                 0 => offset,
                 size => align(offset, 4) + size,
             };
-            // The elements of an array of arrays are those of one array.
+            // An array of arrays has the elements of one array.
             let count = count.saturating_mul(rows(element()));
             repeat(count, start, |offset| end_of(innermost(element()), bounds, offset, open))
         }
@@ -181,7 +184,7 @@ fn end_of(
     }
 }
 
-/// A type within itself has no longest value.
+/// A recursive type has no longest value.
 fn nested(
     name: &'static str,
     open: &mut Vec<&'static str>,
@@ -211,7 +214,7 @@ fn end_of_members(
         .try_fold(offset, |offset, member| end_of((member.type_of)(), member.bounds, offset, open))
 }
 
-/// All members, those of the base first.
+/// Collects all members, those of the base first.
 fn gather(structure: &StructureDescriptor, members: &mut Vec<&'static crate::MemberDescriptor>) {
     if let Some(base) = base_of(structure) {
         gather(base, members);
@@ -246,7 +249,7 @@ fn repeat(
     Some(offset)
 }
 
-/// Bytes that say the size of a collection of such elements.
+/// Returns the size of the header that a collection of such elements has.
 fn delimiter(element: &TypeDescriptor) -> usize {
     match element.kind {
         TypeKind::Primitive(_) => 0,

@@ -1,8 +1,8 @@
 //! CDR, the wire form of topic types, and [`DdsType`], the trait that a topic type implements.
 //!
-//! This crate owns the byte rules of XCDR1 and XCDR2, the encapsulation header in front of a payload,
-//! the description of types ([`TypeDescriptor`]), and the proof that some may travel as they lie in memory
-//! ([`PlainLayout`]). It never opens a connection, reads a file or knows a topic.
+//! Owns the byte rules of XCDR1 and XCDR2, the encapsulation header in front of a payload, the
+//! description of types ([`TypeDescriptor`]), and the proof that some types may be sent as they lie
+//! in memory ([`PlainLayout`]). Never opens a connection, reads a file or knows a topic.
 //!
 //! ```text
 //!  payload    | representation id | options | body, alignment counts from here ... | padding |
@@ -80,7 +80,7 @@ pub use text::{WChar, WString};
 pub use union::{DdsUnion, Discriminator};
 pub use writer::{CdrWriter, OpenParameter, OpenWrite};
 
-/// What the derive macro's code and types of run time call, beside the traits.
+/// Items used by the code of the derive macro and by run-time types, beside the traits.
 pub mod derived {
     pub use crate::decimal::{read_fixed, write_fixed};
     pub use crate::enumeration::{

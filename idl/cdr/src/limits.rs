@@ -1,39 +1,41 @@
-//! What is asked of the parts of a value while it is read: bounds, and what becomes of elements that break them.
+//! Limits for the parts of a value while it is read: bounds, and actions on elements that
+//! violate them.
 //!
 //! Owns the order in which both are listed, from the outside in. Never does: read a byte.
 
 use crate::{CdrError, CdrReader, DdsType, TryConstruct, UNBOUNDED};
 
-/// The bounds of a value, and what a reader does with elements whose values their type does not allow.
+/// Bounds of a value, and actions of a reader on elements whose values their type does not allow.
 ///
-/// Bounds: of each string, sequence and map, from the outside in; of a map its own, its keys', its values'. A
-/// `sequence<string<32>, 8>` has the bounds `[8, 32]`. Elements are listed in the same order, one for each
-/// sequence and array, two for each map; an array of arrays is one array. What the lists do not reach
-/// has no bound, and is discarded with its collection.
+/// Bounds are listed for each string, sequence and map, from the outside in; for a map its own
+/// bound, its keys', its values'. A `sequence<string<32>, 8>` has the bounds `[8, 32]`. Actions are
+/// listed in the same order, one for each sequence and array, two for each map; an array of arrays
+/// is one array. Beyond the end of the lists, there is no bound, and a disallowed element discards
+/// its collection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits<'a> {
     bounds: &'a [u32],
     elements: &'a [TryConstruct],
-    /// The outermost bound does not count: what is too long is cut.
+    /// Whether the outermost bound is ignored, because a longer value is truncated later.
     relaxed: bool,
 }
 
 impl<'a> Limits<'a> {
-    /// None at all.
+    /// No limits.
     pub const NONE: Limits<'static> = Limits { bounds: &[], elements: &[], relaxed: false };
 
-    /// These.
+    /// Makes limits from bounds and actions.
     #[inline(always)]
     pub const fn new(bounds: &'a [u32], elements: &'a [TryConstruct]) -> Self {
         Self { bounds, elements, relaxed: false }
     }
 
-    /// The same, whatever the outermost bound is.
+    /// Returns the same limits without the outermost bound.
     pub fn relaxed(self) -> Self {
         Self { relaxed: true, ..self }
     }
 
-    /// The outermost bound, if it counts.
+    /// Returns the outermost bound, if it applies.
     #[inline(always)]
     pub fn bound(self) -> u32 {
         match self.bounds.first() {
@@ -42,13 +44,13 @@ impl<'a> Limits<'a> {
         }
     }
 
-    /// What becomes of a sequence's elements, and what is asked of them.
+    /// Returns the action on a sequence's elements, and their limits.
     #[inline(always)]
     pub fn of_elements(self) -> (TryConstruct, Self) {
         self.without_bound().of_row()
     }
 
-    /// The same of the elements of an array, which takes no bound.
+    /// Returns the action on an array's elements, and their limits. An array takes no bound.
     #[inline(always)]
     pub fn of_row(self) -> (TryConstruct, Self) {
         let (how, elements) = match self.elements.split_first() {
@@ -58,7 +60,8 @@ impl<'a> Limits<'a> {
         (how, Self { elements, relaxed: false, ..self })
     }
 
-    /// The same of the keys and of the values of a map. `bounds` and `elements` is how many the type of the keys has.
+    /// Returns the actions on the keys and the values of a map, and their limits. `bounds` and
+    /// `elements` are the numbers that the type of the keys has.
     pub fn of_entries(self, bounds: usize, elements: usize) -> [(TryConstruct, Self); 2] {
         let inner = self.without_bound();
         let (of_keys, of_values) = inner.bounds.split_at(bounds.min(inner.bounds.len()));
@@ -85,7 +88,7 @@ impl CdrReader<'_> {
         }
     }
 
-    /// Reads a value, and does what is to be done if its type does not allow it.
+    /// Reads a value, and applies the action if its type does not allow the value.
     pub(crate) fn read_tried<T: DdsType>(
         &mut self,
         how: TryConstruct,

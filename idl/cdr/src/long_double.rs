@@ -1,6 +1,6 @@
 //! Floating-point numbers of 128 bits, which Rust does not have.
 //!
-//! Owns their bytes, how they are written in digits, and which of two is greater. Never does: arithmetic.
+//! Owns their bytes, their decimal form, and their comparison. Never does: arithmetic.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -16,8 +16,8 @@ use crate::{
 /// A floating-point number of 128 bits (IEEE 754 binary128), least significant byte first: IDL's
 /// `long double`.
 ///
-/// Equal are those of which all bits are: there is a NaN that is equal to itself, and two zeroes that differ. [`LongDouble::compare`] goes by
-/// the numbers.
+/// Two numbers are equal if all bits are equal: a NaN can equal itself, and the two zeroes differ.
+/// [`LongDouble::compare`] compares the numeric values.
 ///
 /// ```
 /// use idl_cdr::LongDouble;
@@ -33,24 +33,24 @@ use crate::{
 #[repr(transparent)]
 pub struct LongDouble(pub [u8; 16]);
 
-/// So many decimal digits tell any two numbers apart.
+/// Number of decimal digits that distinguishes any two numbers.
 const DIGITS: usize = 36;
 
-/// Of so many each number in digits has one of its own.
+/// Number of decimal digits up to which each decimal number has its own binary128 number.
 const FEWER_DIGITS: usize = 33;
 
-/// So long a text is read.
+/// Maximum length of a text that is parsed.
 const MOST_CHARACTERS: usize = 10_000;
 
-/// Bits of the fraction of an f64, and how many more a binary128 has.
+/// Number of fraction bits of an f64, and the number of additional ones of a binary128.
 const FRACTION: u32 = 52;
 const LONGER: u32 = 112 - FRACTION;
-/// What is added to exponents.
+/// Exponent biases.
 const BIAS: i32 = 1023;
 const LONG_BIAS: i32 = 16383;
 
 impl From<f64> for LongDouble {
-    /// The same number.
+    /// Converts exactly.
     fn from(number: f64) -> LongDouble {
         let bits = number.to_bits();
         let sign = u128::from(bits >> 63) << 127;
@@ -58,7 +58,8 @@ impl From<f64> for LongDouble {
         let (exponent, fraction) = match (bits >> FRACTION & 0x7ff) as i32 {
             0x7ff => (0x7fff, fraction),
             0 if fraction == 0 => (0, 0),
-            // Too small to have a leading one; among so many more exponents it has one.
+            // A subnormal double has no leading one; in the larger exponent range of binary128 it
+            // is normal.
             0 => {
                 let shift = fraction.leading_zeros() - (63 - FRACTION);
                 let fraction = fraction << shift & ((1 << FRACTION) - 1);
@@ -72,8 +73,9 @@ impl From<f64> for LongDouble {
 }
 
 impl LongDouble {
-    /// The number nearest to one that is written in decimal digits, to infinity if it is too large: `1.5`, `-1e-4000`; or `NaN`, `Infinity`, `-Infinity`. `None` of
-    /// anything else, and of more than 10,000 characters.
+    /// Returns the number nearest to a decimal one, or infinity if that is too large: `1.5`,
+    /// `-1e-4000`; or `NaN`, `Infinity`, `-Infinity`. `None` for any other text, and for more than
+    /// 10,000 characters.
     pub fn parse(text: &str) -> Option<LongDouble> {
         let number = match text {
             "NaN" => Quad::NAN,
@@ -97,28 +99,28 @@ impl LongDouble {
         Quad::from_bits(u128::from_le_bytes(self.0))
     }
 
-    /// The integer as such a number: the same, if it has no more than 113 bits.
+    /// Converts an integer; exact for at most 113 bits.
     pub(crate) fn from_integer(value: i128) -> LongDouble {
         Self::new(Quad::from_i128(value).value)
     }
 
-    /// The nearest number to a decimal one of at most 31 digits.
+    /// Returns the number nearest to a decimal one of at most 31 digits.
     pub(crate) fn from_decimal(units: i128, scale: u32) -> LongDouble {
         let one = Quad::from_i128(10_i128.saturating_pow(scale)).value;
         Self::new((Quad::from_i128(units).value / one).value)
     }
 
-    /// Neither infinite nor NaN.
+    /// Whether the number is neither infinite nor NaN.
     pub fn is_finite(self) -> bool {
         self.quad().is_finite()
     }
 
-    /// Which of two numbers is greater; `None` if one is none. The two zeroes are equal.
+    /// Compares two numbers; `None` if one is NaN. The two zeroes are equal.
     pub fn compare(self, other: LongDouble) -> Option<Ordering> {
         self.quad().partial_cmp(&other.quad())
     }
 
-    /// The nearest number that an f64 can be, towards zero: what it cannot hold is cut off.
+    /// Returns the f64 nearest towards zero: digits that an f64 cannot hold are cut off.
     pub fn to_f64(self) -> f64 {
         let bits = u128::from_le_bytes(self.0);
         let sign = ((bits >> 127) as u64) << 63;
@@ -130,7 +132,7 @@ impl LongDouble {
                 0x7ff << FRACTION | short | 1 << (FRACTION - 1)
             }
             _ if exponent == 0x7fff => 0x7ff << FRACTION,
-            // The largest there is.
+            // The largest finite double.
             0x7ff.. => f64::MAX.to_bits(),
             exponent @ 1.. => (exponent as u64) << FRACTION | short,
             // The leading one becomes part of the fraction.
@@ -141,7 +143,8 @@ impl LongDouble {
     }
 }
 
-/// With digits enough to say which number it is: what was written with 33 or fewer comes back so. Each NaN is `NaN`.
+/// Formats with enough digits to identify the number. A number written with at most 33 digits is
+/// formatted with the same digits. Each NaN is `NaN`.
 impl fmt::Display for LongDouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = u128::from_le_bytes(self.0);
@@ -165,7 +168,7 @@ impl fmt::Display for LongDouble {
     }
 }
 
-/// A decimal number, with a point or an exponent or without.
+/// Whether a text is a decimal number, with or without a point or an exponent.
 fn is_number(text: &str) -> bool {
     let unsigned = |text: &str| text.strip_prefix(['+', '-']).unwrap_or(text).to_owned();
     let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -176,10 +179,12 @@ fn is_number(text: &str) -> bool {
     some(&exponent) && are_digits(whole) && are_digits(part) && whole.len() + part.len() > 0
 }
 
-/// All digits of a significand times a power of two, each from 0 to 9, and how many of them are in front of the point.
+/// Returns all digits of a significand times a power of two, each from 0 to 9, and the number of
+/// digits before the decimal point.
 fn digits(significand: u128, exponent: i32) -> (Vec<u8>, i32) {
     let mut limbs = vec![significand as u64, (significand >> 64) as u64];
-    // Divided by two as often as multiplied by five is divided by ten.
+    // For a negative exponent, multiplying by five once per power instead of halving keeps an
+    // integer; the decimal point moves by one place each time.
     let (factor, most, mut left) = match exponent >= 0 {
         true => (2_u64, 63, exponent),
         false => (5, 27, -exponent),
@@ -216,7 +221,7 @@ fn digits(significand: u128, exponent: i32) -> (Vec<u8>, i32) {
     (reversed, point)
 }
 
-/// So many of these digits, the last one rounded, without zeroes behind them.
+/// Rounds to a number of digits and removes trailing zeroes.
 fn rounded(all: &[u8], point: i32, count: usize) -> (Vec<u8>, i32) {
     let mut kept = all[..count.min(all.len())].to_vec();
     let mut point = point;
@@ -237,7 +242,8 @@ fn rounded(all: &[u8], point: i32, count: usize) -> (Vec<u8>, i32) {
     (kept, point)
 }
 
-/// Digits with a point, at their first one with an exponent if the number is very large or small.
+/// Writes digits with a decimal point; very large or small numbers have the point after the first
+/// digit and an exponent.
 fn written(digits: &[u8], point: i32) -> String {
     let text: String = digits.iter().map(|digit| char::from(b'0' + digit)).collect();
     let with_point = |text: &str, at: usize| match text.len() > at {
@@ -257,7 +263,7 @@ impl DdsType for LongDouble {
         TypeDescriptor { name: Self::TYPE_NAME, kind: TypeKind::Primitive(16) };
     const LAYOUT: Option<PlainLayout<Self>> = {
         let hash = Fingerprint::new("primitive").text(Self::TYPE_NAME).finish();
-        // SAFETY: it is sixteen bytes and nothing else, of which every bit pattern is valid.
+        // SAFETY: the type is sixteen bytes and nothing else, and every bit pattern is valid.
         Some(unsafe { PlainLayout::new(hash) })
     };
     const MIN_CDR_SIZE: usize = 16;
@@ -286,7 +292,7 @@ impl DdsType for LongDouble {
     }
 }
 
-/// Its alignment, where the encoding allows so much.
+/// Alignment, where the encoding allows it.
 const ALIGN: usize = 8;
 
 #[cfg(test)]
@@ -301,7 +307,7 @@ mod tests {
             assert_eq!(LongDouble::from(number).to_f64().to_bits(), number.to_bits(), "{number}");
         }
         assert!(LongDouble::from(f64::NAN).to_f64().is_nan());
-        // The number one, from the standard's definition: an exponent of nothing, without its bias.
+        // The number one by the definition of the standard: a zero exponent plus its bias.
         assert_eq!(u128::from_le_bytes(LongDouble::from(1.0).0), 0x3fff_u128 << 112);
         assert_eq!(
             LongDouble([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xfe, 0x7f]).to_f64(),
@@ -309,7 +315,8 @@ mod tests {
         );
     }
 
-    /// The bits are those of IEEE 754 for the format: 1 bit of sign, 15 of exponent, 112 of fraction.
+    /// The bits are those of IEEE 754 for the format: 1 bit of sign, 15 of exponent, 112
+    /// of fraction.
     #[test]
     fn digits_are_the_nearest_number_and_come_back() {
         for (text, bits) in [
@@ -332,7 +339,7 @@ mod tests {
         assert_eq!(LongDouble::parse("1e5000").unwrap().to_string(), "Infinity");
         assert_eq!(LongDouble::parse("1e-99999999999999999999").unwrap().to_string(), "0.0");
         assert_eq!(LongDouble::parse("NaN").unwrap().to_string(), "NaN");
-        // The smallest, and one of which each digit counts.
+        // The smallest number, and numbers for which every digit counts.
         for bits in [1, 0x3fff_1234_5678_9abc_def0_1234_5678_9abc_u128, (0x3fff << 112) + 1] {
             let number = LongDouble(bits.to_le_bytes());
             assert_eq!(LongDouble::parse(&number.to_string()), Some(number), "{number}");
@@ -363,7 +370,8 @@ mod tests {
         assert_eq!(LongDouble::from_integer(i64::MAX.into()), number("9223372036854775807"));
     }
 
-    /// Numbers of any size, and those beside powers of ten and two, where rounding goes through all digits.
+    /// Numbers of any size, and numbers next to powers of ten and two, where rounding affects
+    /// all digits.
     #[test]
     fn each_number_comes_back_from_its_digits() {
         let mut seed = 7_u128;

@@ -1,6 +1,6 @@
-//! Members on their way in and out: absent, external, missing, or not what their type allows.
+//! Reading and writing of members: absent, external, missing, or with disallowed values.
 //!
-//! Owns [`DdsType`] for `Option` and `Box`, and what a reader does about each member. Never knows
+//! Owns [`DdsType`] for `Option` and `Box`, and the reader's action on each member. Never knows
 //! which members there are.
 
 use crate::dds_type::as_unbounded;
@@ -9,20 +9,20 @@ use crate::{
     TypeDescriptor, TypeKind, descriptor_of,
 };
 
-/// How deep values may contain others through `Box`, `Vec` and `BTreeMap`.
+/// Maximum nesting depth of values through `Box`, `Vec` and `BTreeMap`.
 pub const MAX_DEPTH: u32 = 128;
 
-/// How the members of an object follow each other.
+/// Layout of the members of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// One after the other.
+    /// Members follow each other without headers.
     Plain,
-    /// Each in a parameter, with its id.
+    /// Each member is in a parameter with its id.
     Parameters,
 }
 
 impl CdrReader<'_> {
-    /// Reads a member whose faults are its object's.
+    /// Reads a member whose faults are faults of its object.
     #[inline(always)]
     pub fn read_member<T: DdsType>(
         &mut self,
@@ -36,7 +36,7 @@ impl CdrReader<'_> {
         .map_err(|error| error.in_member(member.owner, member.name))
     }
 
-    /// Reads a member as its [`TryConstruct`](crate::TryConstruct) says.
+    /// Reads a member and applies its [`TryConstruct`](crate::TryConstruct).
     pub fn try_member<T: DdsType>(
         &mut self,
         member: &'static MemberDescriptor,
@@ -53,7 +53,7 @@ impl CdrReader<'_> {
         .map_err(|error| error.in_member(member.owner, member.name))
     }
 
-    /// Whether the object ends here: a reader of a longer version of the type takes defaults for the
+    /// Whether the object ends here. A reader of a longer version of the type uses defaults for the
     /// members that follow.
     #[inline]
     pub fn lacks_more(&self) -> bool {
@@ -76,7 +76,7 @@ impl<T: DdsType> DdsType for Option<T> {
         None
     }
 
-    /// Where it is no member, as in XCDR2: whether it is there, and it.
+    /// Outside of a member, written as in XCDR2: a presence flag, then the value.
     fn serialize(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
         write_marked(self, writer, &[])
     }
@@ -214,8 +214,8 @@ impl<T: DdsType> DdsType for Box<T> {
     }
 }
 
-/// What may be absent is a member: nothing says so of an element, and `Option<Box<T>>` is how an
-/// optional member is external.
+/// Requires at compile time that elements cannot be absent: only a member has a presence flag.
+/// `Option<Box<T>>` is the form of an optional external member.
 pub(crate) const fn require_present<T: DdsType>() {
     assert!(
         !T::OPTIONAL,

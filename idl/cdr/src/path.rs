@@ -1,7 +1,6 @@
-//! Where in a value to look: `position.corners[2].x`.
+//! Paths to parts of a value: `position.corners[2].x`.
 //!
-//! Owns the text form of a path and its comparison with a type. Never looks at a value of its own
-//! accord.
+//! Owns the text form of a path and its comparison with a type. Never looks at a value by itself.
 
 use std::error::Error;
 use std::fmt;
@@ -12,25 +11,26 @@ use crate::{
 
 /// A path through a type, made once and followed in many values.
 ///
-/// Members are named as in IDL and joined by `.`; `[3]` is an element; `["name"]`, `[-3]` or `[RED]` a map's
-/// value by its key; `discriminator` that of a union. Members of a base are the struct's own.
+/// Members are named as in IDL and joined by `.`. `[3]` is an element; `["name"]`, `[-3]` or
+/// `[RED]` is a map's value by its key; `discriminator` is the discriminator of a union. Members of
+/// a base count as the struct's own.
 #[derive(Clone, Debug)]
 pub struct MemberPath {
     steps: Box<[Step]>,
 }
 
-/// One step of a path as it is taken in a value.
+/// One step of a path in a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// To the part at a place.
+    /// Goes to the part at an index.
     Part(usize),
-    /// To the entry of a map with this key.
+    /// Goes to the entry of a map with this key.
     Text(String),
-    /// The same of a map whose keys are numbers.
+    /// Goes to the entry of a map with this number as key.
     Number(i64),
 }
 
-/// One step of a path as it is written.
+/// One step of a path in its text form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathStep {
     /// `.name`, or a name at the beginning.
@@ -51,14 +51,14 @@ impl fmt::Display for PathStep {
     }
 }
 
-/// Why there is no such path.
+/// Reason why a path does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathError {
-    /// The path as it was written.
+    /// Text of the path.
     pub path: String,
-    /// Where in it the error is, in bytes.
+    /// Offset of the error in the text, in bytes.
     pub offset: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub reason: String,
 }
 
@@ -71,17 +71,17 @@ impl fmt::Display for PathError {
 impl Error for PathError {}
 
 impl MemberPath {
-    /// The path of this text in values of `T`.
+    /// Parses a path in values of `T`.
     pub fn of<T: DdsType>(text: &str) -> Result<Self, PathError> {
         Self::in_type(descriptor_of::<T>(), text)
     }
 
-    /// The path of this text in values of a type.
+    /// Parses a path in values of a type.
     pub fn in_type(of: &'static TypeDescriptor, text: &str) -> Result<Self, PathError> {
         Ok(Self::resolve(of, text)?.0)
     }
 
-    /// The path of this text in values of a type, and the type of what is there.
+    /// Parses a path in values of a type, and returns the path with the type at its end.
     pub fn resolve(
         of: &'static TypeDescriptor,
         text: &str,
@@ -100,17 +100,18 @@ impl MemberPath {
         Ok((Self { steps: steps.into() }, of))
     }
 
-    /// The path that takes these steps.
+    /// Makes a path from its steps.
     pub fn of_steps(steps: Vec<Step>) -> Self {
         Self { steps: steps.into() }
     }
 
-    /// The path that takes the parts at these places, one in the other.
+    /// Makes a path through the parts at these indices, each within the one before.
     pub fn of_places(places: &[usize]) -> Self {
         Self { steps: places.iter().copied().map(Step::Part).collect() }
     }
 
-    /// What is there in a value; [`ValueRef::Absent`] if anything on the way is not there.
+    /// Returns the part of a value at the path; [`ValueRef::Absent`] if any part on the way
+    /// is absent.
     #[inline]
     pub fn find<'a, R: Reflect>(&self, value: &'a R) -> ValueRef<'a> {
         match &*self.steps {
@@ -140,7 +141,7 @@ fn entry<'a>(map: &'a dyn Reflect, key: ValueRef<'_>) -> ValueRef<'a> {
     (0..map.parts()).find(is_it).map_or(ValueRef::Absent, |place| map.part(place))
 }
 
-/// What is behind options and boxes, which are no step of a path.
+/// Returns the type inside options and boxes, which are not steps of a path.
 fn unwrapped(mut of: &'static TypeDescriptor) -> &'static TypeDescriptor {
     while let TypeKind::Optional(inner) | TypeKind::External(inner) = of.kind {
         of = inner();
@@ -199,7 +200,7 @@ fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<Followed, Stri
     }
 }
 
-/// The member of a name and, counted up, its place.
+/// Finds a member by name, and its index, counted on from `place`.
 fn member(
     of: &StructureDescriptor,
     name: &str,
@@ -232,7 +233,7 @@ fn no_member(of: &str, name: &str, names: &[&str]) -> String {
     format!("`{of}` has no member `{name}`; it has {}", names.join(", "))
 }
 
-/// The steps of a path as they are written, and where each begins.
+/// Returns the steps of a path in text form, and the offset of each.
 pub fn parse_path(text: &str) -> Result<Vec<(usize, PathStep)>, PathError> {
     let fail = |offset: usize, reason: &str| PathError {
         path: text.to_owned(),
@@ -266,7 +267,7 @@ pub fn parse_path(text: &str) -> Result<Vec<(usize, PathStep)>, PathError> {
     Ok(steps)
 }
 
-/// What stands between brackets, and how many bytes it takes with the closing one.
+/// Reads the text between brackets, and returns its size in bytes with the closing bracket.
 fn parse_index(inside: &str) -> Result<(PathStep, usize), &'static str> {
     if let Some(quoted) = inside.strip_prefix(['"', '\'']) {
         let quote = &inside[..1];

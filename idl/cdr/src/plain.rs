@@ -1,21 +1,21 @@
 //! Types whose values may be copied byte by byte between processes.
 //!
-//! Owns the proof that a type is plain ([`PlainLayout`]) and the three conversions that rest on
-//! it. Never looks at what the bytes mean. All `unsafe` code of this crate rests on the contract of
-//! [`PlainLayout::new`].
+//! Owns the proof that a type is plain ([`PlainLayout`]) and the three conversions that rest on it.
+//! Never looks at the meaning of the bytes. All `unsafe` code of this crate rests on the contract
+//! of [`PlainLayout::new`].
 
 use crate::{DdsType, Fingerprint};
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-/// Overwrites the padding in the bytes of a value with zeros.
+/// Function that overwrites the padding in the bytes of a value with zeros.
 type ClearPadding = fn(&mut [u8]);
 
-/// The proof that `T` is plain, and how its values lie in memory.
+/// Proof that `T` is plain, with the memory layout of its values.
 ///
-/// A value of this type exists only for types of which every bit pattern is valid. It names the
-/// type, so that the proof for one type cannot be shown for another.
+/// A value of this type exists only for types of which every bit pattern is valid. The type
+/// parameter prevents the use of one type's proof for another type.
 pub struct PlainLayout<T> {
     size: usize,
     align: usize,
@@ -26,7 +26,7 @@ pub struct PlainLayout<T> {
 }
 
 impl<T> PlainLayout<T> {
-    /// Claims that `T` is plain. `contents` is a hash of what `T` is made of and where it lies
+    /// Claims that `T` is plain. `contents` is a hash of the members of `T` and their offsets
     /// ([`PlainMembers`]); size and alignment are added to it.
     ///
     /// # Safety
@@ -44,7 +44,8 @@ impl<T> PlainLayout<T> {
         Self { size, align, hash, clear: None, proof_for: PhantomData }
     }
 
-    /// Layout of the same type, with padding that `clear` overwrites with zeros. It gets the bytes of a value.
+    /// Returns the layout of the same type with padding. `clear` receives the bytes of a value and
+    /// overwrites its padding with zeros.
     #[must_use]
     pub const fn with_padding(self, clear: fn(&mut [u8])) -> Self {
         Self { clear: Some(clear), ..self }
@@ -55,8 +56,8 @@ impl<T> PlainLayout<T> {
         self.clear.is_some()
     }
 
-    /// Overwrites the padding in the bytes of a value with zeros, so that nothing shows of what lay there before. Does
-    /// nothing for types without padding.
+    /// Overwrites the padding in the bytes of a value with zeros, so that no earlier memory content
+    /// leaks. Does nothing for types without padding.
     #[inline(always)]
     pub fn clear_padding(self, bytes: &mut [u8]) {
         if let Some(clear) = self.clear {
@@ -64,52 +65,53 @@ impl<T> PlainLayout<T> {
         }
     }
 
-    /// The size of a value in bytes.
+    /// Returns the size of a value in bytes.
     pub const fn size(&self) -> usize {
         self.size
     }
 
-    /// The alignment of a value in bytes.
+    /// Returns the alignment of a value in bytes.
     pub const fn align(&self) -> usize {
         self.align
     }
 
-    /// A hash of size, alignment, byte order, and of every member's offset and layout. Two
-    /// processes with the same fingerprint and the same hash lay the type out alike.
+    /// Returns a hash of size, alignment, byte order, and of every member's offset and layout. Two
+    /// processes with the same fingerprint and the same hash have the same layout of the type.
     pub const fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// The bytes of a value, to be copied out. They are not `u8` because the padding between
-    /// members has no value.
+    /// Returns the bytes of a value for copying. They are not `u8` because the padding between
+    /// members is uninitialised.
     #[inline]
     pub fn bytes_of(self, value: &T) -> &[MaybeUninit<u8>] {
-        // SAFETY: the reference covers size_of::<T>() bytes, which `self.size` is, for its lifetime;
-        // they are not written meanwhile because a plain type has no interior mutability. Any byte,
-        // initialised or not, is a valid MaybeUninit<u8>, whose alignment is 1.
+        // SAFETY: the reference covers size_of::<T>() bytes, which `self.size` is, for its
+        // lifetime; they are not written meanwhile because a plain type has no interior mutability.
+        // Any byte, initialised or not, is a valid MaybeUninit<u8>, whose alignment is 1.
         unsafe { std::slice::from_raw_parts((&raw const *value).cast(), self.size) }
     }
 
-    /// A value from the bytes of another, if the size is right. The bytes need no alignment.
+    /// Reads a value from the bytes of another, if the size matches. The bytes need no alignment.
     #[inline]
     pub fn read(self, bytes: &[u8]) -> Option<T> {
         if bytes.len() != self.size {
             return None;
         }
-        // SAFETY: size_of::<T>() initialised bytes can be read from the slice, read_unaligned asks for
-        // no alignment, and the layout proves that whatever they are is a valid T.
+        // SAFETY: size_of::<T>() initialised bytes can be read from the slice, read_unaligned needs
+        // no alignment, and the layout proves that any bytes are a valid T.
         Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
     }
 
-    /// The value that lies in these bytes, without a copy, if size and alignment are right.
+    /// Returns a reference to the value in these bytes, without a copy, if size and
+    /// alignment match.
     #[inline]
     pub fn find(self, bytes: &[u8]) -> Option<&T> {
         let start = bytes.as_ptr().cast::<T>();
         if bytes.len() != self.size || !start.is_aligned() {
             return None;
         }
-        // SAFETY: the slice has size_of::<T>() initialised bytes at an address aligned for T, which the
-        // result borrows; the layout proves that whatever they are is a valid T.
+        // SAFETY: the slice has size_of::<T>() initialised bytes at an address aligned for T, and
+        // the result borrows the slice; the layout proves that any bytes are a valid T.
         Some(unsafe { &*start })
     }
 }
@@ -140,19 +142,19 @@ impl<T> fmt::Debug for PlainLayout<T> {
     }
 }
 
-/// The members of a struct, gathered to see whether all of them are plain.
+/// Collector of a struct's members that determines whether all of them are plain.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainMembers {
     hash: Option<Fingerprint>,
 }
 
 impl PlainMembers {
-    /// A struct without members so far.
+    /// Starts with a struct without members.
     pub const fn new() -> Self {
         Self { hash: Some(Fingerprint::new("members")) }
     }
 
-    /// Adds a member of type `M` that lies at `offset`.
+    /// Adds a member of type `M` at `offset`.
     #[must_use]
     pub const fn member<M: DdsType>(self, offset: usize) -> Self {
         let hash = match (self.hash, M::LAYOUT) {
@@ -162,7 +164,7 @@ impl PlainMembers {
         Self { hash }
     }
 
-    /// A hash of the members' offsets and layouts, if all of them are plain.
+    /// Returns a hash of the members' offsets and layouts, if all of them are plain.
     pub const fn hash(&self) -> Option<u64> {
         match self.hash {
             Some(hash) => Some(hash.finish()),
@@ -177,7 +179,7 @@ impl Default for PlainMembers {
     }
 }
 
-/// A member of a plain struct: where its bytes lie, and what clears the padding among them.
+/// A member of a plain struct: the position of its bytes, and the function that clears its padding.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainPart {
     start: usize,
@@ -186,7 +188,7 @@ pub struct PlainPart {
 }
 
 impl PlainPart {
-    /// A member of type `M` that lies at `offset`.
+    /// Describes a member of type `M` at `offset`.
     pub const fn of<M: DdsType>(offset: usize) -> Self {
         let clear = match M::LAYOUT {
             Some(layout) => layout.clear,
@@ -196,7 +198,7 @@ impl PlainPart {
     }
 }
 
-/// The members of a struct in the order in which they lie.
+/// Returns the members of a struct in the order of their offsets.
 pub const fn parts_in_order<const N: usize>(mut parts: [PlainPart; N]) -> [PlainPart; N] {
     let mut sorted = 1;
     while sorted < N {
@@ -212,7 +214,7 @@ pub const fn parts_in_order<const N: usize>(mut parts: [PlainPart; N]) -> [Plain
     parts
 }
 
-/// Whether a struct of this size has bytes that belong to no member of a member.
+/// Whether a struct of this size has bytes that belong to no member at any depth.
 pub const fn have_padding(parts: &[PlainPart], size: usize) -> bool {
     let (mut place, mut covered) = (0, 0);
     while place < parts.len() {
@@ -225,7 +227,8 @@ pub const fn have_padding(parts: &[PlainPart], size: usize) -> bool {
     covered < size
 }
 
-/// Overwrites all bytes with zeros that belong to none of these members, which are in the order in which they lie.
+/// Overwrites with zeros all bytes that belong to none of these members, which are in the order of
+/// their offsets.
 #[inline(always)]
 pub fn clear_between(parts: &[PlainPart], bytes: &mut [u8]) {
     let mut end = 0;
@@ -241,32 +244,33 @@ pub fn clear_between(parts: &[PlainPart], bytes: &mut [u8]) {
     bytes[end..].fill(0);
 }
 
-/// Clears the padding of values that lie side by side.
+/// Clears the padding of adjacent values.
 pub(crate) fn clear_each<T: DdsType>(bytes: &mut [u8]) {
     if let Some(layout) = T::LAYOUT.filter(PlainLayout::has_padding) {
         bytes.chunks_exact_mut(layout.size).for_each(|value| layout.clear_padding(value));
     }
 }
 
-/// The bytes of a value, if its type is plain: [`PlainLayout::bytes_of`].
+/// Returns the bytes of a value, if its type is plain: [`PlainLayout::bytes_of`].
 pub fn plain_bytes<T: DdsType>(value: &T) -> Option<&[MaybeUninit<u8>]> {
     T::LAYOUT.map(|layout| layout.bytes_of(value))
 }
 
-/// A value from the bytes of another, if its type is plain: [`PlainLayout::read`].
+/// Reads a value from the bytes of another, if its type is plain: [`PlainLayout::read`].
 pub fn from_plain_bytes<T: DdsType>(bytes: &[u8]) -> Option<T> {
     T::LAYOUT?.read(bytes)
 }
 
-/// The values of which these are the bytes, side by side, if the type is plain; what is left over at the end is
-/// left out. Copied in one go, whatever their alignment.
+/// Reads adjacent values from their bytes, if the type is plain. An incomplete value at the end is
+/// left out. All bytes are copied in one call, whatever their alignment.
 pub(crate) fn plain_row<T: DdsType>(bytes: &[u8]) -> Option<Vec<T>> {
     let layout = T::LAYOUT?;
     let count = bytes.len().checked_div(layout.size)?;
     let mut row = Vec::<T>::with_capacity(count);
-    // SAFETY: the vector has room for `count` values of size_of::<T>() bytes each, which `layout.size` is, and
-    // so many bytes are in the slice; the two do not overlap because the room is new. Afterwards all of these
-    // values are initialised, and the layout proves that whatever the bytes are they are valid values.
+    // SAFETY: the vector has room for `count` values of size_of::<T>() bytes each, which is
+    // `layout.size`, and the slice has at least that many bytes. The two do not overlap because the
+    // vector is new. After the copy all of these values are initialised, and the layout proves that
+    // any bytes are valid values.
     unsafe {
         let room = row.as_mut_ptr().cast::<u8>();
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), room, count * layout.size);
@@ -275,7 +279,7 @@ pub(crate) fn plain_row<T: DdsType>(bytes: &[u8]) -> Option<Vec<T>> {
     Some(row)
 }
 
-/// The value that lies in these bytes, if its type is plain: [`PlainLayout::find`].
+/// Returns the value in these bytes, if its type is plain: [`PlainLayout::find`].
 pub fn plain_ref<T: DdsType>(bytes: &[u8]) -> Option<&T> {
     T::LAYOUT?.find(bytes)
 }

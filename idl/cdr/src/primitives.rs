@@ -1,7 +1,7 @@
 //! [`DdsType`] for numbers and `bool`.
 //!
-//! Owns the IDL names of the primitives. Rows of numbers are copied in one go, without a first
-//! filling with zeroes.
+//! Owns the IDL names of the primitives. Arrays and sequences of numbers are copied in one call,
+//! without zeroing the memory first.
 
 use crate::enumeration::length_code_for;
 use crate::key::ShortKey;
@@ -24,7 +24,7 @@ macro_rules! number {
                         .number(cfg!(target_endian = "big") as u64)
                         .finish();
                     // SAFETY: every bit pattern is a valid integer or floating-point number, and
-                    // neither has pointers, padding or interior mutability.
+                    // these types have no pointers, padding or interior mutability.
                     Some(unsafe { PlainLayout::new(hash) })
                 };
                 const MIN_CDR_SIZE: usize = size_of::<Self>();
@@ -56,7 +56,7 @@ macro_rules! number {
                     writer: &mut CdrWriter<'_>,
                     _bounds: &[u32],
                 ) -> Result<(), CdrError> {
-                    // An empty row takes no bytes, not even those of alignment.
+                    // An empty row takes no bytes, not even for alignment.
                     if row.is_empty() {
                         return Ok(());
                     }
@@ -132,7 +132,7 @@ number! {
     f64, "double", write_f64, read_f64;
 }
 
-/// The bytes of `count` numbers of `SIZE` bytes each.
+/// Takes the bytes of `count` numbers of `SIZE` bytes each.
 fn take_row<'a, const SIZE: usize>(
     reader: &mut CdrReader<'a>,
     count: usize,

@@ -1,7 +1,7 @@
-//! Reads CDR from a slice.
+//! Reader of CDR from a slice.
 //!
-//! Owns position, alignment and the end that nothing is read past. Never allocates and never
-//! trusts a length: each is compared with the bytes that are left.
+//! Owns position, alignment and the end of the readable bytes. Never allocates and never trusts a
+//! length: each is compared with the bytes that are left.
 
 use crate::writer::{
     EM_MUST_UNDERSTAND, LONG_MUST_UNDERSTAND, PID_EXTENDED, PID_IGNORE, PID_LIST_END,
@@ -12,67 +12,69 @@ use crate::{
     MAX_DEPTH, StringFault, TryConstruct, UNBOUNDED,
 };
 
-/// Where values are read from.
+/// Reader of CDR values.
 ///
-/// Making one: [`new`](Self::new), [`from_payload`](Self::from_payload). Framing:
+/// Constructors: [`new`](Self::new), [`from_payload`](Self::from_payload). Framing:
 /// [`begin_delimited`](Self::begin_delimited), [`end_delimited`](Self::end_delimited),
 /// [`next_parameter`](Self::next_parameter), [`end_parameter`](Self::end_parameter),
-/// [`finish`](Self::finish). The rest reads one value each.
+/// [`finish`](Self::finish). Each other method reads one value.
 #[derive(Debug)]
 pub struct CdrReader<'a> {
-    /// All there is, and of it what may be read now.
+    /// All bytes, and the part that may be read at present.
     whole: &'a [u8],
     bytes: &'a [u8],
     position: usize,
-    /// Alignment counts from here: after the header, or where a parameter of XCDR1 begins.
+    /// Offset from which alignment counts: after the header, or at the beginning of a parameter
+    /// of XCDR1.
     origin: usize,
-    /// What alignment to more than four bytes leaves of an offset.
+    /// Mask applied to offsets for alignments above four bytes.
     align_mask: usize,
     encoding: Encoding,
-    /// What the header says, if there is one.
+    /// Identifier in the header, if there is one.
     representation: Option<u16>,
-    /// Only members of the key are there.
+    /// Whether only members of the key are present.
     key: bool,
     depth: u32,
-    /// What a type does not allow is kept in `fault`, and reading goes on.
+    /// Whether reading continues after a disallowed value, which is recorded in `fault`.
     lenient: bool,
     fault: Option<CdrError>,
 }
 
-/// A collection whose size is known; goes back to [`CdrReader::end_delimited`] or
+/// An open collection with a known size; passed to [`CdrReader::end_delimited`] or
 /// [`CdrReader::skip_delimited`].
 #[derive(Debug)]
 #[must_use = "the reader stays confined to the collection unless end_delimited gets this back"]
 pub struct OpenRead {
-    /// The collection's end and the one that held outside, if the collection has one of its own.
+    /// End of the collection and the end that applies outside, if the collection has a size of
+    /// its own.
     ends: Option<(usize, usize)>,
 }
 
-/// A parameter that the reader is confined to; goes back to [`CdrReader::end_parameter`].
+/// A parameter to which the reader is confined; passed to [`CdrReader::end_parameter`].
 #[derive(Debug)]
 #[must_use = "the reader stays confined to the parameter unless end_parameter gets this back"]
 pub struct Parameter {
-    /// Where its header stands.
+    /// Offset of its header.
     pub offset: usize,
-    /// The member's id.
+    /// Id of the member.
     pub id: u32,
-    /// Whether the sample has to be refused if the member is not known.
+    /// Whether the sample must be refused if the member is not known.
     pub must_understand: bool,
-    /// Whether it means nothing to anybody.
+    /// Whether the parameter has no meaning for any reader.
     pub ignored: bool,
     outer_end: usize,
     outer_origin: usize,
 }
 
 impl Parameter {
-    /// Whether nothing is in it: in XCDR1, an optional member that is absent.
+    /// Whether the parameter is empty: in XCDR1, an absent optional member.
     pub(crate) fn is_empty(&self, reader: &CdrReader<'_>) -> bool {
         reader.remaining() == 0
     }
 }
 
 impl<'a> CdrReader<'a> {
-    /// A reader of a body without header, in a known encoding.
+    /// Makes a reader of a body without header, in a known encoding.
     #[inline]
     pub fn new(body: &'a [u8], encoding: Encoding) -> Self {
         Self {
@@ -90,7 +92,7 @@ impl<'a> CdrReader<'a> {
         }
     }
 
-    /// A reader of a payload, whose encapsulation header says how it is encoded.
+    /// Makes a reader of a payload, whose encapsulation header gives the encoding.
     #[inline]
     pub fn from_payload(payload: &'a [u8]) -> Result<Self, CdrError> {
         let left = payload.len();
@@ -119,19 +121,19 @@ impl<'a> CdrReader<'a> {
         })
     }
 
-    /// The same, of values that are there with their keys only, as [`KeyForm::Payload`](crate::KeyForm) has them.
+    /// Makes a reader of key-only values in the form [`KeyForm::Payload`](crate::KeyForm).
     #[must_use]
     pub fn of_keys(self) -> Self {
         Self { key: true, ..self }
     }
 
-    /// Whether values are there with their keys only.
+    /// Whether values have only their keys.
     #[inline]
     pub fn is_of_keys(&self) -> bool {
         self.key
     }
 
-    /// Checks that the header, if there is one, announces the form of a type of this extensibility.
+    /// Checks that the header, if there is one, gives the form of a type of this extensibility.
     #[inline]
     pub fn expect(&self, extensibility: Extensibility) -> Result<(), CdrError> {
         let expected = self.encoding.representation_id(extensibility);
@@ -143,32 +145,32 @@ impl<'a> CdrReader<'a> {
         }
     }
 
-    /// How values are read.
+    /// Returns the encoding of values.
     #[inline]
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// The offset of the next byte.
+    /// Returns the offset of the next byte.
     #[inline]
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// How many bytes are left.
+    /// Returns the number of bytes left.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.position
     }
 
-    /// Nothing at or after this offset is read.
+    /// Limits reading to bytes before this offset.
     #[inline(always)]
     fn end_at(&mut self, end: usize) {
         self.bytes = &self.whole[..end];
     }
 
-    /// Checks that the value ends where the bytes end. Up to three bytes more are taken as padding
-    /// of writers that do not announce it.
+    /// Checks that the value ends where the bytes end. Up to three more bytes are accepted as
+    /// padding, because some writers do not announce it.
     #[inline]
     pub fn finish(self) -> Result<(), CdrError> {
         let left = self.remaining();
@@ -178,8 +180,8 @@ impl<'a> CdrReader<'a> {
         Ok(())
     }
 
-    /// Opens a collection whose elements are not primitive, or a type that may change: where the
-    /// encoding has it, reads the size and confines the reader to that many bytes.
+    /// Opens a collection of elements that are not primitive, or a type that may change. If the
+    /// encoding has a size header, reads the size and confines the reader to that many bytes.
     pub fn begin_delimited(&mut self) -> Result<OpenRead, CdrError> {
         if !self.encoding.delimits_collections() {
             return Ok(OpenRead { ends: None });
@@ -200,7 +202,7 @@ impl<'a> CdrReader<'a> {
         Ok(OpenRead { ends: Some((end, outer_end)) })
     }
 
-    /// Closes what [`begin_delimited`](Self::begin_delimited) opened; the collection must have been
+    /// Closes a scope of [`begin_delimited`](Self::begin_delimited). The collection must have been
     /// read to its end.
     pub fn end_delimited(&mut self, open: OpenRead) -> Result<(), CdrError> {
         let Some((_, outer_end)) = open.ends else { return Ok(()) };
@@ -212,8 +214,8 @@ impl<'a> CdrReader<'a> {
         Ok(())
     }
 
-    /// Closes what [`begin_delimited`](Self::begin_delimited) opened, and skips what is left: members that
-    /// a later version of the type has.
+    /// Closes a scope of [`begin_delimited`](Self::begin_delimited), and skips the remaining bytes:
+    /// members of a later version of the type.
     pub fn skip_delimited(&mut self, open: OpenRead) {
         if let Some((end, outer_end)) = open.ends {
             self.position = end;
@@ -221,7 +223,8 @@ impl<'a> CdrReader<'a> {
         }
     }
 
-    /// The next parameter of a list, to which the reader is then confined; `None` at the list's end.
+    /// Returns the next parameter of a list and confines the reader to it; `None` at the end of
+    /// the list.
     pub fn next_parameter(&mut self) -> Result<Option<Parameter>, CdrError> {
         match self.encoding.version {
             CdrVersion::Xcdr1 => self.next_of_xcdr1(),
@@ -272,7 +275,7 @@ impl<'a> CdrReader<'a> {
             match code {
                 4 => count,
                 _ => {
-                    // The number is the value's own first four bytes too.
+                    // The length is also the value's own first four bytes.
                     self.position = start;
                     let unit = [1, 4, 8][code as usize - 5];
                     count.saturating_mul(unit).saturating_add(4)
@@ -301,16 +304,16 @@ impl<'a> CdrReader<'a> {
         Ok(Parameter { outer_end, ..parameter })
     }
 
-    /// Closes a parameter; what has not been read of it is skipped.
+    /// Closes a parameter and skips its unread bytes.
     pub fn end_parameter(&mut self, parameter: Parameter) {
         self.position = self.bytes.len();
         self.end_at(parameter.outer_end);
         self.origin = parameter.outer_origin;
     }
 
-    /// Closes a union whose discriminator selects nothing, if it says where it ends: its default takes its place, if
-    /// that is asked of the discriminator. Otherwise it is a fault, of which whoever asked for the union may have asked to
-    /// be told later.
+    /// Closes a union whose discriminator selects nothing, if the end of the union is known. If the
+    /// discriminator's action is to use the default, the default replaces the union. Otherwise a
+    /// fault is reported, which the caller may have asked to receive later.
     pub fn skip_union(
         &mut self,
         open: OpenRead,
@@ -327,8 +330,8 @@ impl<'a> CdrReader<'a> {
         Ok(())
     }
 
-    /// Reads the content of a parameter; its end is known, so that a union in it whose discriminator selects
-    /// nothing is a fault like others.
+    /// Reads the content of a parameter. Its end is known, so a union in it whose discriminator
+    /// selects nothing is an ordinary fault.
     pub fn read_confined<T>(
         &mut self,
         default: impl FnOnce() -> T,
@@ -347,8 +350,8 @@ impl<'a> CdrReader<'a> {
         }
     }
 
-    /// Goes one level deeper into a value. Bytes decide how deep values go that contain others of
-    /// their own type, and the stack is not theirs.
+    /// Goes one level deeper into a value. The input decides the depth of recursive values, so the
+    /// depth is limited to protect the stack.
     #[inline]
     pub fn enter(&mut self) -> Result<(), CdrError> {
         if self.depth >= MAX_DEPTH {
@@ -364,8 +367,8 @@ impl<'a> CdrReader<'a> {
         self.depth -= 1;
     }
 
-    /// Says that a value was found which its type does not allow, and of which the end is known.
-    /// Whoever asked for it may have asked to be told later.
+    /// Reports a value that its type does not allow and whose end is known. The caller may have
+    /// asked to receive such faults later ([`leniently`](Self::leniently)).
     #[inline]
     pub fn fault(&mut self, error: CdrError) -> Result<(), CdrError> {
         if !self.lenient {
@@ -375,7 +378,7 @@ impl<'a> CdrReader<'a> {
         Ok(())
     }
 
-    /// Reads something, and past what its type does not allow; gives the first such fault as well.
+    /// Reads a value and continues past disallowed values; returns the first such fault too.
     pub fn leniently<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
@@ -388,7 +391,7 @@ impl<'a> CdrReader<'a> {
         Ok((value?, fault))
     }
 
-    /// Reads something that nothing can be read behind if its type does not allow it.
+    /// Reads a value after which reading cannot continue if its type does not allow it.
     pub fn strictly<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
@@ -410,9 +413,8 @@ impl<'a> CdrReader<'a> {
         }
     }
 
-    /// Reads the number of elements of a sequence of at most `bound` elements, each of which takes
-    /// at least `min_size` bytes. The bytes for them are known to be there, so that the caller may
-    /// allocate.
+    /// Reads the number of elements of a sequence of at most `bound` elements, each of at least
+    /// `min_size` bytes. Checks that the bytes for them are present, so the caller may allocate.
     #[inline]
     pub fn read_length(&mut self, min_size: usize, bound: u32) -> Result<usize, CdrError> {
         let offset = self.position;
@@ -421,8 +423,8 @@ impl<'a> CdrReader<'a> {
         if length > bound {
             self.fault(CdrError::BoundExceeded { offset, bound, found: length as usize })?;
         }
-        // An element that takes no bytes would let four bytes ask for billions of elements. Of a key alone only parts
-        // are there.
+        // Without a minimum of one byte per element, four bytes could request billions of elements.
+        // A key-only element may have fewer bytes than the minimum.
         let least = if self.key { 1 } else { min_size.max(1) };
         if length as usize > left / least {
             return Err(CdrError::LengthExceedsData { offset, length, left });
@@ -431,7 +433,7 @@ impl<'a> CdrReader<'a> {
     }
 
     /// Reads a string of at most `bound` bytes, without its closing NUL. A length of zero, which
-    /// some writers give an empty string, is read as one.
+    /// some writers use for an empty string, is accepted.
     #[inline(never)]
     pub fn read_string(&mut self, bound: u32) -> Result<&'a str, CdrError> {
         let length_at = self.position;
@@ -455,9 +457,9 @@ impl<'a> CdrReader<'a> {
         if last != 0 {
             return Err(fault(StringFault::NotTerminated));
         }
-        // Most strings are short and ASCII: one look finds that, and that there is no NUL.
+        // Most strings are short and ASCII: one check confirms that, and that there is no NUL.
         if text.len() <= SHORT && is_plain(text) {
-            // SAFETY: all bytes are below 0x80, so that each is a character of UTF-8.
+            // SAFETY: all bytes are below 0x80, so each is a UTF-8 character.
             return Ok(unsafe { str::from_utf8_unchecked(text) });
         }
         if has_nul(text) {
@@ -505,10 +507,10 @@ impl<'a> CdrReader<'a> {
         }
     }
 
-    /// The next offset of this alignment.
+    /// Returns the next offset of this alignment.
     #[inline(always)]
     fn aligned(&self, align: usize) -> usize {
-        // Up to four, all encodings align alike.
+        // Alignments up to four are the same in all encodings.
         let mask = if align <= 4 { align - 1 } else { self.align_mask };
         self.position + (self.origin.wrapping_sub(self.position) & mask)
     }
@@ -521,21 +523,22 @@ impl<'a> CdrReader<'a> {
     }
 }
 
-/// The length of strings that two words cover.
+/// Maximum length of strings that two words cover.
 const SHORT: usize = 16;
-/// The bits of a short header's first half that are the id.
+/// Bits of the first half of a short header that contain the id.
 const PID_BITS: u16 = 0x3fff;
-/// In a short header: the id is one that an implementation made up.
+/// Flag in a short header: the id is specific to an implementation.
 const SHORT_FOREIGN: u16 = 0x8000;
-/// In a long header: the same.
+/// Flag in a long header: the id is specific to an implementation.
 const LONG_FOREIGN: u32 = 1 << 31;
 
-/// Whether a short text is ASCII, without a NUL: looked at in words, which may overlap.
+/// Whether a short text is ASCII without NUL. The text is checked in words, which may overlap.
 #[inline(always)]
 fn is_plain(text: &[u8]) -> bool {
     const LOW: u64 = u64::MAX / 0xff;
     const HIGH: u64 = LOW << 7;
-    // Of bytes from 1 to 127 none borrows from the next one; a NUL does, and gets the highest bit.
+    // Subtracting 1 from bytes of 1 to 127 borrows from no other byte; a NUL borrows, and its
+    // highest bit becomes set.
     let is_plain = |word: u64| (word | word.wrapping_sub(LOW)) & HIGH == 0;
     if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
         return is_plain(u64::from_ne_bytes(*first)) && is_plain(u64::from_ne_bytes(*last));
@@ -547,7 +550,7 @@ fn is_plain(text: &[u8]) -> bool {
     text.iter().all(|byte| (1..0x80).contains(byte))
 }
 
-/// One method a primitive: align, then the bytes in the encoding's order.
+/// One method per primitive: aligns, then reads the bytes in the encoding's order.
 macro_rules! read_number {
     ($($name:ident: $number:ty, $what:literal;)*) => {
         impl CdrReader<'_> {

@@ -1,7 +1,7 @@
-//! Looking into a value by the places of its members, without writing it anywhere.
+//! Access to the parts of a value by index, without serialisation.
 //!
-//! Owns [`Reflect`], which every [`DdsType`] has and the derive macro writes, [`ValueRef`], what is
-//! found. Where to look says a [`MemberPath`]. Never does: change a value, allocate while it looks.
+//! Owns [`Reflect`], which every [`DdsType`] has and the derive macro writes, and [`ValueRef`], its
+//! result. A [`MemberPath`] selects the part. Never does: change a value, allocate during access.
 //!
 //! ```
 //! use idl_cdr::{DdsType, MemberPath, ValueRef};
@@ -34,41 +34,42 @@ use std::fmt;
 use crate::{DdsType, MemberPath};
 use crate::{DdsUnion, Discriminator, Fixed, LongDouble, WChar, WString};
 
-/// A value that can be looked into.
+/// A value whose parts can be read by index.
 ///
-/// Places count from zero: the members of a struct or bitset in the order of their declaration, those of
-/// the base first; the elements of a sequence or array; the entries of a map in its own order. Of a union,
-/// place 0 is the discriminator, and the case `n` has the place `n + 1`.
+/// Indices count from zero: the members of a struct or bitset in the order of declaration, those of
+/// the base first; the elements of a sequence or array; the entries of a map in the map's order. In
+/// a union, index 0 is the discriminator, and case `n` has the index `n + 1`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type that DDS can carry",
     label = "not a DDS type",
     note = "add `#[derive(DdsType)]` to `{Self}` if it is yours"
 )]
 pub trait Reflect {
-    /// The value, if it is one; otherwise a reference to look further into.
+    /// Returns the value itself if it is simple; otherwise a reference to the parts.
     fn value(&self) -> ValueRef<'_>;
 
-    /// How many parts it has: members, elements or entries.
+    /// Returns the number of parts: members, elements or entries.
     fn parts(&self) -> usize {
         0
     }
 
-    /// The part at a place: of a map, an entry's value. [`ValueRef::Absent`] if there is none, as of an optional
-    /// member that is not there or a case that is not selected.
+    /// Returns the part at an index; for a map, the value of an entry. [`ValueRef::Absent`] if
+    /// there is none, as for an absent optional member or a case that is not selected.
     fn part(&self, _place: usize) -> ValueRef<'_> {
         ValueRef::Absent
     }
 
-    /// The key of a map's entry.
+    /// Returns the key of a map's entry.
     fn key(&self, _place: usize) -> ValueRef<'_> {
         ValueRef::Absent
     }
 }
 
-/// What is found in a value: small things themselves, others lent.
+/// A part found in a value: small values are copied, others borrowed.
 #[derive(Clone, Copy)]
 pub enum ValueRef<'a> {
-    /// Nothing: an optional member that is not there, a case that is not selected, an element beyond the last.
+    /// No value: an absent optional member, a case that is not selected, an index beyond the
+    /// last element.
     Absent,
     /// A boolean.
     Bool(bool),
@@ -84,9 +85,9 @@ pub enum ValueRef<'a> {
     LongDouble(&'a LongDouble),
     /// A decimal number.
     Fixed {
-        /// Its digits, the point left out.
+        /// Digits without the decimal point.
         units: &'a i128,
-        /// How many of them are behind the point.
+        /// Number of digits after the decimal point.
         scale: u32,
     },
     /// A character of 8 bits.
@@ -95,11 +96,11 @@ pub enum ValueRef<'a> {
     WideChar(WChar),
     /// A string, of 8 or 16 bits.
     Text(&'a str),
-    /// One name of an enumeration.
+    /// An enumerator.
     Enumerator {
-        /// Its number.
+        /// Number of the enumerator.
         value: i32,
-        /// Its name in IDL.
+        /// IDL name.
         name: &'a str,
     },
     /// The bits of a bitmask.
@@ -115,7 +116,7 @@ pub enum ValueRef<'a> {
 }
 
 impl<'a> ValueRef<'a> {
-    /// The value to look further into, if it has parts.
+    /// Returns the value for access to its parts, if it has parts.
     #[inline]
     pub fn nested(self) -> Option<&'a dyn Reflect> {
         match self {
@@ -127,9 +128,9 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// Compares two values that can be compared: numbers of any kind with each other as what they are, texts
-    /// and characters, booleans, enumerators with each other and with integers by number, and with texts by
-    /// name (then only equality means something). `None` for everything else.
+    /// Compares two comparable values: numbers of any kind with each other by numeric value; texts
+    /// and characters; booleans; enumerators with each other and with integers by number, and with
+    /// texts by name (then only equality is meaningful). `None` for all other pairs.
     #[inline]
     pub fn compare(self, other: ValueRef<'_>) -> Option<Ordering> {
         use ValueRef::{Bool, Double, Signed, Unsigned};
@@ -138,7 +139,7 @@ impl<'a> ValueRef<'a> {
             (Unsigned(one), Unsigned(other)) => Some(one.cmp(&other)),
             (Double(one), Double(other)) => one.partial_cmp(&other),
             (Bool(one), Bool(other)) => Some(one.cmp(&other)),
-            // What is written in a filter is an integer more often than not.
+            // Literals in filters are usually integers.
             (Unsigned(one), Signed(other)) => Some(compare_signs(one, other)),
             (Signed(one), Unsigned(other)) => Some(compare_signs(other, one).reverse()),
             (Double(one), Signed(other @ LEAST_EXACT..=MOST_EXACT)) => {
@@ -166,7 +167,7 @@ impl<'a> ValueRef<'a> {
     }
 }
 
-/// Integers between these are doubles as well.
+/// Integers in this range are exact as doubles.
 const LEAST_EXACT: i64 = -MOST_EXACT;
 const MOST_EXACT: i64 = 1 << 53;
 
@@ -219,7 +220,8 @@ fn compare_numbers(one: Number, other: Number) -> Option<Ordering> {
         }
         (one, other) => {
             let ((one, scale), (other, other_scale)) = (decimal(one)?, decimal(other)?);
-            // At most 31 digits and an integer of 64 bits: what overflows differs by its size alone.
+            // A value has at most 31 digits, or is an integer of 64 bits. If the scaling overflows,
+            // the magnitude alone decides.
             let raise = |units: i128, by: u32| units.saturating_mul(10_i128.saturating_pow(by));
             let most = scale.max(other_scale);
             Some(raise(one, most - scale).cmp(&raise(other, most - other_scale)))
@@ -235,7 +237,7 @@ fn decimal(number: Number) -> Option<(i128, u32)> {
     }
 }
 
-/// All but decimals are the same number in 128 bits.
+/// Converts to 128 bits; exact except for decimals.
 fn long(number: Number) -> LongDouble {
     match number {
         Number::Integer(value) => LongDouble::from_integer(value),
@@ -249,12 +251,13 @@ fn decimal_to_double(units: i128, scale: u32) -> f64 {
     units as f64 / 10_f64.powi(scale.min(64) as i32)
 }
 
-/// An integer beside a floating-point number, neither of them rounded to the other's kind.
+/// Compares an integer with a floating-point number without rounding either.
 fn compare_with_double(integer: i128, double: f64) -> Option<Ordering> {
     if double.is_nan() {
         return None;
     }
-    // Integers have 64 bits, so what is cut off beyond 128 bits is larger or smaller than any of them.
+    // Integers have 64 bits, so a double saturated at 128 bits is larger or smaller than all
+    // of them.
     let whole = double.trunc() as i128;
     match integer.cmp(&whole) {
         Ordering::Equal => 0.0.partial_cmp(&double.fract()),
@@ -398,7 +401,7 @@ impl<K: Reflect, V: Reflect> Reflect for BTreeMap<K, V> {
     }
 }
 
-/// The discriminator of a union in this case, as a value.
+/// Returns the discriminator of a union in this case as a value.
 pub fn discriminator_of<T: DdsUnion>(value: &T) -> ValueRef<'static> {
     let label = value.label().or_else(|| crate::union::label_of::<T>(value.case()));
     label.and_then(T::Discriminator::value_of_label).unwrap_or(ValueRef::Absent)

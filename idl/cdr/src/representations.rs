@@ -1,11 +1,11 @@
-//! The representations that a type allows its samples.
+//! The data representations that a type allows for its samples.
 //!
 //! Owns the set. Never decides which one a writer uses.
 
 use std::fmt;
 
-/// A set of data representations: those in which samples of a type may travel, `@data_representation` in IDL. A type that says
-/// nothing allows all.
+/// A set of data representations: those in which samples of a type may be sent,
+/// `@data_representation` in IDL. A type without the annotation allows all.
 ///
 /// ```
 /// use idl_cdr::{DdsType, Representations};
@@ -22,7 +22,7 @@ use std::fmt;
 pub struct Representations(u8);
 
 impl Representations {
-    /// Whatever there is.
+    /// All representations.
     pub const ALL: Self = Self(0b111);
     /// CDR, first version.
     pub const XCDR1: Self = Self(0b001);
@@ -31,13 +31,13 @@ impl Representations {
     /// CDR, second version.
     pub const XCDR2: Self = Self(0b100);
 
-    /// Those of either.
+    /// Returns the union of two sets.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether all of the other ones are among them.
+    /// Whether the set contains all of `other`.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

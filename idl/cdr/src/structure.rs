@@ -1,6 +1,6 @@
-//! Structs: their members in their order, or by their ids.
+//! Structs: their members in order of declaration, or by their ids.
 //!
-//! Owns the framing of a struct in each encoding by its extensibility, and which members a key has.
+//! Owns the framing of a struct in each encoding by its extensibility, and the members of a key.
 //! Never knows a member's bytes.
 
 use crate::{
@@ -8,39 +8,39 @@ use crate::{
     MemberDescriptor,
 };
 
-/// What the derive macro says of a struct, beside [`DdsType`].
+/// Description of a struct by the derive macro, beside [`DdsType`].
 ///
-/// A struct may be the base of another one; then everything here is asked of it as of a part.
+/// A struct may be the base of another one; the methods then handle the base part.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a DDS struct",
     label = "not a struct with `#[derive(DdsType)]`",
     note = "the field with `#[dds(base)]` has a struct as its type that derives DdsType"
 )]
 pub trait DdsStruct: DdsType {
-    /// Its own members, in the order of their declaration.
+    /// Own members, in the order of declaration.
     const MEMBERS: &'static [MemberDescriptor];
 
-    /// The ids of all members, the base's first, in the order of their declaration.
+    /// Ids of all members, the base's first, in the order of declaration.
     const IDS: &'static [u32];
 
-    /// The ids of the members that make the key, ascending. If none is marked, all ids: so it counts where
-    /// the struct is itself a member of a key.
+    /// Ids of the key members, ascending. If no member is marked, all ids, because the whole struct
+    /// counts when it is itself a member of a key.
     const KEY_IDS: &'static [u32];
 
-    /// The id that the next member would get.
+    /// Id that the next member would get.
     const NEXT_ID: u32;
 
-    /// Writes all members, one after the other.
+    /// Writes all members in sequence.
     fn serialize_members(&self, writer: &mut CdrWriter<'_>) -> Result<(), CdrError>;
 
-    /// Reads all members, one after the other.
+    /// Reads all members in sequence.
     fn deserialize_members(reader: &mut CdrReader<'_>) -> Result<Self, CdrError>;
 
     /// Writes the member of this id; nothing if there is none.
     fn write_member(&self, id: u32, writer: &mut CdrWriter<'_>, form: Form)
     -> Result<(), CdrError>;
 
-    /// Reads the member of this id; gives whether there is one.
+    /// Reads the member of this id; returns whether there is one.
     fn read_member(
         &mut self,
         id: u32,
@@ -79,7 +79,7 @@ pub fn serialize_struct<T: DdsStruct>(
     }
 }
 
-/// The members of the key as those of a struct of their own, of the same extensibility.
+/// Writes the key members as those of a separate struct of the same extensibility.
 fn serialize_key<T: DdsStruct>(value: &T, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
     let form = match T::EXTENSIBILITY {
         Extensibility::Mutable => Form::Parameters,
@@ -96,7 +96,7 @@ fn serialize_key<T: DdsStruct>(value: &T, writer: &mut CdrWriter<'_>) -> Result<
     open.map_or(Ok(()), |open| writer.end_delimited(open))
 }
 
-/// The ids of the key's members, in the order of their declaration.
+/// Returns the ids of the key's members, in the order of declaration.
 fn key_ids<T: DdsStruct>() -> impl Iterator<Item = u32> {
     T::IDS.iter().copied().filter(|id| T::KEY_IDS.contains(id))
 }
@@ -124,7 +124,7 @@ pub fn deserialize_struct<T: DdsStruct>(reader: &mut CdrReader<'_>) -> Result<T,
     }
 }
 
-/// What [`serialize_key`] wrote of a struct whose members stand one after the other.
+/// Reads the output of [`serialize_key`] for a struct whose members have no headers.
 fn deserialize_key<T: DdsStruct>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
     let open = match T::EXTENSIBILITY {
         Extensibility::Final => None,
@@ -142,7 +142,7 @@ fn deserialize_key<T: DdsStruct>(reader: &mut CdrReader<'_>) -> Result<T, CdrErr
 
 fn deserialize_parameters<T: DdsStruct>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
     let mut value = T::default_value();
-    // Of a key of more than 64 members the rest is not missed.
+    // Missing key members are detected only among the first 64.
     let mut missing = if T::KEYED { u64::MAX >> (64 - T::KEY_IDS.len().min(64)) } else { 0 };
     while let Some(parameter) = reader.next_parameter()? {
         let (offset, id, ignored) = (parameter.offset, parameter.id, parameter.ignored);
@@ -164,8 +164,8 @@ fn deserialize_parameters<T: DdsStruct>(reader: &mut CdrReader<'_>) -> Result<T,
     Ok(value)
 }
 
-/// A parameter of XCDR2 ends where its value does. One of XCDR1 may be padded, and hold what a later version
-/// of its type has at the end.
+/// Checks that a parameter of XCDR2 ends where its value does. A parameter of XCDR1 may be padded,
+/// and may end with members of a later version of its type.
 pub(crate) fn require_end(reader: &CdrReader<'_>) -> Result<(), CdrError> {
     let left = reader.remaining();
     if left > 0 && reader.encoding().version == CdrVersion::Xcdr2 {
@@ -174,12 +174,12 @@ pub(crate) fn require_end(reader: &CdrReader<'_>) -> Result<(), CdrError> {
     Ok(())
 }
 
-/// The ids of a base's key: none if it has no key, where all of them would stand in.
+/// Returns the key ids of a base; empty if the base has no key, where `KEY_IDS` would list all ids.
 pub const fn key_ids_of_base<T: DdsStruct>() -> &'static [u32] {
     if T::KEYED { T::KEY_IDS } else { &[] }
 }
 
-/// The ids of a base and of what is added to it.
+/// Returns the ids of a base followed by the own ids.
 pub const fn join_ids<const N: usize>(base: &[u32], own: &[u32]) -> [u32; N] {
     let mut ids = [0; N];
     let mut index = 0;
@@ -190,7 +190,7 @@ pub const fn join_ids<const N: usize>(base: &[u32], own: &[u32]) -> [u32; N] {
     ids
 }
 
-/// Ids in ascending order.
+/// Sorts ids in ascending order.
 pub const fn sort_ids<const N: usize>(mut ids: [u32; N]) -> [u32; N] {
     let mut end = N;
     while end > 1 {
@@ -206,7 +206,7 @@ pub const fn sort_ids<const N: usize>(mut ids: [u32; N]) -> [u32; N] {
     ids
 }
 
-/// Whether no id is there twice.
+/// Whether no id occurs twice.
 pub const fn are_unique(ids: &[u32]) -> bool {
     let mut index = 0;
     while index < ids.len() {

@@ -1,6 +1,6 @@
 //! Characters and strings, of 8 and of 16 bits.
 //!
-//! Owns what of Rust's text fits into them. Never does: bounds of anything else.
+//! Owns the conversion of Rust text to them. Never does: bounds of other types.
 
 use std::ops::{Deref, DerefMut};
 
@@ -81,13 +81,13 @@ impl DdsType for char {
     }
 }
 
-/// A character of 16 bits, IDL's `wchar`: a code unit of UTF-16, half of a pair too.
+/// A character of 16 bits, IDL's `wchar`: a UTF-16 code unit, possibly half of a surrogate pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct WChar(pub u16);
 
 impl From<WChar> for char {
-    /// The character; U+FFFD for half of a pair.
+    /// Returns the character; U+FFFD for half of a surrogate pair.
     fn from(unit: WChar) -> char {
         char::from_u32(u32::from(unit.0)).unwrap_or(char::REPLACEMENT_CHARACTER)
     }
@@ -109,7 +109,7 @@ impl DdsType for WChar {
     const LAYOUT: Option<PlainLayout<Self>> = {
         let big = cfg!(target_endian = "big") as u64;
         let hash = Fingerprint::new("primitive").text(Self::TYPE_NAME).number(big).finish();
-        // SAFETY: it is a u16 and nothing else, of which every bit pattern is valid.
+        // SAFETY: the type is a u16 and nothing else, and every bit pattern is valid.
         Some(unsafe { PlainLayout::new(hash) })
     };
     const MIN_CDR_SIZE: usize = 2;
@@ -147,8 +147,8 @@ impl Discriminator for WChar {
     }
 }
 
-/// A string of 16-bit characters, IDL's `wstring`: text that travels as UTF-16. Its bound counts code
-/// units.
+/// A string of 16-bit characters, IDL's `wstring`: text that is sent as UTF-16. Its bound counts
+/// code units.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WString(pub String);
 
@@ -193,7 +193,7 @@ impl DdsType for WString {
 
     as_unbounded!();
 
-    /// The number of bytes, then the code units; nothing ends it.
+    /// Writes the number of bytes, then the code units, without a terminator.
     fn serialize_bounded(
         &self,
         writer: &mut CdrWriter<'_>,

@@ -1,7 +1,7 @@
 //! Unions: a discriminator, and the member that it selects.
 //!
-//! Owns the framing of a union in each encoding, and which value of the discriminator stands for a case.
-//! Never knows a member's bytes.
+//! Owns the framing of a union in each encoding, and the discriminator value of each case. Never
+//! knows a member's bytes.
 
 use crate::structure::require_end;
 use crate::{
@@ -9,23 +9,23 @@ use crate::{
     MemberDescriptor, ValueRef,
 };
 
-/// A type whose values can tell the cases of a union apart.
+/// A type whose values can distinguish the cases of a union.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the discriminator of a union",
     note = "use an integer, bool, char, WChar or an enum that derives DdsType"
 )]
 pub trait Discriminator: DdsType {
-    /// The value that a label means, if the type has it.
+    /// Returns the value that a label denotes, if the type has it.
     fn from_label(label: i64) -> Option<Self>;
 
-    /// The label of the value.
+    /// Returns the label of the value.
     fn label(&self) -> i64;
 
-    /// The labels that a default case would take first, ascending from zero, or in the order of their
-    /// declaration.
+    /// Returns the labels that a default case prefers, ascending from zero, or in the order
+    /// of declaration.
     fn nth_label(index: usize) -> Option<i64>;
 
-    /// What a label means, to be compared with others.
+    /// Returns the value that a label denotes, for comparisons.
     fn value_of_label(label: i64) -> Option<ValueRef<'static>>;
 }
 
@@ -34,7 +34,7 @@ macro_rules! integer_discriminator {
         $($(
             impl Discriminator for $integer {
                 fn from_label(label: i64) -> Option<Self> {
-                    // The labels of a u64 are its bits.
+                    // Labels of a u64 are its bits.
                     if size_of::<Self>() == 8 { Some(label as Self) } else { label.try_into().ok() }
                 }
 
@@ -95,42 +95,43 @@ impl Discriminator for char {
     }
 }
 
-/// What the derive macro says of a union, beside [`DdsType`].
+/// Description of a union by the derive macro, beside [`DdsType`].
 pub trait DdsUnion: DdsType {
-    /// What says which case it is.
+    /// Type of the discriminator.
     type Discriminator: Discriminator;
 
     /// The discriminator as a member.
     const DISCRIMINATOR: &'static MemberDescriptor;
 
-    /// The cases, in the order of the variants.
+    /// Cases, in the order of the variants.
     const CASES: &'static [CaseDescriptor];
 
-    /// The discriminator of a value of which nothing else is said.
+    /// Returns the default discriminator.
     fn default_discriminator() -> Self::Discriminator {
         Self::Discriminator::default_value()
     }
 
-    /// Which case it is.
+    /// Returns the index of the selected case.
     fn case(&self) -> usize;
 
-    /// The label that came with the value, if it is kept.
+    /// Returns the label that came with the value, if it is stored.
     fn label(&self) -> Option<i64>;
 
-    /// The default value of a case that was selected by this label, which is one of the discriminator's.
+    /// Returns the default value of a case selected by this label, which must be a label of
+    /// the discriminator.
     fn of_case(case: usize, label: i64) -> Option<Self>;
 
-    /// Writes the member.
+    /// Writes the member of the selected case.
     fn write_case(&self, writer: &mut CdrWriter<'_>, form: Form) -> Result<(), CdrError>;
 
-    /// Reads the member of the case that this is.
+    /// Reads the member of the selected case.
     fn read_case(&mut self, reader: &mut CdrReader<'_>, form: Form) -> Result<(), CdrError>;
 }
 
 /// Writes a union.
 pub fn serialize_union<T: DdsUnion>(value: &T, writer: &mut CdrWriter<'_>) -> Result<(), CdrError> {
     let discriminator = discriminator_of(value, writer.position())?;
-    // A keyed union's key is its discriminator.
+    // The key of a keyed union is its discriminator.
     let whole = writer.key_form().is_none() || !T::KEYED;
     if writer.key_form() == Some(KeyForm::Hash) || T::EXTENSIBILITY == Extensibility::Final {
         writer.write_member(&discriminator, T::DISCRIMINATOR, Form::Plain)?;
@@ -173,14 +174,14 @@ pub fn deserialize_union<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, C
     }
 }
 
-/// Reads the discriminator, and begins the case that it selects.
+/// Reads the discriminator, and starts the case that it selects.
 fn begin_case<T: DdsUnion>(reader: &mut CdrReader<'_>, form: Form) -> Result<T, CdrError> {
     let offset = reader.position();
     let read =
         reader.strictly(|reader| reader.read_member::<T::Discriminator>(T::DISCRIMINATOR, form));
     let label = match read {
         Ok(discriminator) => discriminator.label(),
-        // An enumerator that is none selects nothing either.
+        // A number that is not an enumerator also selects nothing.
         Err(error) => match *error.root() {
             CdrError::UnknownEnumerator { offset, found, .. } => {
                 return Err(unknown::<T>(offset, found.into()));
@@ -188,7 +189,7 @@ fn begin_case<T: DdsUnion>(reader: &mut CdrReader<'_>, form: Form) -> Result<T, 
             _ => return Err(error),
         },
     };
-    // What would follow is not known either, so that nobody can go on behind it.
+    // The type of the following bytes is unknown, so reading cannot continue.
     let case = case_of::<T>(label).and_then(|case| T::of_case(case, label));
     case.ok_or(unknown::<T>(offset, label))
 }
@@ -197,7 +198,7 @@ fn unknown<T: DdsUnion>(offset: usize, found: i64) -> CdrError {
     CdrError::UnknownDiscriminator { offset, type_name: T::TYPE_NAME, found }
 }
 
-/// The discriminator and the member, one after the other.
+/// Reads the discriminator and the member in sequence.
 fn members<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
     if T::EXTENSIBILITY == Extensibility::Appendable && reader.lacks_more() {
         return Ok(T::default_value());
@@ -211,7 +212,7 @@ fn members<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
     Ok(value)
 }
 
-/// The discriminator and the member by their ids; the discriminator comes first.
+/// Reads the discriminator and the member by their ids; the discriminator comes first.
 fn parameters<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
     let mut value: Option<T> = None;
     while let Some(parameter) = reader.next_parameter()? {
@@ -234,7 +235,8 @@ fn parameters<T: DdsUnion>(reader: &mut CdrReader<'_>) -> Result<T, CdrError> {
     value.ok_or(CdrError::MissingMember { offset, type_name: T::TYPE_NAME, id })
 }
 
-/// The discriminator that is written: the one that came with the value, or one that stands for its case.
+/// Returns the discriminator to write: the one that came with the value, or one that selects
+/// its case.
 fn discriminator_of<T: DdsUnion>(value: &T, offset: usize) -> Result<T::Discriminator, CdrError> {
     let type_name = T::TYPE_NAME;
     let found = match value.label() {
@@ -247,13 +249,14 @@ fn discriminator_of<T: DdsUnion>(value: &T, offset: usize) -> Result<T::Discrimi
     found.and_then(T::Discriminator::from_label).ok_or(CdrError::NoLabel { offset, type_name })
 }
 
-/// The case that a label selects.
+/// Returns the case that a label selects.
 fn case_of<T: DdsUnion>(label: i64) -> Option<usize> {
     let labelled = T::CASES.iter().position(|case| case.labels.contains(&label));
     labelled.or_else(|| T::CASES.iter().position(|case| case.default))
 }
 
-/// What the discriminator's default selects; the first case, if that is nothing.
+/// Returns the value that the discriminator's default selects; the first case, if the default
+/// selects nothing.
 pub fn default_union<T: DdsUnion>() -> T {
     let label = T::default_discriminator().label();
     let selected = case_of::<T>(label).and_then(|case| T::of_case(case, label));
@@ -261,7 +264,7 @@ pub fn default_union<T: DdsUnion>() -> T {
     selected.or_else(first).expect("there is a case, and these are labels of the discriminator's")
 }
 
-/// The label that stands for a case: its first one, or the first that no case has.
+/// Returns the label for a case: its first one, or the first that no case has.
 pub(crate) fn label_of<T: DdsUnion>(case: usize) -> Option<i64> {
     if let Some(&label) = T::CASES[case].labels.first() {
         return Some(label);
@@ -270,7 +273,7 @@ pub(crate) fn label_of<T: DdsUnion>(case: usize) -> Option<i64> {
     (0..).map_while(T::Discriminator::nth_label).find(|label| !is_taken(label))
 }
 
-/// Whether no label is in two cases, and not more than one case is the default.
+/// Whether no label occurs twice, and at most one case is the default.
 pub const fn are_distinct(cases: &[CaseDescriptor]) -> bool {
     let (mut one, mut defaults) = (0, 0);
     while one < cases.len() {

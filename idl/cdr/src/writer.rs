@@ -1,31 +1,32 @@
-//! Writes CDR into a slice, or counts the bytes it would write.
+//! Writer of CDR into a slice, which can also only count bytes.
 //!
-//! Owns position and alignment. Never allocates: who wants a vector counts first, and then writes
-//! into one of the right size.
+//! Owns position and alignment. Never allocates: a caller that needs a vector counts first, and
+//! then writes into one of the right size.
 
 use crate::{
     CdrError, CdrVersion, DdsType, Encoding, Endianness, Extensibility, Form, HEADER_SIZE, KeyForm,
     MAX_DEPTH, MemberDescriptor, StringFault, UNBOUNDED,
 };
 
-/// Where values are written as CDR.
+/// Writer of CDR values.
 ///
-/// Making one: [`over`](Self::over), [`counting`](Self::counting). Framing:
+/// Constructors: [`over`](Self::over), [`counting`](Self::counting). Framing:
 /// [`write_header`](Self::write_header), [`begin_delimited`](Self::begin_delimited),
 /// [`end_delimited`](Self::end_delimited), [`begin_parameter`](Self::begin_parameter),
-/// [`end_parameter`](Self::end_parameter), [`finish`](Self::finish). The rest writes one value
-/// each.
+/// [`end_parameter`](Self::end_parameter), [`finish`](Self::finish). Each other method writes
+/// one value.
 #[derive(Debug)]
 pub struct CdrWriter<'a> {
     sink: Sink<'a>,
     position: usize,
-    /// Alignment counts from here: after the header, or where a parameter of XCDR1 begins.
+    /// Offset from which alignment counts: after the header, or at the beginning of a parameter
+    /// of XCDR1.
     origin: usize,
-    /// What alignment to more than four bytes leaves of an offset.
+    /// Mask applied to offsets for alignments above four bytes.
     align_mask: usize,
     encoding: Encoding,
     header: Option<(usize, Extensibility)>,
-    /// Only members of the key are written, in the order of their ids, and nothing is delimited.
+    /// Form of keys, if only key members are written.
     key: Option<KeyForm>,
     depth: u32,
 }
@@ -36,64 +37,63 @@ enum Sink<'a> {
     Count,
 }
 
-/// A size in front of a collection that is still to be filled in; goes back to
-/// [`CdrWriter::end_delimited`].
+/// A size header of a collection that is filled in later; passed to [`CdrWriter::end_delimited`].
 #[derive(Debug)]
 #[must_use = "the size stays zero unless end_delimited gets this back"]
 pub struct OpenWrite {
-    /// Where the elements start; the size lies in the four bytes before.
+    /// Offset of the elements; the size is in the four bytes before.
     content: Option<usize>,
 }
 
-/// A parameter whose length is still to be filled in; goes back to [`CdrWriter::end_parameter`].
+/// A parameter whose length is filled in later; passed to [`CdrWriter::end_parameter`].
 #[derive(Debug)]
 #[must_use = "the length stays zero unless end_parameter gets this back"]
 pub struct OpenParameter {
     id: u32,
     must_understand: bool,
-    /// Where its value begins.
+    /// Offset of the value.
     content: usize,
     header: ParameterHeader,
-    /// From where alignment counted before.
+    /// Previous origin of alignment.
     origin: usize,
 }
 
 #[derive(Debug, PartialEq)]
 enum ParameterHeader {
-    /// XCDR1: four bytes; becomes a long one if the length does not fit.
+    /// XCDR1: four bytes; becomes a long header if the length does not fit.
     Short,
     /// XCDR1: twelve bytes, the length in the last four.
     Long,
     /// XCDR2: the length in the four bytes before the value.
     Counted,
-    /// XCDR2: nothing to fill in.
+    /// XCDR2: no length to fill in.
     Known,
 }
 
-/// Ids of XCDR1 from here on need a long header.
+/// First id of XCDR1 that needs a long header.
 pub(crate) const FIRST_LONG_ID: u32 = 0x3f00;
-/// The id that says that a long header follows.
+/// Id that announces a long header.
 pub(crate) const PID_EXTENDED: u16 = 0x3f01;
-/// The id that ends a list.
+/// Id that ends a list.
 pub(crate) const PID_LIST_END: u16 = 0x3f02;
-/// The id of what is to be skipped.
+/// Id of a parameter to skip.
 pub(crate) const PID_IGNORE: u16 = 0x3f03;
-/// In a short header: whoever does not know the member refuses the sample.
+/// Flag in a short header: a reader that does not know the member refuses the sample.
 pub(crate) const SHORT_MUST_UNDERSTAND: u16 = 0x4000;
-/// In a long header: the same.
+/// The must-understand flag in a long header.
 pub(crate) const LONG_MUST_UNDERSTAND: u32 = 1 << 30;
-/// In a header of XCDR2: the same.
+/// The must-understand flag in a header of XCDR2.
 pub(crate) const EM_MUST_UNDERSTAND: u32 = 1 << 31;
-/// What a long header has more than a short one.
+/// Additional size of a long header in bytes, compared to a short one.
 const LONGER: usize = 8;
 
 impl<'a> CdrWriter<'a> {
-    /// A writer that fills `buffer` from its start and fails when it is full.
+    /// Makes a writer that fills `buffer` from its start and fails when it is full.
     pub fn over(buffer: &'a mut [u8], encoding: Encoding) -> Self {
         Self::new(Sink::Bytes(buffer), encoding)
     }
 
-    /// A writer that writes nothing; its [`position`](Self::position) tells the size.
+    /// Makes a writer that only counts; its [`position`](Self::position) is the size.
     pub fn counting(encoding: Encoding) -> CdrWriter<'static> {
         CdrWriter::new(Sink::Count, encoding)
     }
@@ -111,25 +111,25 @@ impl<'a> CdrWriter<'a> {
         }
     }
 
-    /// The same, of whose values only the key is written.
+    /// Makes a writer that writes only the keys of values.
     #[must_use]
     pub fn of_keys(self, form: KeyForm) -> Self {
         Self { key: Some(form), ..self }
     }
 
-    /// Whether only the key of values is written, and how.
+    /// Returns the form of keys, if only keys are written.
     #[inline]
     pub fn key_form(&self) -> Option<KeyForm> {
         self.key
     }
 
-    /// How values are written.
+    /// Returns the encoding of values.
     #[inline]
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// How many bytes have been written.
+    /// Returns the number of bytes written.
     #[inline]
     pub fn position(&self) -> usize {
         self.position
@@ -146,8 +146,8 @@ impl<'a> CdrWriter<'a> {
         Ok(())
     }
 
-    /// Ends the payload and gives its size. Behind a header, the body is padded to a multiple of
-    /// four, as the standard asks, and the header says by how much.
+    /// Ends the payload and returns its size. After a header, the body is padded to a multiple of
+    /// four, as the standard requires, and the header gives the number of padding bytes.
     #[inline]
     pub fn finish(mut self) -> Result<usize, CdrError> {
         if let Some((header_at, extensibility)) = self.header {
@@ -159,8 +159,8 @@ impl<'a> CdrWriter<'a> {
         Ok(self.position)
     }
 
-    /// Opens what says its size in XCDR2, a collection whose elements are not primitive or a type
-    /// that may change: leaves room for the size in bytes.
+    /// Opens a scope that carries its size in XCDR2: a collection of elements that are not
+    /// primitive, or a type that may change. Leaves room for the size in bytes.
     pub fn begin_delimited(&mut self) -> Result<OpenWrite, CdrError> {
         if !self.encoding.delimits_collections() {
             return Ok(OpenWrite { content: None });
@@ -169,7 +169,7 @@ impl<'a> CdrWriter<'a> {
         Ok(OpenWrite { content: Some(self.position) })
     }
 
-    /// Closes what [`begin_delimited`](Self::begin_delimited) opened.
+    /// Closes a scope of [`begin_delimited`](Self::begin_delimited).
     pub fn end_delimited(&mut self, open: OpenWrite) -> Result<(), CdrError> {
         let Some(content) = open.content else { return Ok(()) };
         let size = self.size_since(content)?;
@@ -177,8 +177,8 @@ impl<'a> CdrWriter<'a> {
         Ok(())
     }
 
-    /// Opens a parameter. The length code, which counts in XCDR2, is that of the value's type:
-    /// [`DdsType::LENGTH_CODE`].
+    /// Opens a parameter. The length code, relevant in XCDR2, is that of the value's
+    /// type: [`DdsType::LENGTH_CODE`].
     pub fn begin_parameter(
         &mut self,
         id: u32,
@@ -207,7 +207,7 @@ impl<'a> CdrWriter<'a> {
         Ok(OpenParameter { id, must_understand, content: self.position, header, origin })
     }
 
-    /// Closes what [`begin_parameter`](Self::begin_parameter) opened.
+    /// Closes a parameter of [`begin_parameter`](Self::begin_parameter).
     pub fn end_parameter(&mut self, open: OpenParameter) -> Result<(), CdrError> {
         let OpenParameter { id, must_understand, content, header, origin } = open;
         let size = self.size_since(content)?;
@@ -221,7 +221,7 @@ impl<'a> CdrWriter<'a> {
                     self.patch_u16(content - 2, size);
                 }
                 Err(_) => {
-                    // What is there counts alignment from its own beginning, so it may be moved.
+                    // The value counts alignment from its own beginning, so it may be moved.
                     self.claim(1, LONGER)?;
                     if let Sink::Bytes(buffer) = &mut self.sink {
                         let end = content + size as usize;
@@ -263,7 +263,7 @@ impl<'a> CdrWriter<'a> {
         .map_err(|error| error.in_member(member.owner, member.name))
     }
 
-    /// Goes one level deeper into a value; what is deeper than a reader would follow is refused.
+    /// Goes one level deeper into a value; fails at a depth that a reader would refuse.
     #[inline]
     pub fn enter(&mut self) -> Result<(), CdrError> {
         if self.depth >= MAX_DEPTH {
@@ -305,7 +305,7 @@ impl<'a> CdrWriter<'a> {
         }
         let size = text.len().saturating_add(1);
         self.write_length(size, UNBOUNDED)?;
-        // Where bytes are only counted, nobody has to look at them.
+        // The check for NUL is skipped where bytes are only counted.
         let Some(room) = self.claim(1, size)? else { return Ok(()) };
         if has_nul(text.as_bytes()) {
             return Err(CdrError::InvalidString { offset, fault: StringFault::InnerNul });
@@ -329,8 +329,8 @@ impl<'a> CdrWriter<'a> {
         Ok(())
     }
 
-    /// Aligns and gives the next `size` bytes to fill, or `None` where bytes are only counted.
-    /// Padding is written as zeroes, so that nothing old goes out with it.
+    /// Aligns and returns the next `size` bytes to fill, or `None` where bytes are only counted.
+    /// Padding is written as zeroes, so that no old memory content is sent.
     #[inline(always)]
     pub(crate) fn claim(
         &mut self,
@@ -338,10 +338,10 @@ impl<'a> CdrWriter<'a> {
         size: usize,
     ) -> Result<Option<&mut [u8]>, CdrError> {
         let offset = self.position;
-        // Up to four, all encodings align alike.
+        // Alignments up to four are the same in all encodings.
         let mask = if align <= 4 { align - 1 } else { self.align_mask };
         let start = offset + (self.origin.wrapping_sub(offset) & mask);
-        // Only a count of what does not fit into memory anyway can come to the end of numbers.
+        // Only a count of more bytes than fit into memory can saturate.
         let end = start.saturating_add(size);
         match &mut self.sink {
             Sink::Count => {
@@ -404,7 +404,7 @@ impl Endianness {
     }
 }
 
-/// Up to seven bytes of padding: too few for a call.
+/// Writes at most seven bytes of padding, too few for a call of `memset`.
 #[inline(always)]
 fn zero(padding: &mut [u8]) {
     let (fours, rest) = padding.as_chunks_mut::<4>();
@@ -422,7 +422,8 @@ fn zero(padding: &mut [u8]) {
     }
 }
 
-/// Whether a string has a NUL. Most are short: too short to be searched by more than one byte at a time.
+/// Whether a string has a NUL. Most strings are too short for a search by more than one byte at
+/// a time.
 #[inline]
 pub(crate) fn has_nul(text: &[u8]) -> bool {
     const SHORT: usize = 16;
@@ -439,7 +440,7 @@ fn no_room(offset: usize, end: usize, size: usize) -> CdrError {
     CdrError::NoRoom { offset, needed: end - offset, left: size - offset }
 }
 
-/// One method a primitive: align, then the bytes in the encoding's order.
+/// One method per primitive: aligns, then writes the bytes in the encoding's order.
 macro_rules! write_number {
     ($($name:ident: $number:ty, $what:literal;)*) => {
         impl CdrWriter<'_> {

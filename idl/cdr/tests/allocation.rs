@@ -1,4 +1,4 @@
-//! What bytes say does not decide how much memory a reader takes: its own allocator counts.
+//! Bytes do not decide the memory use of a reader; a counting allocator checks this.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -19,7 +19,7 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: all memory is the system's; what is done besides touches numbers of the thread alone.
+// SAFETY: all memory is the system's; the additional code touches only numbers of the thread.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.with(|held| {
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         HELD.with(|held| held.set(held.get().saturating_sub(layout.size())));
-        // SAFETY: the memory is the system's, for `alloc` gave it out, with this layout.
+        // SAFETY: the memory is the system's, because `alloc` returned it, with this layout.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -40,7 +40,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// The most memory that is held at once beyond what was held before.
+/// Returns the maximum memory in use at once beyond the memory in use before.
 fn most_memory(work: impl FnOnce()) -> usize {
     let before = HELD.get();
     MOST.set(before);
@@ -48,7 +48,7 @@ fn most_memory(work: impl FnOnce()) -> usize {
     MOST.get() - before
 }
 
-/// A few bytes of a sequence's element can stand for a value that is so much larger in memory.
+/// Maximum ratio of a value's size in memory to its size in bytes, for elements of sequences.
 const GROWTH: usize = 200;
 const LITTLE: usize = 4096;
 

@@ -72,7 +72,7 @@ struct Stand {
 #[dds(crate = "idl_cdr")]
 struct Empty {}
 
-/// The body of a value, without the header.
+/// Returns the body of a value, without the header.
 fn body<T: DdsType>(value: &T, encoding: Encoding) -> Vec<u8> {
     let payload = to_cdr_with(value, encoding).unwrap();
     let padding = usize::from(payload[3]);
@@ -265,7 +265,7 @@ fn wrong_bytes_are_named() {
 
 #[test]
 fn the_size_in_front_of_a_collection_confines_and_binds_it() {
-    // One element of four bytes, in sizes one too large and one too small.
+    // One element of four bytes, with a size one too large and one too small.
     let too_large = [0, 7, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(
         from_cdr::<Vec<Phase>>(&too_large),
@@ -350,8 +350,9 @@ fn a_key_hash_is_the_key_or_its_md5() {
     assert_eq!(hex, "90533c94c469def1ff19c55c84172138");
 }
 
-/// A key of numbers alone is its own hash, by a way of its own: it is the same as by the usual one, also as a part of a key,
-/// where its members stand in the order of their ids, and one of more than sixteen bytes is hashed.
+/// A key of numbers only is its own hash, computed by separate code. The result equals that of the
+/// usual code, also as part of a larger key, where members are in the order of their ids. A key of
+/// more than sixteen bytes is hashed.
 #[test]
 fn a_key_of_numbers_alone_is_what_the_usual_way_gives() {
     use idl_cdr::{DdsType, key_hash, serialize_key_into};

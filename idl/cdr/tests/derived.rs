@@ -1,4 +1,5 @@
-//! What the derive macro remembers of a type, and the order of members with ids of their own.
+//! Descriptions that the derive macro makes of a type, and the order of members with ids of
+//! their own.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -97,7 +98,7 @@ struct Top {
     last: u8,
 }
 
-/// Members of the base come first; keys go by their ids, whoever has them.
+/// Members of the base come first; key members are ordered by id, whichever struct has them.
 #[test]
 fn a_base_comes_first_and_its_keys_in_the_order_of_their_ids() {
     let base = Base { color: 0xc0, size: 0x0102 };
@@ -151,7 +152,7 @@ enum Surface {
     Unknown { discriminator: i32 },
 }
 
-/// Which of its labels a case came with is kept where there is a place for it, and written again.
+/// The label of a case is stored if the variant has a field for it, and written again.
 #[test]
 fn a_case_of_several_labels_keeps_its_own() {
     let payload = |label: i32, area: Option<f64>| {
@@ -171,14 +172,14 @@ fn a_case_of_several_labels_keeps_its_own() {
         assert_eq!(to_cdr(&unknown).unwrap(), payload(discriminator, None));
         assert_eq!(from_cdr::<Surface>(&to_cdr(&unknown).unwrap()).unwrap(), unknown);
     }
-    // Without a place for it, the first one stands for all.
+    // Without a field for it, the first label is written.
     assert_eq!(from_cdr::<Surface>(&payload(8, Some(2.5))).unwrap(), Surface::Tail(2.5));
     assert_eq!(to_cdr(&Surface::Tail(2.5)).unwrap(), payload(7, Some(2.5)));
     assert_eq!(Surface::default_value(), Surface::Unknown { discriminator: 0 });
     assert_eq!(Surface::CASES[0].labels, [4, 2]);
 }
 
-/// Where the discriminator's default selects nothing, a value begins with the first case.
+/// If the discriminator's default selects nothing, a value begins with the first case.
 #[test]
 fn a_union_without_a_default_case_begins_with_the_first() {
     #[derive(DdsType, Clone, Debug, PartialEq)]

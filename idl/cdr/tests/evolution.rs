@@ -1,4 +1,5 @@
-//! Readers of one version of a type and writers of another, and values that a reader's type does not allow.
+//! Readers of one version of a type and writers of another, and values that a reader's type does
+//! not allow.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,7 +13,7 @@ use idl_cdr::{
 const ENCODINGS: [Encoding; 4] =
     [Encoding::CDR_BE, Encoding::CDR_LE, Encoding::PLAIN_CDR2_BE, Encoding::PLAIN_CDR2_LE];
 
-/// What a reader of `R` makes of a value.
+/// Returns a value as a reader of `R` reads it.
 fn read_as<R: DdsType>(value: &impl DdsType, encoding: Encoding) -> Result<R, CdrError> {
     from_cdr(&to_cdr_with(value, encoding).unwrap())
 }
@@ -92,7 +93,7 @@ struct Outer2 {
     last: u32,
 }
 
-/// Where a size is in front of each, the ones within others may change too.
+/// If each type carries its size, nested types may change too.
 #[test]
 fn appendable_types_within_others_are_read_longer_and_shorter() {
     let short = Track1 { id: 3, name: "three".into() };
@@ -149,7 +150,7 @@ struct Plan4 {
 
 #[test]
 fn members_of_a_mutable_type_are_known_by_their_ids() {
-    // Larger than the length of a short header can say.
+    // Larger than the length in a short header can express.
     for size in [0, 5, 70_000] {
         let large = vec![7; size];
         let one = Plan1 { number: 1, name: "one".into(), large, gone: Some(2.5) };
@@ -173,7 +174,7 @@ struct Large {
     last: u8,
 }
 
-/// A header of XCDR1 that turns out to be too short is made a long one.
+/// A header of XCDR1 that turns out too short is replaced by a long one.
 #[test]
 fn long_values_have_long_headers() {
     for size in [0xfffb, 0xfffc, 0xfffd, 70_000] {
@@ -199,7 +200,7 @@ fn what_has_to_be_understood_and_is_not_known_is_refused() {
         assert!(matches!(error, CdrError::UnknownMember { id: 12, .. }), "{error}");
         let error = read_as::<Plan2>(&four, encoding).unwrap_err();
         assert!(matches!(error, CdrError::MissingMember { id: 5, .. }), "{error}");
-        // A member of the key has to be understood.
+        // A reader must understand key members.
         let error = read_as::<Plan4>(&three, encoding).unwrap_err();
         assert!(matches!(error, CdrError::UnknownMember { id: 5, .. }), "{error}");
     }
@@ -305,7 +306,7 @@ fn what_a_type_does_not_allow_is_discarded_replaced_or_cut() {
         mended,
         Strict {
             before: 1,
-            // Cut where a character ends.
+            // The text is truncated at the end of a character.
             text: "ab".into(),
             words: Vec::new(),
             level: Level::High,
@@ -340,7 +341,7 @@ struct Link {
     next: Option<Box<Link>>,
 }
 
-/// Bytes do not decide how much of the stack is used.
+/// The input does not decide the use of the stack.
 #[test]
 fn depth_has_a_limit_in_both_directions() {
     let chain = |length| {
@@ -360,8 +361,8 @@ fn depth_has_a_limit_in_both_directions() {
     }
 }
 
-/// What no type of the other tests has: the bytes of wide text, of numbers that Rust lacks, and of the label of a
-/// default case.
+/// Types absent from the other tests: the bytes of wide text, of numbers that Rust lacks, and of
+/// the label of a default case.
 #[test]
 fn rare_types_have_the_bytes_of_the_standard() {
     fn body(value: &impl DdsType, encoding: Encoding) -> Vec<u8> {
@@ -376,7 +377,7 @@ fn rare_types_have_the_bytes_of_the_standard() {
     let one = LongDouble::from(1.0);
     assert_eq!(body(&one, big), [0x3f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(body(&Fixed::<3, 1>::from_units(-125).unwrap(), little), [0x12, 0x5d]);
-    // Eight, four: alignment of sixteen bytes.
+    // Sixteen-byte numbers are aligned to eight bytes in XCDR1, to four in XCDR2.
     for (encoding, offset) in [(Encoding::CDR_LE, 8), (little, 4)] {
         let mut buffer = [0xee; 32];
         let mut writer = CdrWriter::over(&mut buffer, encoding);
@@ -417,7 +418,7 @@ fn labels_are_read_and_the_first_one_is_written() {
     assert_eq!(payload[4..8], [0; 4]);
     let high = [&[0, 7, 0, 0, 2, 0, 0, 0][..], &payload[8..]].concat();
     assert_eq!(from_cdr::<ByLevel>(&high).unwrap(), some);
-    // The first that no case has.
+    // The first label that no case has.
     assert_eq!(to_cdr(&ByLevel::Rest).unwrap(), [0, 7, 0, 0, 1, 0, 0, 0]);
     assert_eq!(key_to_cdr(&some).unwrap(), [0; 4]);
     assert_eq!(idl_cdr::key_hash(&ByLevel::Rest).unwrap()[..5], [0, 0, 0, 1, 0]);
@@ -425,7 +426,7 @@ fn labels_are_read_and_the_first_one_is_written() {
     assert_eq!(from_cdr::<ByCharacter>(&[0, 7, 0, 1, 0, 0, 3, 0]).unwrap(), ByCharacter::Some(3));
 }
 
-/// The hash is the key itself only if that of every value fits.
+/// The hash is the key itself only if the key of every value fits.
 #[test]
 fn key_hashes_go_by_the_longest_key() {
     fn is_raw<T: DdsType>(value: &T) -> bool {
@@ -480,8 +481,8 @@ struct KeyedPart {
     text: String,
 }
 
-/// The payload of a sample of which only the key is sent: framed as the type is, members as they are declared. What is hashed
-/// is neither.
+/// The payload of a key-only sample is framed like the type, with members in the order of
+/// declaration. The form for hashing has neither property.
 #[test]
 fn a_key_alone_is_framed_as_its_type() {
     let nested = KeyedPart { rest: 1, text: "ab".into() };
@@ -491,7 +492,7 @@ fn a_key_alone_is_framed_as_its_type() {
     let expected = [
         0, 0x0b, 0, 1, // the parameter list of XCDR2, and a byte of padding
         23, 0, 0, 0,
-        9, 0, 0, 0x90, 2, 1, 0, 0, // two bytes, to be understood
+        9, 0, 0, 0x90, 2, 1, 0, 0, // two bytes, must be understood
         3, 0, 0, 0xd0, 7, 0, 0, 0, // the size in front of the part
         3, 0, 0, 0, b'a', b'b', 0,
         0,
@@ -503,7 +504,7 @@ fn a_key_alone_is_framed_as_its_type() {
         let key = key_from_cdr::<Keyed>(&payload).unwrap();
         assert_eq!(key.nested, KeyedPart { rest: 0, ..nested.clone() }, "{encoding:?}");
         assert_eq!((key.late, key.other.as_str()), (0x0102, ""));
-        // A whole sample is no key, and a key no sample.
+        // A whole sample is not accepted as a key, nor a key as a sample.
         assert!(from_cdr::<Keyed>(&key_to_cdr_with(&nested, encoding).unwrap()).is_err());
         for end in 4..payload.len() - 3 {
             assert!(key_from_cdr::<Keyed>(&payload[..end]).is_err(), "{encoding:?} {end}");

@@ -1,4 +1,4 @@
-//! Random bytes into every decoder, and random values there and back.
+//! Random bytes into every decoder, and round trips of random values.
 
 #![allow(clippy::unwrap_used)]
 
@@ -73,14 +73,14 @@ fn encoding() -> impl Strategy<Value = Encoding> {
     (0..ENCODINGS.len()).prop_map(|index| ENCODINGS[index])
 }
 
-/// Reads a `T` in every encoding; what comes out must be writable and come back the same.
+/// Reads a `T` in every encoding; a value that is read must survive writing and reading.
 fn feed<T: DdsType + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
     for encoding in ENCODINGS {
         let mut reader = CdrReader::new(bytes, encoding);
         let Ok(value) = T::deserialize(&mut reader) else { continue };
         assert!(reader.position() <= bytes.len());
         let again = from_cdr::<T>(&to_cdr_with(&value, encoding).unwrap()).unwrap();
-        // Bytes are compared rather than values because a NaN is not equal to itself.
+        // Bytes are compared instead of values because a NaN is not equal to itself.
         assert_eq!(to_cdr(&again).unwrap(), to_cdr(&value).unwrap());
     }
     if let Ok(value) = from_cdr::<T>(bytes) {
@@ -104,7 +104,7 @@ proptest! {
             Vec<[u32; 3]>, [u8; 7], [[f32; 2]; 2], [String; 2], [Leaf; 1], [[Kind; 2]; 1]);
     }
 
-    /// Random bytes seldom get past the first length; small numbers go deeper.
+    /// Random bytes rarely get past the first length; small numbers get further.
     #[test]
     fn plausible_bytes_panic_no_decoder(bytes in vec(prop_oneof![4 => Just(0), 1 => 0_u8..9], 0..200)) {
         feed_all!(&bytes; String, Kind, Leaf, Tree, Vec<String>, Vec<Leaf>, Vec<Vec<u64>>,

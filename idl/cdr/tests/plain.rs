@@ -1,4 +1,4 @@
-//! Which types travel as they lie in memory, and that their bytes come back.
+//! Types that are sent as they lie in memory, and round trips of their bytes.
 
 use idl_cdr::{DdsType, from_plain_bytes, plain_bytes, plain_ref};
 
@@ -9,7 +9,7 @@ struct Position {
     y: f64,
 }
 
-/// Has padding after `id` and at the end, wherever the compiler puts its fields.
+/// A struct with padding after `id` and at the end, wherever the compiler puts its fields.
 #[derive(DdsType, Clone, Copy, Debug, PartialEq)]
 #[dds(crate = "idl_cdr")]
 #[repr(C)]
@@ -76,7 +76,7 @@ fn the_layout_is_that_of_the_compiler() {
 
 #[test]
 fn bytes_come_back() {
-    // A number of its own for every byte: those that a value leaves undefined are never looked at.
+    // A distinct number for every byte; the bytes of padding are never read.
     let bytes: Vec<u8> = (0..size_of::<Track>() as u8).collect();
     let track: Track = from_plain_bytes(&bytes).unwrap();
     assert_eq!(track.id, 0);
@@ -105,7 +105,7 @@ fn wrong_sizes_types_and_alignments_are_refused() {
     assert!(plain_ref::<bool>(&[1]).is_none());
 }
 
-/// Has padding in its members, between them, and at the end, where the compiler leaves them.
+/// A struct with padding in its members, between them, and at the end, if the compiler leaves any.
 #[derive(DdsType, Clone, Copy, Debug, PartialEq)]
 #[dds(crate = "idl_cdr")]
 struct Convoy {
@@ -115,7 +115,7 @@ struct Convoy {
     speed: u16,
 }
 
-/// Places of the bytes that clearing changes.
+/// Returns the offsets of the bytes that clearing changes.
 fn cleared<T: DdsType>() -> Vec<usize> {
     let mut bytes = vec![0xff; size_of::<T>()];
     T::LAYOUT.expect("the type is plain").clear_padding(&mut bytes);

@@ -1,4 +1,4 @@
-//! Random values of every kind of type there and back, and hostile bytes into every decoder.
+//! Round trips of random values of every kind of type, and hostile bytes into every decoder.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,14 +12,14 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use types::*;
 
-/// The payload of a value comes back as the value.
+/// Checks that the payload of a value is read as the value.
 fn comes_back<T: DdsType + PartialEq + std::fmt::Debug>(value: &T, encoding: Encoding) {
     let payload = to_cdr_with(value, encoding).unwrap();
     assert_eq!(payload.len() % 4, 0);
     assert_eq!(&from_cdr::<T>(&payload).unwrap(), value, "{encoding:?} {payload:02x?}");
 }
 
-/// Whatever is read from bytes can be written and comes back as the same bytes.
+/// Checks that a value read from bytes can be written and read again as the same bytes.
 fn feed<T: DdsType>(bytes: &[u8], encoding: Encoding) {
     let mut reader = CdrReader::new(bytes, encoding);
     if let Ok(value) = T::deserialize(&mut reader) {
@@ -65,7 +65,7 @@ proptest! {
         comes_back(&changing, encoding);
     }
 
-    /// What is counted is what is written, in any room, whatever was there before.
+    /// The counted size equals the written size, in any buffer, whatever its old contents.
     #[test]
     fn the_three_ways_to_write_agree(value in everything(), encoding in encoding()) {
         let payload = to_cdr_with(&value, encoding).unwrap();
@@ -99,7 +99,7 @@ proptest! {
         feed_all(&bytes);
     }
 
-    /// Random bytes seldom get past the first length; small numbers go deeper.
+    /// Random bytes rarely get past the first length; small numbers get further.
     #[test]
     fn plausible_bytes_panic_no_decoder(
         bytes in vec(prop_oneof![6 => Just(0), 2 => Just(1), 1 => 0_u8..9, 1 => any::<u8>()], 0..300),
@@ -130,7 +130,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(30))]
 
-    /// Every cut, every bit flipped, every four bytes made a huge number.
+    /// Every truncation, every flipped bit, every four bytes replaced by a huge number.
     #[test]
     fn no_harm_to_any_byte_is_worse_than_an_error(value in everything(), encoding in encoding()) {
         let payload = to_cdr_with(&value, encoding).unwrap();
@@ -154,7 +154,7 @@ proptest! {
     }
 }
 
-/// Of types that may not lack anything every cut is an error.
+/// For types without missing members, every truncation is an error.
 #[test]
 fn every_cut_of_a_value_is_an_error() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -1,4 +1,4 @@
-//! Members are found by their paths, as what they are, without a copy.
+//! Members are found by their paths, with their kinds, without a copy.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

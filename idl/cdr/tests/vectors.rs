@@ -1,9 +1,10 @@
 //! Bytes that other implementations make of the same values: `vectors/vectors.txt`, made by
-//! `vectors/make.py` with pycdr2 1.0.0, cyclonedds 11.0.1 and rosbags 0.11.9, and by `vectors/make.cjs` with
-//! @foxglove/cdr 3.5.0.
+//! `vectors/make.py` with pycdr2 1.0.0, cyclonedds 11.0.1 and rosbags 0.11.9, and by
+//! `vectors/make.cjs` with @foxglove/cdr 3.5.0.
 //!
-//! Plain and delimited encodings are compared byte by byte; parameter lists, in which implementations may
-//! differ, by what is read from them. So are optional members of XCDR1, which are parameters.
+//! Plain and delimited encodings are compared byte by byte. Parameter lists, in which
+//! implementations may differ, are compared by the values read from them. Optional members of XCDR1
+//! are parameters too.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -182,7 +183,7 @@ fn inner(a: u8, b: &str) -> Inner {
     Inner { a, b: b.into() }
 }
 
-/// How many lines of a type there are, after each of them was compared.
+/// Compares each line of a type, and returns their number.
 fn compare<T: DdsType + PartialEq + std::fmt::Debug>(what: &str, value: &T, lists: bool) -> usize {
     let mut compared = 0;
     for line in include_str!("vectors/vectors.txt").lines() {

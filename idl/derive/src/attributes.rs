@@ -1,7 +1,6 @@
-//! Reads the `#[dds(...)]` attributes.
+//! Reading of the `#[dds(...)]` attributes.
 //!
-//! Owns their spelling, where each of them belongs, and the messages about wrong ones. Never writes
-//! code.
+//! Owns their syntax, the places where each is allowed, and the error messages. Never writes code.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -14,7 +13,7 @@ use syn::{
     token::{Bracket, Paren},
 };
 
-/// What an attribute may stand in front of.
+/// Item that an attribute may precede.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Place {
     Struct,
@@ -43,7 +42,7 @@ impl Place {
         }
     }
 
-    /// The attributes that belong there, as they are written.
+    /// Returns the attributes allowed at the place, in their written form.
     fn allowed(self) -> &'static [&'static str] {
         match self {
             Place::Struct => &[
@@ -137,12 +136,12 @@ const PLACES: [Place; 9] = [
     Place::Variant,
 ];
 
-/// The word with which an attribute begins, as it is listed.
+/// Returns the first word of an attribute in its listed form.
 fn word_of(attribute: &str) -> &str {
     attribute.split([' ', '(']).next().unwrap_or_default()
 }
 
-/// All that can be said in `#[dds(...)]`, in whatever place.
+/// All attributes of `#[dds(...)]`, for every place.
 #[derive(Default)]
 pub(crate) struct Attributes {
     said: Vec<Ident>,
@@ -151,7 +150,7 @@ pub(crate) struct Attributes {
     pub(crate) extensibility: Extensibility,
     pub(crate) nested: bool,
     pub(crate) topic: Option<String>,
-    /// Names of constants of `Representations`; none for all.
+    /// Names of constants of `Representations`; empty for all.
     pub(crate) representations: Vec<Ident>,
     pub(crate) autoid_hash: bool,
     pub(crate) bit_bound: Option<u32>,
@@ -166,7 +165,7 @@ pub(crate) struct Attributes {
     pub(crate) flags: Vec<(String, u32)>,
     pub(crate) key: bool,
     pub(crate) id: Option<u32>,
-    /// The text whose hash is the id; empty for the member's own name.
+    /// Text whose hash is the id; empty for the member's own name.
     pub(crate) hashid: Option<String>,
     pub(crate) must_understand: bool,
     pub(crate) default: Option<Expr>,
@@ -177,7 +176,7 @@ pub(crate) struct Attributes {
     bounds: Vec<u32>,
     element_bounds: Vec<u32>,
     pub(crate) try_construct: Option<Ident>,
-    /// The same of the elements of collections, from the outside in.
+    /// Actions on disallowed elements of collections, from the outside in.
     pub(crate) element_try_construct: Vec<Ident>,
     pub(crate) base: bool,
     pub(crate) non_serialized: bool,
@@ -186,7 +185,7 @@ pub(crate) struct Attributes {
     pub(crate) cases: Vec<Expr>,
 }
 
-/// How a type may change.
+/// Ways in which a type may change.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(crate) enum Extensibility {
     #[default]
@@ -195,14 +194,14 @@ pub(crate) enum Extensibility {
     Mutable,
 }
 
-/// What `idl-cdr` takes for no bound.
+/// Value with which `idl-cdr` represents an unbounded type.
 const UNBOUNDED: u32 = u32::MAX;
 const LARGEST_BOUND: u32 = UNBOUNDED - 1;
-/// Member ids have 28 bits.
+/// Largest member id; ids have 28 bits.
 const LARGEST_ID: u32 = (1 << 28) - 1;
 
 impl Attributes {
-    /// Reads what is said in front of something.
+    /// Reads the attributes of an item.
     pub(crate) fn read(attributes: &[Attribute]) -> syn::Result<Self> {
         let mut read = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("dds")) {
@@ -212,12 +211,12 @@ impl Attributes {
         Ok(read)
     }
 
-    /// What the thing of this identifier is called in IDL.
+    /// Returns the IDL name of the item with this identifier.
     pub(crate) fn name_of(&self, ident: &Ident) -> String {
         self.name.clone().unwrap_or_else(|| ident.unraw().to_string())
     }
 
-    /// Refuses what does not belong here.
+    /// Refuses attributes that are not allowed at the place.
     pub(crate) fn only(&self, place: Place) -> syn::Result<()> {
         let belongs = |place: Place, word: &Ident| {
             place.allowed().iter().any(|allowed| word == word_of(allowed))
@@ -236,7 +235,7 @@ impl Attributes {
         Err(Error::new(word.span(), message))
     }
 
-    /// The bounds of strings, sequences and maps, outermost first.
+    /// Returns the bounds of strings, sequences and maps, outermost first.
     pub(crate) fn bounds(&self) -> Vec<u32> {
         let mut bounds = self.bounds.clone();
         if bounds.is_empty() && !self.element_bounds.is_empty() {
@@ -246,12 +245,12 @@ impl Attributes {
         bounds
     }
 
-    /// The path at which generated code finds `DdsType` and its company.
+    /// Returns the path at which generated code finds `DdsType` and related types.
     pub(crate) fn types(&self) -> Path {
         self.types.clone().unwrap_or_else(|| parse_quote!(::dds_api::types))
     }
 
-    /// What the type says of topics, as constants of `DdsType`.
+    /// Returns the topic name as a constant of `DdsType`.
     pub(crate) fn topic_name(&self) -> TokenStream {
         self.topic.as_ref().map_or_else(TokenStream::new, |name| {
             quote! {
@@ -261,7 +260,7 @@ impl Attributes {
         })
     }
 
-    /// The representations that the type allows.
+    /// Returns the representations that the type allows.
     pub(crate) fn allowed_representations(&self) -> TokenStream {
         let types = self.types();
         match self.representations.split_first() {
@@ -272,7 +271,7 @@ impl Attributes {
         }
     }
 
-    /// Refuses what contradicts itself.
+    /// Refuses contradictory attributes.
     pub(crate) fn require_topic(&self) -> syn::Result<()> {
         match self.said.iter().find(|word| *word == "topic") {
             Some(word) if self.nested => Err(Error::new(
@@ -372,7 +371,7 @@ impl Attributes {
             "min" | "max" | "unit" => self.remember(word, input)?,
             "bits" => self.bits = Some(read_number(input, 1, 64, "a number of bits")?),
             "case" => self.cases = read_cases(input)?,
-            // Its value is skipped; where it stands is known better later.
+            // The value is skipped here; a later check knows whether the attribute is allowed.
             _ => skip_value(input)?,
         }
         Ok(())
@@ -388,13 +387,13 @@ impl Attributes {
     }
 }
 
-/// The ways in which an attribute is written, in whatever place.
+/// Returns the forms of an attribute at all places.
 fn forms_of(word: &Ident) -> impl Iterator<Item = &'static str> {
     let all = PLACES.into_iter().flat_map(Place::allowed);
     all.copied().filter(move |allowed| word == word_of(allowed))
 }
 
-/// An attribute that has a value is followed by it, in the form in which it is listed.
+/// Requires the value of an attribute that has one, in its listed form.
 fn require_value(word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
     let is_there = |form: &str| match form[word_of(form).len()..].bytes().next() {
         Some(b'(') => input.peek(Paren),
@@ -409,13 +408,13 @@ fn require_value(word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
     Err(Error::new(word.span(), format!("`{word}` needs its value: write #[dds({form})]")))
 }
 
-/// One token is left at most.
+/// Whether at most one token is left.
 fn is_last(input: ParseStream<'_>) -> bool {
     let ahead = input.fork();
     ahead.parse::<TokenTree>().is_err() || ahead.is_empty()
 }
 
-/// An attribute that has none, or had it, is followed by the next one.
+/// Requires the next attribute after an attribute without a value, or after the value.
 fn refuse_value(word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
     let Some(form) = forms_of(word).find(|form| *form == word_of(form)) else { return Ok(()) };
     if !input.peek(Token![=]) && !input.peek(Paren) {
@@ -424,7 +423,7 @@ fn refuse_value(word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
     Err(Error::new(word.span(), format!("`{word}` takes no value here: write #[dds({form})]")))
 }
 
-/// What belongs in a place, for a message.
+/// Lists the attributes of a place for a message.
 fn list(place: Place) -> String {
     place.allowed().join(", ")
 }
@@ -434,7 +433,8 @@ fn read_value(input: ParseStream<'_>) -> syn::Result<Expr> {
     read_expression(input)
 }
 
-/// What a macro has put in, an `$x:expr`, is in a group of its own; a literal is one there too.
+/// Reads an expression. A macro variable, `$x:expr`, expands to a group of its own, which may
+/// contain a literal.
 fn read_expression(input: ParseStream<'_>) -> syn::Result<Expr> {
     let mut expression = input.parse()?;
     while let Expr::Group(inner) = expression {
@@ -455,7 +455,7 @@ fn read_text(input: ParseStream<'_>) -> syn::Result<LitStr> {
     input.parse()
 }
 
-/// One of some words, in quotes.
+/// Reads one of several words, in quotes.
 fn read_word(input: ParseStream<'_>, words: &[&str]) -> syn::Result<usize> {
     input.parse::<Token![=]>()?;
     word_among(input, words)
@@ -498,8 +498,8 @@ fn read_name(input: ParseStream<'_>) -> syn::Result<String> {
     Ok(name)
 }
 
-/// Crate names are given a leading `::`, so that a module of the same name at the place of use does
-/// not come between.
+/// Reads a crate path. A crate name gets a leading `::`, so that a module of the same name at the
+/// place of use does not hide it.
 fn read_crate(input: ParseStream<'_>) -> syn::Result<Path> {
     let text = read_text(input)?;
     let mut path: Path = text.parse().map_err(|_| {
@@ -530,7 +530,7 @@ fn read_hashid(input: ParseStream<'_>) -> syn::Result<String> {
     Ok(text.value())
 }
 
-/// `= "a name of a topic"`.
+/// Reads `= "a name of a topic"`.
 fn read_topic(input: ParseStream<'_>) -> syn::Result<String> {
     input.parse::<Token![=]>()?;
     let text: LitStr = input.parse()?;
@@ -541,7 +541,7 @@ fn read_topic(input: ParseStream<'_>) -> syn::Result<String> {
     Ok(name)
 }
 
-/// `(XCDR1, XCDR2)`.
+/// Reads `(XCDR1, XCDR2)`.
 fn read_representations(input: ParseStream<'_>) -> syn::Result<Vec<Ident>> {
     let inside;
     syn::parenthesized!(inside in input);
@@ -571,7 +571,7 @@ fn read_flags(input: ParseStream<'_>) -> syn::Result<Vec<(String, u32)>> {
     Ok(flags.into_iter().collect())
 }
 
-/// Labels, up to the next attribute: a word that is one and stands alone.
+/// Reads labels up to the next attribute, which is an attribute's word that stands alone.
 fn read_cases(input: ParseStream<'_>) -> syn::Result<Vec<Expr>> {
     let mut cases = vec![read_value(input)?];
     loop {
@@ -591,14 +591,14 @@ fn read_cases(input: ParseStream<'_>) -> syn::Result<Vec<Expr>> {
     }
 }
 
-/// What a reader does with a value that its type does not allow.
+/// Reads the action on a value that its type does not allow.
 fn read_try_construct(input: ParseStream<'_>) -> syn::Result<Ident> {
     let at = input.span();
     let index = word_among(input, &["discard", "use_default", "trim"])?;
     Ok(Ident::new(["Discard", "UseDefault", "Trim"][index], at))
 }
 
-/// The same, of one kind of element or of several.
+/// Reads the actions on one or several kinds of elements.
 fn read_try_constructs(input: ParseStream<'_>) -> syn::Result<Vec<Ident>> {
     input.parse::<Token![=]>()?;
     if !input.peek(Bracket) {
@@ -638,7 +638,7 @@ fn read_bound(input: ParseStream<'_>) -> syn::Result<u32> {
     Err(Error::new_spanned(literal, "expected a bound: a number from 1 to 4294967294"))
 }
 
-/// A variant of an enum of `idl-cdr`, by its path.
+/// Returns a variant of an enum of `idl-cdr`, by its path.
 pub(crate) fn extensibility(types: &Path, extensibility: Extensibility) -> TokenStream {
     let kind = match extensibility {
         Extensibility::Final => quote::quote!(Final),

@@ -1,6 +1,6 @@
 //! `DdsType` for bitmasks and bitsets: integers with named parts.
 //!
-//! Owns where the parts lie.
+//! Owns the positions of the parts.
 
 use crate::attributes::{Attributes, Place};
 use crate::members::index;
@@ -65,7 +65,8 @@ pub(crate) fn implement_mask(
                 );
                 match members.hash() {
                     #option::None => #option::None,
-                    // SAFETY: the one field is an integer, of which every bit pattern is valid.
+                    // SAFETY: the only field is an integer, and every bit pattern of an integer
+                    // is valid.
                     #option::Some(hash) => {
                         #option::Some(unsafe { #types::PlainLayout::new(hash) })
                     }

@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DataEnum, DeriveInput, Error, Fields, Ident};
 
-/// The bits of an enum that says nothing.
+/// Number of bits of an enum without `bit_bound`.
 const BITS: u32 = 32;
 
 pub(crate) fn implement(

@@ -1,6 +1,6 @@
 //! A member of a struct or union, in generated code.
 //!
-//! Owns its description, its id, its default, and how it is read. Never knows what it belongs to.
+//! Owns its description, its id, its default, and the way it is read. Never knows its owner.
 
 use md5::{Digest, Md5};
 use proc_macro2::{Literal, TokenStream};
@@ -10,7 +10,7 @@ use syn::{Error, Expr, ExprLit, Ident, Lit, Path, Type};
 
 use crate::attributes::Attributes;
 
-/// A member, its attributes, and its place in the generated code.
+/// A member, its attributes, and its index in the generated code.
 pub(crate) struct Member<'a> {
     pub(crate) ident: &'a Ident,
     pub(crate) ty: &'a Type,
@@ -19,7 +19,7 @@ pub(crate) struct Member<'a> {
     pub(crate) attributes: Attributes,
 }
 
-/// A member id: counted from a number, or from where the base's ids end.
+/// A member id: counted from a number, or from the end of the base's ids.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Id {
     Number(u32),
@@ -45,7 +45,7 @@ impl Id {
 }
 
 impl<'a> Member<'a> {
-    /// A member whose id, unless something else is said, is the next one.
+    /// Makes a member, whose id is the next one unless an attribute gives another.
     pub(crate) fn new(
         ident: &'a Ident,
         ty: &'a Type,
@@ -67,7 +67,7 @@ impl<'a> Member<'a> {
         Ok(Member { ident, ty, name, id, attributes })
     }
 
-    /// The constant that describes it.
+    /// Returns the constant that describes the member.
     pub(crate) fn descriptor(&self, types: &Path, owner: &str, base: Option<&Type>) -> TokenStream {
         let Member { ty, name, attributes, .. } = self;
         let id = self.id.expression(types, base);
@@ -96,14 +96,15 @@ impl<'a> Member<'a> {
         let texts = texts.iter().map(|(word, text)| quote!((#word, #text)));
         let texts: Vec<TokenStream> = texts.collect();
         let remembered = (!texts.is_empty()).then(|| quote!(.remembered(&[#(#texts),*])));
-        // What is wrong with the type is said at the type.
+        // Errors about the type are reported at the type.
         quote_spanned! {ty.span()=>
             #types::MemberDescriptor::new::<#ty>(#owner, #name, #id)
                 #key #must_understand #bounds #try_construct #elements #written #remembered
         }
     }
 
-    /// A function that gives its default. What the user wrote sees nothing of the code around.
+    /// Returns a function that returns the default. The user's expression does not see the
+    /// surrounding generated code.
     pub(crate) fn default_function(&self, types: &Path) -> TokenStream {
         let Member { ty, attributes, .. } = self;
         match &attributes.default {
@@ -114,7 +115,7 @@ impl<'a> Member<'a> {
             Some(Expr::Lit(ExprLit { lit: Lit::Str(text), .. })) => quote! {
                 { fn default() -> #ty { ::core::convert::Into::into(#text) } default }
             },
-            // The type is the user's, who has said at the field what is to be said of it.
+            // The user may have allowed lints for the field's type at the field.
             Some(value) => quote!({
                 #[allow(clippy::box_collection, clippy::vec_box)]
                 fn default() -> #ty { #value }
@@ -123,7 +124,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Reads it; `descriptor` is its constant.
+    /// Returns the code that reads the member; `descriptor` is its constant.
     pub(crate) fn read(
         &self,
         types: &Path,
@@ -140,7 +141,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Constants that make wrong uses errors at the derive, not at the first use of the type.
+    /// Returns constants that report wrong uses at the derive, not at the first use of the type.
     pub(crate) fn checks(&self, types: &Path) -> TokenStream {
         let ty = self.ty;
         let bounds = self.attributes.bounds().len();
@@ -190,13 +191,13 @@ impl<'a> Member<'a> {
     }
 }
 
-/// The member id that the standard derives from a text.
+/// Returns the member id that the standard derives from a text.
 fn hash_of(text: &str) -> u32 {
     let digest = Md5::digest(text.as_bytes());
     u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]]) & 0x0fff_ffff
 }
 
-/// Refuses two members of the same name or, as far as they are known here, the same id.
+/// Refuses two members of the same name or, as far as ids are known here, the same id.
 pub(crate) fn require_distinct(members: &[Member<'_>]) -> syn::Result<()> {
     for (index, member) in members.iter().enumerate() {
         let before = &members[..index];
@@ -221,7 +222,7 @@ pub(crate) fn require_distinct(members: &[Member<'_>]) -> syn::Result<()> {
     Ok(())
 }
 
-/// A number without a type, for indices.
+/// Returns a number without a type suffix, for indices.
 pub(crate) fn index(number: usize) -> Literal {
     Literal::usize_unsuffixed(number)
 }

@@ -1,7 +1,7 @@
 //! `DdsType` for structs.
 //!
-//! Owns the order of the members on the wire (that of their declaration) and the one claim in
-//! generated code that needs a proof: that a struct of plain members is plain.
+//! Owns the order of the members on the wire (the order of declaration) and the one claim in
+//! generated code that needs a proof: a struct of plain members is plain.
 
 use crate::attributes::{Attributes, Extensibility, Place, extensibility};
 use crate::members::{Id, Member, index, require_distinct};
@@ -9,17 +9,17 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DataStruct, DeriveInput, Error, Fields, Ident, Path, Type};
 
-/// A struct and what it is made of.
+/// A struct and its contents.
 struct Plan<'a> {
     ident: &'a Ident,
     name: String,
     types: Path,
     container: &'a Attributes,
-    /// The field with the base, and its type.
+    /// Field with the base, and its type.
     base: Option<(&'a Ident, &'a Type)>,
-    /// What is in samples, but for the base.
+    /// Members that are in samples, without the base.
     members: Vec<Member<'a>>,
-    /// What is not in samples.
+    /// Members that are not in samples.
     skipped: Vec<Member<'a>>,
 }
 
@@ -119,13 +119,13 @@ impl Plan<'_> {
         self.base.map(|(_, ty)| ty)
     }
 
-    /// All fields' names and types that are in samples, in order.
+    /// Returns the names and types of all fields that are in samples, in order.
     fn fields(&self) -> (Vec<&Ident>, Vec<&Type>) {
         let own = self.members.iter().map(|member| (member.ident, member.ty));
         self.base.into_iter().chain(own).unzip()
     }
 
-    /// The constant of a member in the table.
+    /// Returns the constant of a member in the table.
     fn descriptor(&self, place: usize) -> TokenStream {
         let (types, place) = (&self.types, index(place));
         quote!(&<Self as #types::DdsStruct>::MEMBERS[#place])
@@ -158,7 +158,7 @@ impl Plan<'_> {
                 match members.hash() {
                     ::core::option::Option::None => ::core::option::Option::None,
                     // SAFETY: the list above has every field of the struct, because it is made from
-                    // the struct's definition. Each of them is plain, otherwise there would be no
+                    // the struct's definition. Each field is plain, otherwise there would be no
                     // hash, so every bit pattern of the struct is valid.
                     ::core::option::Option::Some(hash) => {
                         let layout = unsafe { #types::PlainLayout::new(hash) };
@@ -173,7 +173,7 @@ impl Plan<'_> {
         } else {
             quote!(::core::option::Option::None)
         };
-        // Of a type that may change, the members need not be there; in XCDR2 its size is.
+        // Members of a type that may change can be missing; in XCDR2 its size is always present.
         let least = match container.extensibility {
             Extensibility::Final => quote!(sum),
             Extensibility::Appendable => quote!(if sum < 4 { sum } else { 4 }),
@@ -251,8 +251,8 @@ impl Plan<'_> {
         }
     }
 
-    /// The members of the key one after the other, in the order of their ids; nothing where a base has a part in it. Members
-    /// that are no numbers say so.
+    /// Returns code that appends the key members in the order of their ids; `None` if a base
+    /// contributes to the key. Members that are not numbers return `None` at run time.
     fn short_key(&self) -> Option<TokenStream> {
         let types = &self.types;
         let number = |member: &Member<'_>| match member.id {
@@ -378,7 +378,7 @@ impl Plan<'_> {
         }
     }
 
-    /// How the members are looked at by their places.
+    /// Returns the code that accesses members by index.
     fn places(&self) -> TokenStream {
         let types = &self.types;
         let own = self.members.iter().enumerate().map(|(at, Member { ident, ty, .. })| {
@@ -419,7 +419,7 @@ impl Plan<'_> {
         }
     }
 
-    /// The constants about members and their ids.
+    /// Returns the constants about members and their ids.
     fn tables(&self) -> TokenStream {
         let Plan { types, name, .. } = self;
         let base = self.base_type();
@@ -460,7 +460,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Constants that make wrong uses errors at the derive, not at the first use of the type.
+    /// Returns constants that report wrong uses at the derive, not at the first use of the type.
     fn checks(&self) -> TokenStream {
         let (name, types) = (self.ident, &self.types);
         let members = self.members.iter().map(|member| member.checks(types));

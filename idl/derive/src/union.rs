@@ -1,6 +1,6 @@
 //! `DdsType` for unions: enums whose variants carry a member each.
 //!
-//! Owns which labels select which variant.
+//! Owns the mapping of labels to variants.
 
 use crate::attributes::{Attributes, Extensibility, Place, extensibility};
 use crate::members::{Id, Member, index, require_distinct};
@@ -13,18 +13,18 @@ use syn::{
     Variant,
 };
 
-/// A variant and what selects it.
+/// A variant and the labels that select it.
 struct Case<'a> {
     ident: &'a Ident,
-    /// Its fields' names, if they have any.
+    /// Names of the fields, if they are named.
     named: Option<Named<'a>>,
     labels: Vec<Expr>,
     default: bool,
-    /// Its place among the members, if it has one.
+    /// Index among the members, if the variant has a member.
     member: Option<usize>,
 }
 
-/// A variant that keeps which label selected it.
+/// A variant that stores the label that selected it.
 #[derive(Clone, Copy)]
 struct Named<'a> {
     discriminator: &'a Field,
@@ -32,7 +32,8 @@ struct Named<'a> {
 }
 
 impl Case<'_> {
-    /// What matches the variant, or makes it. What is given binds or fills its fields.
+    /// Returns a pattern that matches the variant, or an expression that makes it. The arguments
+    /// bind or fill its fields.
     fn pattern(&self, discriminator: &TokenStream, member: &TokenStream) -> TokenStream {
         let variant = self.ident;
         match self.named {
@@ -63,7 +64,7 @@ pub(crate) fn implement(
         ));
     };
     let (mut cases, mut members) = (Vec::new(), Vec::new());
-    // The discriminator is the member 0.
+    // The discriminator is member 0.
     let mut next = Id::Number(1);
     for variant in &data.variants {
         let (case, member) = read(variant, next, container.autoid_hash)?;
@@ -141,7 +142,7 @@ fn read(
     Ok((Case { ident: &variant.ident, named, labels, default, member: None }, member))
 }
 
-/// The field with the label and the one with the member, if these are all.
+/// Returns the field with the label and the one with the member, if there are no others.
 fn named(fields: &Punctuated<Field, Token![,]>) -> Option<(&Field, Option<&Field>)> {
     let is_label =
         |field: &&Field| field.ident.as_ref().is_some_and(|name| name == "discriminator");
@@ -220,7 +221,7 @@ fn generate(
     let labels = cases.iter().map(|case| {
         let variant = case.pattern(&quote!(label), &skip);
         match case.named {
-            // That it is of another type is said at the field.
+            // A wrong type of the label field is reported at the field.
             Some(Named { discriminator: field, .. }) => {
                 let label = quote_spanned!(field.ty.span()=> #of_type::label(label));
                 quote!(#variant => #some(#label),)
@@ -392,11 +393,12 @@ fn generate(
     }
 }
 
-/// What is said of the discriminator.
+/// Generated code for the discriminator.
 struct Discriminator {
-    /// What gives its default, if that is not the one of its type.
+    /// Function that returns the default, if it differs from the default of the
+    /// discriminator's type.
     default_function: Option<TokenStream>,
-    /// What that adds to its description.
+    /// Call that adds the function to the description.
     described: TokenStream,
 }
 
@@ -424,8 +426,8 @@ impl Discriminator {
     }
 }
 
-/// Constants by which the compiler says that a label is none of the discriminator's. A wide character's
-/// are characters.
+/// Returns constants by which the compiler reports a label of the wrong type. Labels of a wide
+/// character are characters.
 fn label_types(discriminator: &Type, cases: &[Case<'_>]) -> TokenStream {
     let is_character = |label: &&Expr| {
         matches!(label, Expr::Lit(ExprLit { lit: Lit::Char(_), .. }))

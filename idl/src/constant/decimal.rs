@@ -1,17 +1,17 @@
 //! Fixed-point numbers.
 //!
-//! Owns decimal arithmetic of up to 31 digits, as IDL has it for `fixed`.
+//! Owns decimal arithmetic of up to 31 digits, as IDL defines it for `fixed`.
 
 use std::fmt;
 
 use crate::literal::FIXED_DIGITS;
 
-/// A number of at most 31 decimal digits, some of them behind the point.
+/// A number of at most 31 decimal digits, some of them after the decimal point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal {
-    /// All its digits as one integer.
+    /// All digits as one integer.
     mantissa: i128,
-    /// How many of them are behind the point.
+    /// Number of digits after the decimal point.
     scale: u8,
 }
 
@@ -35,7 +35,7 @@ impl Decimal {
         Self { mantissa: value, scale: 0 }
     }
 
-    /// All digits as one integer, and how many of them are behind the point.
+    /// Returns all digits as one integer, and the number of digits after the decimal point.
     pub fn parts(self) -> (i128, u8) {
         (self.mantissa, self.scale)
     }
@@ -48,19 +48,20 @@ impl Decimal {
         Self { mantissa: -self.mantissa, ..self }
     }
 
-    /// With as many digits behind the point as a type has, if it fits.
+    /// Converts to the number of digits after the point that a type has, if the value fits.
     pub(crate) fn fit(self, digits: u8, scale: u8) -> Option<Self> {
         let mantissa = if scale >= self.scale {
             self.mantissa.checked_mul(power(scale - self.scale)?)?
         } else {
-            // What a type cannot hold behind the point is cut, as the standard has it.
+            // The standard truncates digits after the point that the type cannot hold.
             self.mantissa / power(self.scale - scale)?
         };
         (mantissa.unsigned_abs() < power(digits)?.unsigned_abs())
             .then_some(Self { mantissa, scale })
     }
 
-    /// `+`, `-`, `*` or `/`; `None` where it does not work or has too many digits.
+    /// Computes `+`, `-`, `*` or `/`; `None` if the operation is undefined or the result has too
+    /// many digits.
     pub(crate) fn calculate(self, operator: &str, other: Self) -> Option<Self> {
         let scale = self.scale.max(other.scale);
         let at = |number: Self| number.mantissa.checked_mul(power(scale - number.scale)?);
@@ -77,7 +78,7 @@ impl Decimal {
                     return None;
                 }
                 let mut scale = 0;
-                // As many digits as there is room for, until it comes out even.
+                // Division adds digits until the remainder is zero or no more digits fit.
                 while mantissa % divisor != 0
                     && scale < FIXED_DIGITS
                     && let Some(more) = mantissa.checked_mul(10)

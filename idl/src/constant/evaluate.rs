@@ -1,7 +1,7 @@
-//! Constant expressions, worked out.
+//! Evaluation of constant expressions.
 //!
-//! Owns arithmetic as IDL has it: integers of any size within 128 bits and checked against their
-//! type at the end, floating point, and decimal for fixed point; names are looked up as anywhere.
+//! Owns IDL arithmetic: integers within 128 bits, checked against their type at the end; floating
+//! point; decimal for fixed point. Names are looked up as in any other place.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::syntax::{Expression, ExpressionKind, Path};
 
 use super::{Value, fit, quadruple, range};
 
-/// The literals of enums and the bits of bitmasks, by type.
+/// Literals of enums and bits of bitmasks, by type.
 pub(crate) type Literals = HashMap<ScopedName, Rc<Vec<(String, Value)>>>;
 
 pub(crate) struct Evaluator<'e> {
@@ -24,7 +24,7 @@ pub(crate) struct Evaluator<'e> {
 }
 
 impl Evaluator<'_> {
-    /// What an expression is worth; with a type, as a value of that type.
+    /// Evaluates an expression. If a type is given, the result is a value of that type.
     pub(crate) fn value(&mut self, expression: &Expression, ty: Option<&Type>) -> Checked<Value> {
         let value = self.work_out(expression, ty)?;
         let is_wide = matches!(
@@ -47,9 +47,9 @@ impl Evaluator<'_> {
         }
     }
 
-    /// A bound or an array's length.
+    /// Evaluates a bound or the length of an array.
     pub(crate) fn length(&mut self, expression: &Expression, what: &str) -> Checked<u32> {
-        // The largest CDR length says "no bound".
+        // The largest CDR length means "no bound".
         const MAX: i128 = u32::MAX as i128 - 1;
         match self.value(expression, None)? {
             Value::Integer(value @ 1..=MAX) => Ok(value as u32),
@@ -76,7 +76,7 @@ impl Evaluator<'_> {
             ExpressionKind::String { value, .. } => Ok(Value::String(value.to_string())),
             ExpressionKind::Char { value, .. } => Ok(Value::Char(*value)),
             ExpressionKind::Boolean(value) => Ok(Value::Boolean(*value)),
-            // A part of an expression is of the type that the whole is of.
+            // A subexpression has the type of the whole expression.
             ExpressionKind::Name(path) => match (self.named(path, ty)?, ty) {
                 (Value::LongDouble(value), Some(of)) if !is_long_double(ty) => {
                     let value = fit(Value::LongDouble(value), of);
@@ -104,7 +104,7 @@ impl Evaluator<'_> {
     }
 
     fn named(&mut self, path: &Path, ty: Option<&Type>) -> Checked<Value> {
-        // Where a literal of one enum or bitmask is wanted, its names are known.
+        // Where a literal of one enum or bitmask is expected, its names are in scope.
         if let (Some(Type::Named(wanted, NamedKind::Enum | NamedKind::Bitmask)), [name]) =
             (ty.map(Type::resolved), path.parts.as_slice())
             && let Some(literals) = self.literals.get(&**wanted)
@@ -133,7 +133,7 @@ fn unary(sign: char, operand: &Value, ty: Option<&Type>) -> Option<Value> {
             operand.clone()
         }
         ('~', Value::Integer(value)) => {
-            // Of a type without a sign all its bits are turned, else it is -(value + 1).
+            // For an unsigned type `~` inverts all bits; otherwise the result is -(value + 1).
             let max = match ty.map(Type::resolved) {
                 Some(Type::Primitive(primitive)) => {
                     range(*primitive).filter(|(min, _)| *min == 0).map(|(_, max)| max)
@@ -222,6 +222,6 @@ fn integers(operator: &str, a: i128, b: i128) -> Result<i128, String> {
         "/" => a.checked_div(b),
         _ => a.checked_rem(b),
     };
-    // Within an expression there is room for more than any type holds, but not for all.
+    // Intermediate results may exceed every IDL type, but not 128 bits.
     result.ok_or_else(|| format!("`{a} {operator} {b}` is larger than any integer type"))
 }

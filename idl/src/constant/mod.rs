@@ -1,4 +1,4 @@
-//! Constants: what they are worth.
+//! Values of constants.
 //!
 //! Owns values, their types and the ranges of types.
 
@@ -26,24 +26,24 @@ pub enum Value {
     Fixed(Decimal),
     /// A boolean.
     Boolean(bool),
-    /// A character, also a wide one.
+    /// A character, narrow or wide.
     Char(char),
-    /// A string, also a wide one.
+    /// A string, narrow or wide.
     String(String),
     /// An enumerator.
     Enumerator {
-        /// The enum.
+        /// Name of the enum.
         of: ScopedName,
-        /// The enumerator.
+        /// Name of the enumerator.
         name: String,
-        /// Its number.
+        /// Number of the enumerator.
         value: i32,
     },
     /// The elements of a sequence or an array.
     List(Vec<Value>),
 }
 
-/// As IDL writes it.
+/// Formats the value in IDL syntax.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -67,7 +67,7 @@ impl fmt::Display for Value {
 }
 
 impl Value {
-    /// What kind of value it is, for messages.
+    /// Kind of the value, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Integer(_) => "an integer",
@@ -82,7 +82,7 @@ impl Value {
     }
 }
 
-/// The smallest and the largest value of an integer type.
+/// Returns the smallest and the largest value of an integer type.
 pub(crate) fn range(primitive: Primitive) -> Option<(i128, i128)> {
     Some(match primitive {
         Primitive::Octet | Primitive::Uint8 => (0, u8::MAX.into()),
@@ -97,7 +97,7 @@ pub(crate) fn range(primitive: Primitive) -> Option<(i128, i128)> {
     })
 }
 
-/// A value as one of a type, or why it is none.
+/// Converts a value to a type, or returns why it cannot.
 pub(crate) fn fit(value: Value, ty: &Type) -> Result<Value, String> {
     let wrong = |value: &Value| Err(format!("expected {}, found {}", wanted(ty), value.kind()));
     match (ty.resolved(), value) {
@@ -199,7 +199,7 @@ fn fit_primitive(value: Value, primitive: Primitive, ty: &Type) -> Result<Value,
     }
 }
 
-/// A number of any kind as one of 128 bits.
+/// Converts a number of any kind to 128-bit floating point.
 pub(crate) fn quadruple(value: &Value) -> Option<Quadruple> {
     match value {
         Value::LongDouble(number) => Some(*number),
@@ -210,7 +210,7 @@ pub(crate) fn quadruple(value: &Value) -> Option<Quadruple> {
     }
 }
 
-/// What a value of a type is, for messages.
+/// Description of the values of a type, for messages.
 fn wanted(ty: &Type) -> String {
     match ty.resolved() {
         Type::Primitive(primitive) if range(*primitive).is_some() => {

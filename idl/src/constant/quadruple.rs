@@ -1,14 +1,14 @@
 //! Floating-point numbers of 128 bits.
 //!
-//! Owns arithmetic as IEEE 754 has it for binary128, each result rounded to the nearest number, ties to even. What is
-//! no finite number is none here.
+//! Owns arithmetic as IEEE 754 defines it for binary128: each result is rounded to the nearest
+//! number, ties to even. Results that are not finite numbers are `None`.
 
 use std::fmt;
 
 use rustc_apfloat::ieee::{Double, Quad};
 use rustc_apfloat::{Float, FloatConvert, Round, StatusAnd};
 
-/// So many decimal digits tell any two numbers apart.
+/// Number of decimal digits that distinguishes any two numbers.
 const DIGITS: usize = 36;
 
 /// A finite number of the type `long double`: IEEE 754 binary128.
@@ -16,7 +16,7 @@ const DIGITS: usize = 36;
 pub struct Quadruple(Quad);
 
 impl Quadruple {
-    /// Reads a decimal number; `None` if it is none, or too large.
+    /// Reads a decimal number; `None` if the text is not a number or the number is too large.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Self::finite(Quad::from_str_r(text, Round::NearestTiesToEven).ok()?)
     }
@@ -25,7 +25,7 @@ impl Quadruple {
         Self::finite(Quad::from_i128(value))
     }
 
-    /// The same number; `None` of what is not finite.
+    /// Converts exactly; `None` if the value is not finite.
     pub(crate) fn from_f64(value: f64) -> Option<Self> {
         let mut is_another = false;
         Self::finite(Double::from_bits(value.to_bits().into()).convert(&mut is_another))
@@ -35,19 +35,19 @@ impl Quadruple {
         found.value.is_finite().then_some(Self(found.value))
     }
 
-    /// The nearest double: infinite, if it is larger than any.
+    /// Returns the nearest double, which is infinite if the number is larger than every double.
     pub fn to_f64(self) -> f64 {
         let mut is_another = false;
         let double: Double = self.0.convert(&mut is_another).value;
         f64::from_bits(double.to_bits() as u64)
     }
 
-    /// Its bits, the sign the highest.
+    /// Returns the bits, with the sign as the highest bit.
     pub fn to_bits(self) -> u128 {
         self.0.to_bits()
     }
 
-    /// The double that is the same number, if one is.
+    /// Returns the double that is exactly this number, if there is one.
     pub(crate) fn exact_f64(self) -> Option<f64> {
         let double = self.to_f64();
         (Self::from_f64(double)?.to_bits() == self.to_bits()).then_some(double)
@@ -57,7 +57,7 @@ impl Quadruple {
         Self(-self.0)
     }
 
-    /// `+`, `-`, `*` or `/`; `None` where there is no finite result.
+    /// Computes `+`, `-`, `*` or `/`; `None` if there is no finite result.
     pub(crate) fn calculate(self, operator: &str, other: Self) -> Option<Self> {
         Self::finite(match operator {
             "+" => self.0 + other.0,
@@ -68,7 +68,7 @@ impl Quadruple {
     }
 }
 
-/// With as few digits as say which number it is.
+/// Formats with the fewest digits that identify the number.
 impl fmt::Display for Quadruple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let texts = (1..=DIGITS).map(|digits| format!("{:.digits$}", self.0));
@@ -87,7 +87,8 @@ mod tests {
         Quadruple::parse(text).unwrap().to_bits()
     }
 
-    /// The bits are those of IEEE 754 for the format: 1 bit of sign, 15 of exponent, 112 of fraction.
+    /// The expected bits are those of IEEE 754 for the format: 1 bit of sign, 15 of exponent, 112
+    /// of fraction.
     #[test]
     fn decimals_are_the_nearest_number() {
         for (text, wanted) in [
@@ -96,7 +97,7 @@ mod tests {
             ("-2.5", 0xc000_4000 << 96),
             // 1/10 is 0.0001100110011..., rounded up in its last bit.
             ("0.1", 0x3ffb_9999_9999_9999_9999_9999_9999_999a),
-            // The largest, and the smallest with a leading one.
+            // The largest number, and the smallest normal number.
             (
                 "1.18973149535723176508575932662800702e4932",
                 0x7ffe_ffff_ffff_ffff_ffff_ffff_ffff_ffff,
@@ -124,7 +125,7 @@ mod tests {
         assert_eq!(number("1e4000").calculate("*", number("1e4000")), None);
         assert_eq!(number("0.0").calculate("/", number("0.0")), None);
         assert_eq!(number("1.0").calculate("/", number("0.0")), None);
-        // What a double would lose.
+        // A double would lose the fraction.
         let sum = number("1e20").calculate("+", number("0.5")).unwrap();
         assert_eq!(sum.calculate("-", number("1e20")), Quadruple::parse("0.5"));
     }

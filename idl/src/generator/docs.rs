@@ -1,9 +1,9 @@
-//! IDL comments as documentation.
+//! Conversion of IDL comments to Rust documentation.
 //!
-//! Owns that whatever stands in a comment is harmless in Rust: no link that is none, no list that
-//! clippy would indent, and above all nothing that `cargo test` would take for an example.
+//! Owns that the text of every comment is harmless in Rust: no accidental link, no list that clippy
+//! would indent, and above all nothing that `cargo test` would run as an example.
 
-/// The comment, line by line, as what stands behind `///`.
+/// Returns the comment as lines to write after `///`.
 pub(super) fn lines(comment: &[String]) -> Vec<String> {
     let comment: Vec<&str> = {
         let first = comment.iter().position(|line| !line.trim().is_empty()).unwrap_or(0);
@@ -15,14 +15,14 @@ pub(super) fn lines(comment: &[String]) -> Vec<String> {
     if comment.iter().all(|line| is_plain(line)) {
         return comment.iter().map(|line| escaped(line)).collect();
     }
-    // Lists, tables and pictures keep their shape.
+    // Lists, tables and pictures keep their layout.
     let mut lines = vec!["```text".to_owned()];
     lines.extend(comment.iter().map(|line| printable(line).replace("```", "'''")));
     lines.push("```".to_owned());
     lines
 }
 
-/// Whether a line is a sentence and not a part of a list, a heading or a picture.
+/// Whether a line is a sentence and not part of a list, a heading or a picture.
 fn is_plain(line: &str) -> bool {
     let mut chars = line.chars();
     match chars.next() {
@@ -59,11 +59,11 @@ fn escaped(line: &str) -> String {
             text.push(c);
         }
     }
-    // What looks like a name reads better as it is.
+    // Text that resembles a name is more readable without escapes.
     text.replace("\\_", "_")
 }
 
-/// Without tabs and without what no line of Rust may have.
+/// Removes tabs and characters that are not allowed in a line of Rust.
 fn printable(line: &str) -> String {
     line.chars()
         .map(|c| match c {
@@ -74,7 +74,7 @@ fn printable(line: &str) -> String {
         .collect()
 }
 
-/// Characters that turn the direction of text around; rustc refuses them in comments.
+/// Whether a character changes the direction of text; rustc refuses such characters in comments.
 pub(super) fn is_directional(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

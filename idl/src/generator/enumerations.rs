@@ -1,4 +1,4 @@
-//! Enums, bitmasks and bitsets.
+//! Generation of enums, bitmasks and bitsets.
 
 use crate::model::{Bitmask, Bitset, Enum, Placement};
 use crate::naming::{constant_name, value_name};
@@ -6,7 +6,7 @@ use crate::naming::{constant_name, value_name};
 use super::names::Taken;
 use super::{Out, rust_primitive};
 
-/// What values that are one number can do.
+/// Derives for types whose values are a single number.
 const NUMBER_DERIVES: &str = "Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash";
 
 impl Out<'_> {
@@ -104,7 +104,7 @@ impl Out<'_> {
         self.verbatim(&bitmask.notes.verbatim, Placement::AfterDeclaration);
     }
 
-    /// The names of bits, as rustfmt would break the line.
+    /// Writes the names of bits, with the line broken as rustfmt would.
     fn flags(&mut self, flags: &[String]) {
         let line = format!("flags({})", flags.join(", "));
         if line.len() <= super::ATTRIBUTE_WIDTH {
@@ -159,7 +159,8 @@ impl Out<'_> {
     }
 }
 
-/// Whether clippy would say that all variants begin or end alike, or have the enum's name in them.
+/// Whether clippy would report that all variants share a prefix or suffix, or contain the
+/// enum's name.
 pub(super) fn are_alike(name: &str, variants: &[String]) -> bool {
     if variants.len() < 3 {
         return variants.iter().any(|variant| variant.contains(name));

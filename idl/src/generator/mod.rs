@@ -1,8 +1,7 @@
-//! A specification to Rust.
+//! Generation of Rust from a specification.
 //!
-//! Owns the mapping of IDL types to Rust types and the look of the generated code, which is as
-//! rustfmt leaves it. What a type does on the wire is left to the derive macro, which reads the
-//! attributes written here.
+//! Owns the mapping of IDL types to Rust types and the layout of the generated code, which is that
+//! of rustfmt. Never does: encode values; the derive macro does, from the attributes written here.
 
 mod docs;
 mod enumerations;
@@ -17,27 +16,27 @@ use crate::model::{
 };
 use names::Names;
 
-/// Where the derive macro looks for its company unless it is told otherwise.
+/// Default path at which the derive macro finds the types it needs.
 const DEFAULT_CRATE_PATH: &str = "dds_api::types";
 
-/// What derive macros every value gets.
+/// Derives that every value type gets.
 const DERIVES: &str = "Clone, Debug, PartialEq";
 
-/// As much of a line as rustfmt gives to the arguments of an attribute.
+/// Maximum width that rustfmt gives to the arguments of an attribute.
 const ATTRIBUTE_WIDTH: usize = 70;
 
-/// The longest `#[derive]` that rustfmt leaves on one line.
+/// Maximum length of a `#[derive]` that rustfmt leaves on one line.
 const DERIVE_WIDTH: usize = 96;
 
-/// The longest line of rustfmt.
+/// Maximum line length of rustfmt.
 const LINE_WIDTH: usize = 100;
 
-/// Writes the Rust for a specification; the code needs the crate `dds-api`.
+/// Generates Rust for a specification. The code needs the crate `dds-api`.
 pub fn generate(specification: &Specification) -> String {
     Generator::new().generate(specification)
 }
 
-/// Writes Rust for specifications.
+/// Generator of Rust code for specifications.
 #[derive(Clone, Debug)]
 pub struct Generator {
     crate_path: String,
@@ -45,28 +44,27 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// A generator of code that needs the crate `dds-api`.
+    /// Creates a generator of code that needs the crate `dds-api`.
     pub fn new() -> Self {
         Self { crate_path: DEFAULT_CRATE_PATH.to_owned(), extensibility: None }
     }
 
-    /// A generator of code that finds `DdsType` and its company elsewhere, such as in `idl_cdr`, or in `idl_xtypes::types`
-    /// where the IDL has an `any`.
+    /// Sets the path at which the generated code finds `DdsType` and related types, such as
+    /// `idl_cdr`, or `idl_xtypes::types` if the IDL has an `any`.
     #[must_use]
     pub fn crate_path(mut self, path: &str) -> Self {
         path.clone_into(&mut self.crate_path);
         self
     }
 
-    /// Structs and unions that do not say how they may change are of this kind. Without it they
-    /// are final.
+    /// Sets the extensibility of structs and unions without an annotation. The default is final.
     #[must_use]
     pub fn default_extensibility(mut self, extensibility: Extensibility) -> Self {
         self.extensibility = Some(extensibility);
         self
     }
 
-    /// Writes the Rust for a specification.
+    /// Generates Rust for a specification.
     pub fn generate(&self, specification: &Specification) -> String {
         let mut out = Out {
             text: String::new(),
@@ -103,7 +101,7 @@ struct Out<'a> {
     indent: usize,
     generator: &'a Generator,
     names: Names,
-    /// The module that is written, in IDL.
+    /// IDL module that is being written, as a path.
     modules: Vec<String>,
 }
 
@@ -134,7 +132,7 @@ impl Out<'_> {
 
     fn definitions(&mut self, definitions: &[Definition]) {
         for (index, definition) in definitions.iter().enumerate() {
-            // A blank line between definitions, but none behind the brace of a module.
+            // A blank line separates definitions, but does not follow the brace of a module.
             if index > 0 || self.indent == 0 {
                 self.line("");
             }
@@ -167,7 +165,7 @@ impl Out<'_> {
     fn constant(&mut self, constant: &Constant) {
         let ty = &constant.ty;
         let unit = constant.unit.as_ref().map(|unit| format!(", in {}", code(unit)));
-        // Of which the code has the bits alone.
+        // The generated constant shows only the bits, so the comment gives the number.
         let digits = match &constant.value {
             Value::LongDouble(number) => format!(", {number}"),
             _ => String::new(),
@@ -199,7 +197,7 @@ impl Out<'_> {
         self.line(&format!("pub type {name} = {rust};"));
     }
 
-    /// The comment of the IDL, and what it is in IDL.
+    /// Writes the IDL comment, and the IDL definition that the item comes from.
     fn docs(&mut self, comment: &[String], what: &str) {
         let lines = docs::lines(comment);
         for line in &lines {
@@ -216,7 +214,7 @@ impl Out<'_> {
         self.line(&format!("///{gap}{line}"));
     }
 
-    /// The comment of a type, with what annotations say of it that Rust has no place for.
+    /// Writes the comment of a type, with annotations that have no counterpart in Rust.
     fn type_docs(&mut self, notes: &TypeNotes, what: &str) {
         self.verbatim(&notes.verbatim, Placement::BeforeDeclaration);
         self.docs(&notes.docs, what);
@@ -238,7 +236,7 @@ impl Out<'_> {
         }
     }
 
-    /// `#[derive]` and the attributes of the type.
+    /// Writes `#[derive]` and the attributes of the type.
     fn derive(&mut self, others: &str, name: &ScopedName, mut attributes: Vec<String>) {
         let path = &self.generator.crate_path;
         let derive = format!("#[derive(::{path}::DdsType, {others})]");
@@ -259,7 +257,7 @@ impl Out<'_> {
         self.attributes(attributes);
     }
 
-    /// `#[dds(...)]`, as many of them as lines of a readable length ask for.
+    /// Writes `#[dds(...)]`, split over several attributes if a line would become too long.
     fn attributes(&mut self, attributes: Vec<String>) {
         let mut line = String::new();
         for attribute in attributes {
@@ -279,7 +277,7 @@ impl Out<'_> {
 
     fn attribute(&mut self, inside: &str) {
         let line = format!("#[dds({inside})]");
-        // Where the value is no literal, rustfmt keeps its hands off.
+        // rustfmt does not break an attribute whose value is not a literal.
         let is_text = inside.ends_with('"') && !inside.contains('(');
         if self.indent * 4 + line.len() > LINE_WIDTH && is_text {
             self.line("#[dds(");
@@ -292,7 +290,7 @@ impl Out<'_> {
         }
     }
 
-    /// A field, with `pub` if it has that, broken where rustfmt breaks it.
+    /// Writes a field, including a `pub` in the name, broken where rustfmt breaks it.
     fn field(&mut self, name: &str, ty: &str) {
         let line = format!("{name}: {ty},");
         if self.indent * 4 + line.len() > LINE_WIDTH {
@@ -305,7 +303,8 @@ impl Out<'_> {
         }
     }
 
-    /// The extensibility of a struct or union, nesting, and where ids come from.
+    /// Returns attributes for the extensibility of a struct or union, nesting, and the source
+    /// of ids.
     fn type_attributes(&self, notes: &TypeNotes) -> Vec<String> {
         let mut attributes = Vec::new();
         let extensibility = notes.extensibility.or(self.generator.extensibility);
@@ -333,12 +332,12 @@ impl Out<'_> {
         attributes
     }
 
-    /// A type of the crate that the derive macro belongs to.
+    /// Path of a type in the crate that the derive macro belongs to.
     fn company(&self, name: &str) -> String {
         format!("::{}::{name}", self.generator.crate_path)
     }
 
-    /// The path of a definition, seen from the module that is written.
+    /// Path of a definition, relative to the module that is being written.
     fn path(&self, name: &ScopedName) -> String {
         self.names.path(name, &self.modules)
     }
@@ -348,7 +347,7 @@ impl Out<'_> {
         if element.external { format!("Box<{ty}>") } else { ty }
     }
 
-    /// The Rust type, as it is written in the module that is written.
+    /// Rust type as written in the module that is being written.
     fn rust_type(&self, ty: &Type) -> String {
         match ty {
             Type::Primitive(Primitive::WChar) => self.company("WChar"),
@@ -370,7 +369,7 @@ impl Out<'_> {
     }
 }
 
-/// A text between backticks.
+/// Returns a text between backticks.
 fn code(text: &str) -> String {
     let text: String = text.chars().filter(|c| !c.is_control() && *c != '`').collect();
     format!("`{text}`")
@@ -406,7 +405,7 @@ fn rust_primitive(primitive: Primitive) -> &'static str {
     }
 }
 
-/// Whether values of the type are held in memory of their own anyway.
+/// Whether values of the type already live in memory of their own.
 fn is_collection(ty: &Type) -> bool {
     matches!(ty.resolved(), Type::Sequence(..) | Type::String { wide: false, .. })
 }

@@ -1,7 +1,7 @@
-//! Which Rust name each IDL name gets.
+//! Mapping of IDL names to Rust names.
 //!
-//! Owns that names in one Rust scope differ: two IDL names that would be one in Rust are told apart
-//! by `_` behind the later one, and so is a name that would hide one of Rust's own.
+//! Owns that names in one Rust scope differ. If two IDL names would become the same Rust name, the
+//! later one gets a trailing `_`. A name that would hide one of Rust's own gets it too.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,15 +11,16 @@ use crate::naming::{constant_name, type_name, value_name};
 /// The names of Rust's prelude that generated code uses.
 const HIDDEN_IF_TAKEN: [&str; 5] = ["Box", "Option", "Self", "String", "Vec"];
 
-/// The Rust names of all modules, types and constants.
+/// Rust names of all modules, types and constants.
 #[derive(Default)]
 pub(super) struct Names {
     all: HashMap<ScopedName, String>,
-    /// The variants of enums.
+    /// Variants of enums.
     variants: HashMap<ScopedName, HashMap<String, String>>,
 }
 
-/// The names of one struct's fields, one enum's variants, or one bitmask's constants.
+/// Names already taken by the fields of one struct, the variants of one enum, or the constants of
+/// one bitmask.
 pub(super) struct Taken(HashSet<String>);
 
 impl Taken {
@@ -27,10 +28,10 @@ impl Taken {
         Self(reserved.iter().map(|name| (*name).to_owned()).collect())
     }
 
-    /// A name that is not taken yet; it is then.
+    /// Returns a free name and marks it as taken.
     pub(super) fn take(&mut self, mut name: String) -> String {
         while !self.0.insert(name.clone()) {
-            // A raw name with something behind it is no keyword any more.
+            // A raw name with a suffix is no longer a keyword.
             name = name.trim_start_matches("r#").to_owned() + "_";
         }
         name
@@ -76,19 +77,19 @@ impl Names {
         }
     }
 
-    /// The Rust name of a definition.
+    /// Returns the Rust name of a definition.
     pub(super) fn of(&self, name: &ScopedName) -> String {
         self.all.get(name).cloned().unwrap_or_else(|| type_name(&name.name))
     }
 
-    /// The Rust name of an enumerator.
+    /// Returns the Rust name of an enumerator.
     pub(super) fn variant(&self, of: &ScopedName, name: &str) -> String {
         let variant = self.variants.get(of).and_then(|variants| variants.get(name));
         variant.cloned().unwrap_or_else(|| type_name(name))
     }
 
-    /// The way from one module to a name: up to what both have in common, then down. It does not
-    /// depend on where the generated code is included.
+    /// Returns the relative path from one module to a name: up to the common ancestor, then down.
+    /// The path does not depend on where the generated code is included.
     pub(super) fn path(&self, name: &ScopedName, from: &[String]) -> String {
         let common = from.iter().zip(&name.modules).take_while(|(a, b)| a == b).count();
         let mut path = "super::".repeat(from.len() - common);

@@ -1,4 +1,4 @@
-//! Structs, exceptions and unions.
+//! Generation of structs, exceptions and unions.
 
 use crate::constant::Value;
 use crate::model::{
@@ -75,7 +75,7 @@ impl Out<'_> {
         self.docs(&member.docs, &what);
     }
 
-    /// What is said of its default, as a value of the type that it has in Rust.
+    /// Returns the member's default as a value of its Rust type.
     fn default_of(&self, member: &Member) -> Option<String> {
         let value = self.value(&member.ty, member.default.as_ref()?);
         Some(if member.external { format!("Box::new({value})") } else { value })
@@ -168,7 +168,7 @@ impl Out<'_> {
         self.line(&format!("{variant}({ty}),"));
     }
 
-    /// A variant that several labels select: it keeps which it was.
+    /// Writes a variant that several labels select; the variant stores the label.
     fn labelled(&mut self, variant: &str, label: &Type, member: Option<(&Member, &str)>) {
         let label = self.rust_type(label);
         self.line(&format!("{variant} {{"));
@@ -184,7 +184,7 @@ impl Out<'_> {
         self.line("},");
     }
 
-    /// A label: a literal, or the path of an enumerator.
+    /// Returns a label: a literal, or the path of an enumerator.
     fn label(&self, discriminator: &Type, label: &Value) -> String {
         match label {
             Value::Char(c) => format!("{c:?}"),
@@ -192,7 +192,7 @@ impl Out<'_> {
         }
     }
 
-    /// Lints that the IDL's names and types would meet.
+    /// Allows lints that names and types from IDL would trigger.
     pub(super) fn allow(&mut self, lints: &[&str]) {
         if lints.is_empty() {
             return;
@@ -213,7 +213,7 @@ impl Out<'_> {
     }
 }
 
-/// Whether a member may be so large that clippy would have it elsewhere.
+/// Whether a member may be so large that clippy would require a box.
 fn is_large(member: &Member) -> bool {
     let in_place = matches!(
         member.ty.resolved(),
@@ -222,7 +222,7 @@ fn is_large(member: &Member) -> bool {
     in_place && !member.external
 }
 
-/// What members of structs and of unions have alike.
+/// Attributes common to members of structs and of unions.
 fn member_attributes(member: &Member) -> Vec<String> {
     let mut attributes = Vec::new();
     match &member.id {
@@ -252,7 +252,7 @@ fn member_attributes(member: &Member) -> Vec<String> {
     attributes
 }
 
-/// As an attribute has it.
+/// Name of the kind in an attribute.
 fn try_construct(kind: TryConstruct) -> &'static str {
     match kind {
         TryConstruct::Discard => "\"discard\"",
@@ -261,7 +261,7 @@ fn try_construct(kind: TryConstruct) -> &'static str {
     }
 }
 
-/// Lints about memory that the IDL asks for.
+/// Lints about memory layout that the IDL requires.
 pub(super) fn lints(ty: &Type, external: bool) -> Vec<&'static str> {
     let mut lints = Vec::new();
     if external && is_collection(ty) || has_boxed(ty, &is_collection) {
@@ -273,7 +273,7 @@ pub(super) fn lints(ty: &Type, external: bool) -> Vec<&'static str> {
     lints
 }
 
-/// Whether an external element is of a type that this is true of. Typedefs have their own lints.
+/// Whether an external element has a type for which `is` holds. Typedefs have their own lints.
 fn has_boxed(ty: &Type, is: &impl Fn(&Type) -> bool) -> bool {
     let found = |element: &Element| element.external && is(element) || has_boxed(element, is);
     match ty {
@@ -292,7 +292,7 @@ fn has_sequence_of_boxes(ty: &Type) -> bool {
     }
 }
 
-/// The type of the values in a list.
+/// Type of the values in a list.
 fn element(ty: &Type) -> &Type {
     let mut ty = ty;
     while let Type::Array(inner, _) | Type::Sequence(inner, _) = ty.resolved() {

@@ -1,4 +1,4 @@
-//! Values as Rust.
+//! Generation of Rust values.
 
 use crate::constant::Value;
 use crate::constant::quadruple::Quadruple;
@@ -8,7 +8,7 @@ use super::docs::is_directional;
 use super::{Out, is_enum};
 
 impl Out<'_> {
-    /// The type and the value of a constant. Strings are borrowed.
+    /// Returns the type and the value of a constant. Strings are borrowed.
     pub(super) fn constant_value(&self, ty: &Type, value: &Value) -> (String, String) {
         match (ty.resolved(), value) {
             (Type::String { .. }, Value::String(text)) => ("&str".to_owned(), quoted(text)),
@@ -19,7 +19,7 @@ impl Out<'_> {
         }
     }
 
-    /// A value of a type, as an expression that owns it.
+    /// Returns a value of a type as an expression that owns it.
     pub(super) fn value(&self, ty: &Type, value: &Value) -> String {
         match (ty.resolved(), value) {
             (Type::Primitive(Primitive::WChar), Value::Char(c)) => {
@@ -29,7 +29,7 @@ impl Out<'_> {
                 Some(double) => format!("{}::from({double:?})", self.company("LongDouble")),
                 None => self.long_double(*number),
             },
-            // The shortest digits that give the number again.
+            // Shortest digits that give the same number when read back.
             (Type::Primitive(Primitive::Float), Value::Floating(number)) => {
                 format!("{:?}", *number as f32)
             }
@@ -62,12 +62,12 @@ impl Out<'_> {
         }
     }
 
-    /// Of all of its bits, which can be a constant.
+    /// Writes a long double as its bits, which can be a constant.
     fn long_double(&self, number: Quadruple) -> String {
         format!("{}({:#034x}_u128.to_le_bytes())", self.company("LongDouble"), number.to_bits())
     }
 
-    /// A limit of `@min`, `@max` or `@range`: a literal.
+    /// Returns a limit of `@min`, `@max` or `@range` as a literal.
     pub(super) fn limit(&self, ty: &Type, value: &Value) -> String {
         match value {
             Value::LongDouble(number) => match number.exact_f64() {
@@ -87,14 +87,14 @@ impl Out<'_> {
         values.join(", ")
     }
 
-    /// The path of an enumerator.
+    /// Returns the path of an enumerator.
     pub(super) fn enumerator(&self, of: &ScopedName, name: &str) -> String {
         let variant = self.names.variant(of, name);
         format!("{}::{variant}", self.path(of))
     }
 }
 
-/// A string literal.
+/// Returns a string literal.
 pub(super) fn quoted(text: &str) -> String {
     let mut literal = String::from("\"");
     for c in text.chars() {

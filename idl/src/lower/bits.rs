@@ -1,4 +1,4 @@
-//! Bitmasks and bitsets.
+//! Lowering of bitmasks and bitsets.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -66,7 +66,7 @@ impl Lowering<'_> {
             names.insert(field.to_ascii_lowercase(), syntax.name.span);
         }
         for field in &syntax.fields {
-            // What is wrong has been reported; the other fields are read all the same.
+            // The error has been reported; the other fields are still read.
             let _ = self.bitfield(field, &mut names, &mut fields);
         }
         let total: u32 = fields.iter().map(|field| u32::from(field.bits)).sum();
@@ -82,7 +82,7 @@ impl Lowering<'_> {
         Ok(Bitset { name, notes: type_notes, base, fields })
     }
 
-    /// The base, whose fields come first.
+    /// Returns the base bitset, whose fields come first.
     fn base_bitset(
         &mut self,
         path: &syntax::Path,

@@ -1,7 +1,7 @@
-//! `@default`.
+//! Lowering of `@default`.
 //!
-//! Owns defaults of lists as ROS 2 writes them: one string with the elements in parentheses,
-//! `@default(value = "(1, 2, 3)")`, because IDL has no literal for a list.
+//! Owns the defaults of lists in the form that ROS 2 writes: one string with the elements in
+//! parentheses, `@default(value = "(1, 2, 3)")`, because IDL has no literal for a list.
 
 use crate::constant::{Value, fit};
 use crate::diagnostic::Checked;
@@ -53,8 +53,8 @@ impl Lowering<'_> {
     }
 }
 
-/// The elements of `(1, 2)`, `('a', "b")` or `(True, False)`; `None` if it is none of these. `is_long` says what
-/// floating-point numbers are.
+/// Reads the elements of `(1, 2)`, `('a', "b")` or `(True, False)`; `None` for any other text.
+/// `is_long` selects the type of floating-point numbers.
 fn list(text: &str, is_long: bool) -> Option<Vec<Value>> {
     let text = text.trim();
     let inside = text
@@ -76,7 +76,7 @@ fn list(text: &str, is_long: bool) -> Option<Vec<Value>> {
     Some(values)
 }
 
-/// One element, and what stands behind it.
+/// Reads one element; returns it with the text after it.
 fn element(text: &str, is_long: bool) -> Option<(Value, &str)> {
     if let Some(quote @ ('\'' | '"')) = text.chars().next() {
         let mut value = String::new();

@@ -1,4 +1,4 @@
-//! Enums.
+//! Lowering of enums.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ impl Lowering<'_> {
             Some((bits, _)) => bits,
             None => 32,
         };
-        // One bit is for the sign, as the encodings have it.
+        // The encodings reserve one bit for the sign.
         let max = (1_i128 << (bit_bound - 1)) - 1;
         let mut enumerators: Vec<Enumerator> = Vec::new();
         let mut literals = Vec::new();
@@ -76,7 +76,7 @@ impl Lowering<'_> {
             }
             let text = literal.name.text.to_string();
             let meaning = Value::Enumerator { of: name.clone(), name: text.clone(), value };
-            // A name that is taken has been reported.
+            // A duplicate name has been reported.
             let _ = self.declare(&literal.name, Meaning::Enumerator(meaning.clone()));
             literals.push((text.clone(), meaning));
             enumerators.push(Enumerator {

@@ -1,7 +1,7 @@
-//! The syntax tree to the semantic model.
+//! Lowering of the syntax tree to the semantic model.
 //!
-//! Owns the order in which names come into being, and the rules about what may stand where. Structs,
-//! unions and the rest are made in the files beside this one. Never writes Rust.
+//! Owns the order in which names are declared, and the rules about which construct may appear
+//! where. Structs, unions and other types are lowered in the sibling files. Never writes Rust.
 
 mod bits;
 mod defaults;
@@ -30,9 +30,9 @@ use crate::syntax::{
 };
 use types::AliasNotes;
 
-/// What is kept of a struct for those that inherit from it.
+/// Data of a struct that derived structs need.
 struct StructInfo {
-    /// Its members' names in small letters, with those of its base.
+    /// Member names in lower case, including those of the base.
     members: HashMap<String, Span>,
     extensibility: Option<Extensibility>,
 }
@@ -44,13 +44,13 @@ pub(crate) struct Lowering<'a> {
     structs: HashMap<ScopedName, StructInfo>,
     bitsets: HashMap<ScopedName, Vec<Bitfield>>,
     aliases: HashMap<ScopedName, AliasNotes>,
-    /// Structs and unions that were declared before they are defined.
+    /// Structs and unions declared before their definition.
     forwards: Vec<(Name, ScopeId)>,
     pragmas: Vec<(Pragma, ScopeId)>,
     verbatim: Vec<Verbatim>,
 }
 
-/// Makes a specification of all definitions.
+/// Makes a specification from all definitions.
 pub(crate) fn lower(definitions: &[syntax::Definition], reports: &mut Reports) -> Specification {
     let mut lowering = Lowering {
         scopes: Scopes::new(),
@@ -79,7 +79,8 @@ impl Lowering<'_> {
         self.evaluator().value(expression, ty)
     }
 
-    /// What the annotations at one place say. Rust for the file as a whole is put aside here.
+    /// Evaluates the annotations at one place. Verbatim Rust for the whole file is
+    /// stored separately.
     fn found<'s>(&mut self, notes: &'s Notes, place: Place) -> Found<'s> {
         let mut found = self.evaluator().annotations(&notes.annotations, place);
         let (of_file, of_type) =
@@ -106,7 +107,7 @@ impl Lowering<'_> {
         self.scopes.declare(name, meaning, self.reports)
     }
 
-    /// What a name in the open scope is called in full.
+    /// Returns the full name of a name in the open scope.
     fn full_name(&self, name: &Name) -> ScopedName {
         ScopedName { modules: self.scopes.modules(), name: name.text.to_string() }
     }
@@ -120,7 +121,7 @@ impl Lowering<'_> {
             if self.reports.is_full() {
                 return;
             }
-            // What is wrong has been reported; the others are read all the same.
+            // The error has been reported; the other definitions are still read.
             let _ = self.definition(definition, into);
         }
     }
@@ -286,7 +287,7 @@ impl Lowering<'_> {
         let (ty, value) = match made {
             Ok(made) => made,
             Err(reported) => {
-                // Its uses are no errors too.
+                // Declaring the constant avoids further errors where it is used.
                 let nothing = (Type::Any, Value::Integer(1));
                 self.declare(name, Meaning::Constant(Rc::new(nothing)))?;
                 return Err(reported);
@@ -299,7 +300,7 @@ impl Lowering<'_> {
 
     fn constant_value(&mut self, ty: &TypeSpec, value: &Expression) -> Checked<(Type, Value)> {
         if let TypeKind::Fixed(None) = ty.kind {
-            // The value says how many digits there are.
+            // The value determines the number of digits.
             let value_found = self.value(value, None)?;
             let Value::Fixed(number) = value_found else {
                 let text = format!("expected a fixed-point number, found {}", value_found.kind());
@@ -341,7 +342,7 @@ impl Lowering<'_> {
             self.reports.warning(span, text);
         }
         let base = self.complete_type(spec)?;
-        // What stands between `typedef` and the type is said of an array's elements.
+        // Annotations between `typedef` and the type apply to the elements of an array.
         let inner = self.evaluator().annotations(&spec.annotations, Place::Element);
         for declarator in declarators {
             let of = self.element_with(base.clone(), &inner);
@@ -374,7 +375,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// What was announced has to come.
+    /// Reports forward declarations without a definition.
     fn check_forwards(&mut self) {
         for (name, scope) in std::mem::take(&mut self.forwards) {
             self.scopes.open(scope);
@@ -404,7 +405,7 @@ impl Lowering<'_> {
                 },
             };
             if let Some(default) = &parameter.default {
-                // An error in it has been reported.
+                // An error in the default has been reported.
                 let _ = self.value(default, ty.as_ref());
             }
             if declared.iter().any(|other| other.name == *parameter.name.text) {
@@ -421,7 +422,7 @@ impl Lowering<'_> {
         self.declare(name, Meaning::Annotation(Rc::new(Declared { parameters: declared })))
     }
 
-    /// What annotations say of a type as a whole.
+    /// Returns the annotations that apply to a type as a whole.
     fn type_notes(&mut self, notes: &Notes, found: &mut Found<'_>) -> TypeNotes {
         let topic = found.topic.take();
         if let (Some((_, span)), Some(true)) = (&topic, found.nested) {
@@ -430,7 +431,7 @@ impl Lowering<'_> {
             self.reports.error(*span, text);
         }
         let defaults = self.scopes.defaults();
-        // A type of topics is not nested, whatever its module says.
+        // A topic type is not nested, whatever its module says.
         let nested = found.nested.unwrap_or(defaults.nested && topic.is_none());
         let hashed_ids = found.hashed_ids.or(defaults.hashed_ids);
         let mut representations = std::mem::take(&mut found.representations);
@@ -450,7 +451,7 @@ impl Lowering<'_> {
     }
 }
 
-/// A comment in front, and what `@verbatim` adds.
+/// Returns the comment before the definition, and the text of `@verbatim`.
 fn docs(notes: &Notes, more: Vec<String>) -> Vec<String> {
     let mut docs = notes.docs.clone();
     if !docs.is_empty() && !more.is_empty() {

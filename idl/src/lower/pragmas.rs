@@ -1,7 +1,7 @@
-//! `#pragma keylist`, `DCPS_DATA_KEY` and `DCPS_DATA_TYPE`.
+//! Effect of `#pragma keylist`, `DCPS_DATA_KEY` and `DCPS_DATA_TYPE`.
 //!
-//! Owns what they do: the key of a type as if its members had `@key`. A member of a member, `a.b`,
-//! makes `a` a member of the key, and `b` the key of `a`'s type.
+//! Owns the keys that these pragmas give to a type, as if its members had `@key`. A nested member,
+//! `a.b`, makes `a` a key member, and `b` a key member of `a`'s type.
 
 use crate::diagnostic::did_you_mean;
 use crate::model::{Definition, NamedKind, ScopedName, Struct, Type};
@@ -12,7 +12,7 @@ use crate::source::Span;
 use super::Lowering;
 
 impl Lowering<'_> {
-    /// At the end, because a pragma may stand in front of its type.
+    /// Applies all pragmas at the end, because a pragma may precede its type.
     pub(super) fn apply_pragmas(&mut self, definitions: &mut [Definition]) {
         for (pragma, scope) in std::mem::take(&mut self.pragmas) {
             self.scopes.open(scope);

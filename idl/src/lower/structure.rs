@@ -1,4 +1,4 @@
-//! Structs, exceptions and their members.
+//! Lowering of structs, exceptions and their members.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -41,7 +41,8 @@ impl Lowering<'_> {
             }
         }
         let is_empty = structure.members.is_empty() && base.is_none();
-        // After an error its members may just not have been understood.
+        // After an error, the members may have been skipped, so no message about an empty struct
+        // is given.
         if is_empty && !structure.exception && !self.reports.has_errors() {
             let text = format!("the struct `{}` has no members", structure.name.text);
             self.reports.warning(structure.name.span, text);
@@ -49,17 +50,18 @@ impl Lowering<'_> {
         let was_in_body = std::mem::replace(&mut self.scopes.in_body, true);
         let mut members = Vec::new();
         for member in &structure.members {
-            // What is wrong has been reported; the other members are read all the same.
+            // The error has been reported; the other members are still read.
             let _ = self.members(member, &mut names, &mut members);
         }
         self.scopes.in_body = was_in_body;
         if type_notes.hashed_ids != Some(true) {
             let spans = structure.members.iter().flat_map(|m| &m.declarators).map(|d| d.name.span);
-            // Behind the members of a base nobody here knows the numbers until one is given.
+            // With a base struct, the ids of members are unknown here until one is
+            // given explicitly.
             let first = if base.is_some() { None } else { Some(0) };
             self.check_ids(members.iter().zip(spans), first);
         }
-        // Even with errors inside, so that uses of the struct do not become errors too.
+        // The struct is declared even with errors inside, so that its uses are not errors too.
         self.declare(&structure.name, Meaning::Type(ty))?;
         let extensibility = type_notes.extensibility;
         self.structs.insert(name.clone(), StructInfo { members: names, extensibility });
@@ -67,7 +69,7 @@ impl Lowering<'_> {
         Ok(Struct { name, notes: type_notes, base, members, exception })
     }
 
-    /// The base struct; its members' names are taken.
+    /// Returns the base struct and takes the names of its members.
     fn base(
         &mut self,
         path: &syntax::Path,
@@ -141,12 +143,12 @@ impl Lowering<'_> {
         }
     }
 
-    /// The type of a member before array lengths.
+    /// Returns the type of a member without array lengths.
     pub(super) fn member_type(&mut self, spec: &TypeSpec, external: bool) -> Checked<Type> {
         self.type_of(spec, !external)
     }
 
-    /// A member of a struct or union, of which the type is known but for its lengths.
+    /// Lowers a member of a struct or union, given its type without array lengths.
     pub(super) fn member(
         &mut self,
         base: &Type,
@@ -194,7 +196,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// No two members have one id, as far as ids are numbers here.
+    /// Reports members with equal ids, as far as the ids are known numbers.
     pub(super) fn check_ids<'m>(
         &mut self,
         members: impl Iterator<Item = (&'m Member, Span)>,
@@ -220,7 +222,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether a value lies between two others, as far as that can be said.
+/// Whether a value lies between two others, as far as the values can be compared.
 pub(super) fn is_within(value: &Value, (min, max): &(Option<Value>, Option<Value>)) -> bool {
     let less = |a: &Value, b: &Value| match (a, b) {
         (Value::Integer(a), Value::Integer(b)) => a < b,
@@ -233,7 +235,7 @@ pub(super) fn is_within(value: &Value, (min, max): &(Option<Value>, Option<Value
 }
 
 impl Lowering<'_> {
-    /// The least and the greatest value that annotations give.
+    /// Returns the minimum and the maximum that annotations give.
     pub(super) fn range(
         &mut self,
         found: &Found<'_>,

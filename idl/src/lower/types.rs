@@ -1,6 +1,6 @@
-//! Types in uses.
+//! Lowering of types in uses.
 //!
-//! Owns what may be inside what: bounds, lengths, keys of maps, types that are not complete yet.
+//! Owns the rules of containment: bounds, lengths, keys of maps, incomplete types.
 
 use std::sync::Arc;
 
@@ -17,10 +17,11 @@ use crate::syntax::{Declarator, Path, TypeKind, TypeSpec};
 
 use super::Lowering;
 
-/// How many types may be in one type; typedefs can build up more than any place of the text has.
+/// Maximum number of types within one type; typedefs can build larger types than any
+/// single declaration.
 const MAX_PARTS: usize = 256;
 
-/// What a typedef's annotations give to members of its type.
+/// Annotations of a typedef that apply to members of its type.
 #[derive(Clone, Default)]
 pub(super) struct AliasNotes {
     pub(super) range: (Option<Value>, Option<Value>),
@@ -31,12 +32,12 @@ pub(super) struct AliasNotes {
 }
 
 impl Lowering<'_> {
-    /// A type of which values are held in place.
+    /// Lowers a type whose values are stored in place.
     pub(super) fn complete_type(&mut self, spec: &TypeSpec) -> Checked<Type> {
         self.type_of(spec, true)
     }
 
-    /// A type; `complete` says whether it must be known how large its values are.
+    /// Lowers a type. `complete` says whether the size of its values must be known.
     pub(super) fn type_of(&mut self, spec: &TypeSpec, complete: bool) -> Checked<Type> {
         let ty = match &spec.kind {
             TypeKind::Primitive(primitive) => Type::Primitive(*primitive),
@@ -93,7 +94,7 @@ impl Lowering<'_> {
         Ok(ty)
     }
 
-    /// The number of digits of a fixed-point type.
+    /// Evaluates the number of digits of a fixed-point type.
     fn small(&mut self, expression: &crate::syntax::Expression) -> Checked<u8> {
         match self.value(expression, None)? {
             Value::Integer(value) if (0..=i128::from(FIXED_DIGITS)).contains(&value) => {
@@ -106,14 +107,15 @@ impl Lowering<'_> {
         }
     }
 
-    /// An element, which lies in memory of its own anyway. What its typedef says holds if nothing else is said.
+    /// Lowers an element, which lies in memory of its own anyway. The typedef's annotations apply
+    /// where the element has none.
     fn element(&mut self, spec: &TypeSpec) -> Checked<Arc<Element>> {
         let found = self.evaluator().annotations(&spec.annotations, Place::Element);
         let ty = self.type_of(spec, false)?;
         Ok(Arc::new(self.element_with(ty, &found)))
     }
 
-    /// An element of which this is said.
+    /// Makes an element with the given annotations.
     pub(super) fn element_with(&self, ty: Type, found: &Found<'_>) -> Element {
         let inherited = self.element_of(ty);
         Element {
@@ -123,8 +125,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// An element of which only its typedef says something. The elements of an array of arrays are those of one
-    /// array, and no array in between is anything of its own.
+    /// Makes an element with only the annotations of its typedef. An array of arrays has the
+    /// elements of its innermost array, and the arrays in between have no annotations.
     pub(super) fn element_of(&self, ty: Type) -> Element {
         if matches!(ty.resolved(), Type::Array(..)) {
             return ty.into();
@@ -157,7 +159,7 @@ impl Lowering<'_> {
         Err(self.reports.error(path.span, text))
     }
 
-    /// The type of a declarator: an array, if it has lengths.
+    /// Returns the type of a declarator, which is an array if it has lengths.
     pub(super) fn array_of(&mut self, element: Element, declarator: &Declarator) -> Checked<Type> {
         let mut lengths = Vec::new();
         for length in &declarator.lengths {
@@ -193,7 +195,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// What members of a typedef's type get from it.
+    /// Returns the annotations that members of a typedef's type inherit.
     pub(super) fn alias_notes(&mut self, found: &Found<'_>, ty: &Type) -> Checked<AliasNotes> {
         let mut notes = self.inherited(ty);
         let (min, max) = self.range(found, ty)?;
@@ -207,7 +209,7 @@ impl Lowering<'_> {
         Ok(notes)
     }
 
-    /// What the typedef of a type gives, if it is one.
+    /// Returns the annotations of the type's typedef, if the type is one.
     pub(super) fn inherited(&self, ty: &Type) -> AliasNotes {
         match ty {
             Type::Alias(alias) => self.aliases.get(&alias.name).cloned().unwrap_or_default(),

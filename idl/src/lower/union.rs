@@ -1,4 +1,4 @@
-//! Unions.
+//! Lowering of unions.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::syntax::{self, Label, Notes};
 use super::Lowering;
 use super::structure::is_within;
 
-/// What the cases that were read have taken.
+/// Names and labels that earlier cases have taken.
 #[derive(Default)]
 struct Taken {
     names: HashMap<String, Span>,
@@ -31,12 +31,12 @@ impl Lowering<'_> {
         let was_in_body = std::mem::replace(&mut self.scopes.in_body, true);
         let made = self.cases(union);
         self.scopes.in_body = was_in_body;
-        // Even with errors inside, so that uses of the union do not become errors too.
+        // The union is declared even with errors inside, so that its uses are not errors too.
         self.declare(&union.name, Meaning::Type(ty))?;
         Ok(Union { name, notes: type_notes, ..made? })
     }
 
-    /// The union without its name and what is said of it.
+    /// Lowers the union without its name and annotations.
     fn cases(&mut self, union: &syntax::Union) -> Checked<Union> {
         let spec = &union.discriminator;
         let found = self.evaluator().annotations(&spec.annotations, Place::Discriminator);
@@ -55,7 +55,7 @@ impl Lowering<'_> {
         }
         let inherited = self.inherited(&discriminator);
         let default = match found.default {
-            // What is wrong with it has been reported.
+            // An error in the default has been reported.
             Some(default) => self.value(default, Some(&discriminator)).ok(),
             None => inherited.default,
         };
@@ -75,14 +75,14 @@ impl Lowering<'_> {
         let mut taken = Taken::default();
         let mut cases = Vec::new();
         for case in &union.cases {
-            // What is wrong has been reported; the other cases are read all the same.
+            // The error has been reported; the other cases are still read.
             if let Ok(case) = self.case(case, &discriminator, &mut taken) {
                 cases.push(case);
             }
         }
         let spans = union.cases.iter().map(|case| case.declarator.name.span);
         if cases.len() == union.cases.len() {
-            // The discriminator is the member 0.
+            // The discriminator is member 0.
             self.check_ids(cases.iter().map(|case| &case.member).zip(spans), Some(1));
         }
         let covered = taken.labels.len() as u64 >= values;
@@ -141,7 +141,7 @@ impl Lowering<'_> {
         Ok(Case { labels: values, default: is_default, member })
     }
 
-    /// How many values a discriminator of this type has; `None` if it can be none.
+    /// Number of values of a discriminator type; `None` if the type cannot be one.
     fn count_values(&self, ty: &Type) -> Option<u64> {
         Some(match ty.resolved() {
             Type::Primitive(primitive) => match primitive {

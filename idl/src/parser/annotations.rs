@@ -1,4 +1,4 @@
-//! Annotations: `@key`, `@id(3)`, `@range(min = 0, max = 10)`.
+//! Parsing of annotations: `@key`, `@id(3)`, `@range(min = 0, max = 10)`.
 
 use crate::diagnostic::Checked;
 use crate::lexer::TokenKind;
@@ -6,11 +6,11 @@ use crate::syntax::{Annotation, Arguments, Notes};
 
 use super::Parser;
 
-/// How many annotations one thing may have, and how many arguments one of them.
+/// Maximum number of annotations of one construct, and of arguments of one annotation.
 const MAX_ANNOTATIONS: usize = 256;
 
 impl Parser<'_> {
-    /// The comments and annotations in front of a definition or a part of one.
+    /// Reads the comments and annotations before a definition or a part of one.
     pub(super) fn notes(&mut self) -> Checked<Notes> {
         let docs = self.comments_before();
         let annotations = self.annotations()?;
@@ -21,7 +21,7 @@ impl Parser<'_> {
 
     pub(super) fn annotations(&mut self) -> Checked<Vec<Annotation>> {
         let mut annotations = Vec::new();
-        // `@annotation` declares one, and is a definition.
+        // `@annotation` declares an annotation, and is a definition.
         while self.at("@") && self.peek_second().word() != Some("annotation") {
             annotations.push(self.annotation()?);
             if annotations.len() > MAX_ANNOTATIONS {
@@ -44,7 +44,7 @@ impl Parser<'_> {
         Ok(Annotation { path, arguments, span: start.to(self.previous()) })
     }
 
-    /// Its name, which may be a keyword: `@default`.
+    /// Reads the name of an annotation, which may be a keyword: `@default`.
     fn annotation_name(&mut self) -> Checked<crate::syntax::Path> {
         if self.word() == "default" {
             let span = self.peek().span;

@@ -1,18 +1,18 @@
 //! Comments as documentation.
 //!
-//! Owns which comment belongs to what: those on the lines directly in front of a definition, or
-//! behind a member on its line. A comment with an empty line between is nobody's, so that a file's
-//! licence does not document its first type.
+//! Owns the assignment of comments to definitions: a definition gets the comments on the lines
+//! directly before it, a member also a comment after it on the same line. A comment followed by an
+//! empty line belongs to no definition, so that a file's licence does not document its first type.
 
 use crate::lexer::Comment;
 
 use super::Parser;
 
-/// The most lines of documentation that one thing has.
+/// Maximum number of documentation lines of one definition.
 const MAX_LINES: usize = 400;
 
 impl Parser<'_> {
-    /// The comment in front of the next token.
+    /// Returns the comment before the next token.
     pub(super) fn comments_before(&self) -> Vec<String> {
         let token = self.peek();
         let comments = &self.comments[token.comments.0 as usize..token.comments.1 as usize];
@@ -35,7 +35,7 @@ impl Parser<'_> {
         self.lines(&found)
     }
 
-    /// The comment behind what was just read, on the line where it ends.
+    /// Returns the comment after the construct just read, on the line where the construct ends.
     pub(super) fn comment_behind(&self) -> Vec<String> {
         let (Some(index), token) = (self.next.checked_sub(1), self.peek()) else {
             return Vec::new();
@@ -59,7 +59,7 @@ impl Parser<'_> {
         self.lines(&found)
     }
 
-    /// Whether a comment on a line of its own stands below the one before, as its continuation.
+    /// Whether a comment on a line of its own stands below the previous one and continues it.
     fn continues(&self, comment: &Comment, found: &[&Comment]) -> bool {
         let column = |comment: &Comment| {
             let text = &self.sources.file(comment.span.file).text;
@@ -78,7 +78,7 @@ impl Parser<'_> {
             let text = &self.sources.file(comment.span.file).text;
             let text = &text[comment.span.start as usize..comment.span.end as usize];
             match text.strip_prefix("//") {
-                // These are marks for other tools.
+                // A line with `@` is a marker for other tools.
                 Some(line) if line.starts_with('@') => {}
                 Some(line) => {
                     let line = line.trim_start_matches('/');
@@ -94,7 +94,7 @@ impl Parser<'_> {
         }
         let empty = lines.iter().take_while(|line| line.is_empty()).count();
         lines.drain(..empty);
-        // A line of nothing but strokes divides files, and says nothing.
+        // A line of only strokes separates parts of a file and documents nothing.
         if lines.iter().all(|line| !line.contains(|c: char| c.is_alphanumeric())) {
             lines.clear();
         }
@@ -103,7 +103,7 @@ impl Parser<'_> {
     }
 }
 
-/// The lines of a comment in `/* */`, without the stars in front of them.
+/// Reads the lines of a comment in `/* */`, without leading stars.
 fn block(text: &str, lines: &mut Vec<String>) {
     let inside = text.trim_start_matches("/*").trim_end_matches("*/");
     let inside = inside.trim_start_matches(['*', '!']);

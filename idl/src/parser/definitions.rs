@@ -1,4 +1,5 @@
-//! Definitions: modules, constants, typedefs, user's annotations; the rest is beside this file.
+//! Parsing of definitions: modules, constants, typedefs, user's annotations. Other definitions are
+//! parsed in the sibling files.
 
 use crate::diagnostic::{Checked, did_you_mean};
 use crate::lexer::TokenKind;
@@ -6,7 +7,7 @@ use crate::syntax::{Definition, DefinitionKind, Notes, Parameter, Scope, TypeKin
 
 use super::{MAX_NESTING, Parser};
 
-/// The words that begin a definition, for guesses.
+/// Words that begin a definition, for suggestions.
 const DEFINITIONS: [&str; 12] = [
     "module",
     "struct",
@@ -37,7 +38,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Pragmas count from where they stand, so they are definitions too.
+    /// Adds the pragmas at this position as definitions, because a pragma takes effect from
+    /// its position.
     fn pragmas_here(&mut self, into: &mut Vec<Definition>) {
         let at = self.next;
         while let Some(pragma) = self.pragmas.next_if(|pragma| pragma.before <= at) {
@@ -46,7 +48,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn definition(&mut self, into: &mut Vec<Definition>) -> Checked<()> {
-        // One `;` too many, as C++ programmers write it, does no harm.
+        // A superfluous `;`, as C++ programmers write it, is accepted.
         if self.take(";") {
             return Ok(());
         }
@@ -101,7 +103,7 @@ impl Parser<'_> {
         Ok(DefinitionKind::Module(Scope { name, definitions }))
     }
 
-    /// The definitions between the braces of a module or annotation.
+    /// Reads the definitions between the braces of a module or annotation.
     pub(super) fn inside(
         &mut self,
         name: crate::source::Span,
@@ -138,7 +140,7 @@ impl Parser<'_> {
         Ok(DefinitionKind::Typedef { ty, declarators })
     }
 
-    /// `@annotation Name { long value default 1; };`
+    /// Reads `@annotation Name { long value default 1; };`
     fn annotation_declaration(&mut self) -> Checked<DefinitionKind> {
         self.advance();
         self.advance();
@@ -174,8 +176,7 @@ impl Parser<'_> {
         self.expect("`default` or `;`").map(drop)
     }
 
-    /// The number of tokens to the end of a list in parentheses or braces; used where what is
-    /// inside is nobody's business here.
+    /// Skips up to the next `;` without reading the contents of lists in parentheses or braces.
     pub(super) fn skip_to_semicolon(&mut self) -> Checked<()> {
         let start = self.peek().span;
         let mut open: Vec<&'static str> = Vec::new();

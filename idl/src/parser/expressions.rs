@@ -1,4 +1,4 @@
-//! Constant expressions.
+//! Parsing of constant expressions.
 
 use std::rc::Rc;
 
@@ -9,19 +9,19 @@ use crate::syntax::{Expression, ExpressionKind};
 
 use super::{MAX_NESTING, Parser};
 
-/// How many operators one expression may have.
+/// Maximum number of operators in one expression.
 const MAX_OPERATORS: usize = 512;
 
-/// The longest string that is put together.
+/// Maximum length of a string concatenated from several literals.
 const MAX_STRING: usize = 1 << 20;
 
-/// The operators of two operands, the loosest first.
+/// Binary operators, the loosest binding first.
 const LEVELS: [&[&str]; 6] = [&["|"], &["^"], &["&"], &["<<", ">>"], &["+", "-"], &["*", "/", "%"]];
 
-/// Where an expression stands.
+/// Syntactic context of an expression.
 #[derive(Clone, Copy)]
 struct Inside {
-    /// Whether `>` closes what is around, as in `string<8>`; not within parentheses.
+    /// Whether `>` closes the surrounding construct, as in `string<8>`; false within parentheses.
     angles: bool,
     depth: usize,
 }
@@ -62,7 +62,7 @@ impl Parser<'_> {
     fn operator(&mut self, operators: &[&'static str], inside: Inside) -> Option<&'static str> {
         let TokenKind::Mark(found) = self.peek().kind else { return None };
         let next = self.peek_second();
-        // `>>` comes as two marks side by side.
+        // The lexer returns `>>` as two adjacent marks.
         let shift = found == ">" && next.is(">") && !next.spaced && !inside.angles;
         let found = if shift { ">>" } else { found };
         let operator = operators.iter().copied().find(|operator| *operator == found)?;
@@ -133,7 +133,7 @@ impl Parser<'_> {
         Ok(Expression { kind, span: token.span })
     }
 
-    /// Strings side by side are one.
+    /// Reads adjacent strings as one.
     fn strings(&mut self, wide: bool) -> Checked<Expression> {
         let start = self.peek().span;
         let mut whole = String::new();

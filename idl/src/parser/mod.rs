@@ -1,7 +1,7 @@
-//! Tokens to a syntax tree.
+//! Parsing of tokens to a syntax tree.
 //!
-//! Owns the grammar, and how reading goes on after an error: at the next definition or member. The
-//! definitions, types and expressions are read in the files beside this one. Never looks a name up.
+//! Owns the grammar and the recovery after an error, at the next definition or member. Definitions,
+//! types and expressions are read in the sibling files. Never looks a name up.
 
 mod annotations;
 mod comments;
@@ -20,7 +20,7 @@ use crate::preprocessor::{Pragma, Preprocessed};
 use crate::source::{SourceMap, Span};
 use crate::syntax::{Definition, Name, Path};
 
-/// How many modules, types or parentheses may be inside each other.
+/// Maximum nesting depth of modules, types or parentheses.
 pub const MAX_NESTING: usize = 64;
 
 pub(crate) struct Parser<'a> {
@@ -30,13 +30,13 @@ pub(crate) struct Parser<'a> {
     comments: Vec<Comment>,
     pragmas: std::iter::Peekable<std::vec::IntoIter<Pragma>>,
     next: usize,
-    /// How many braces are open before the next token.
+    /// Number of open braces before the next token.
     braces: usize,
-    /// How many modules or interfaces are open.
+    /// Number of open modules or interfaces.
     modules: usize,
 }
 
-/// Reads everything.
+/// Parses all tokens.
 pub(crate) fn parse(
     preprocessed: Preprocessed,
     sources: &SourceMap,
@@ -49,7 +49,7 @@ pub(crate) fn parse(
     let mut definitions = Vec::new();
     parser.definitions(&mut definitions);
     while !parser.at_end() && !parser.reports.is_full() {
-        // Only a closing brace too many ends the definitions before the end.
+        // Only a superfluous closing brace ends the definitions before the end.
         parser.expected("a definition");
         parser.advance();
         parser.take(";");
@@ -119,8 +119,8 @@ impl Parser<'_> {
         Err(self.reports.error(opened, "this brace is never closed, expected `}`"))
     }
 
-    /// Skips to behind the next `;`, or to the brace that closes what is around. At least one token
-    /// is used up, so that reading always goes on.
+    /// Skips past the next `;`, or to the brace that closes the surrounding construct. At least one
+    /// token is consumed, so that parsing always makes progress.
     fn recover(&mut self, start: usize, braces: usize) {
         let mut inside = 0_usize;
         loop {
@@ -138,7 +138,8 @@ impl Parser<'_> {
                 {
                     return self.advance();
                 }
-                // A definition that begins a line is taken for one, whatever is left open before.
+                // A definition at the beginning of a line is parsed as one, whatever was left
+                // open before.
                 TokenKind::Word { escaped: false, .. }
                     if self.next > start && self.begins_definition() =>
                 {
@@ -152,7 +153,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the word here begins a line and can only begin a definition.
+    /// Whether the next word begins a line and can only begin a definition.
     fn begins_definition(&self) -> bool {
         let token = self.peek();
         let begins_line = self.next == 0 || self.tokens[self.next - 1].end_line != token.line;
@@ -186,7 +187,7 @@ impl Parser<'_> {
         self.peek().kind == TokenKind::End
     }
 
-    /// Where the last token was.
+    /// Returns the position of the last token.
     fn previous(&self) -> Span {
         self.tokens[self.next.saturating_sub(1)].span
     }
@@ -200,7 +201,7 @@ impl Parser<'_> {
         self.next = (self.next + 1).min(self.tokens.len() - 1);
     }
 
-    /// The word at this place, or an empty text.
+    /// Returns the word at this position, or an empty text.
     fn word(&self) -> &str {
         self.peek().word().unwrap_or_default()
     }
@@ -225,8 +226,8 @@ impl Parser<'_> {
         found
     }
 
-    /// Takes a mark, or reports that it is missing. Where several would do, `wanted` names them
-    /// all, the one to take last.
+    /// Consumes a mark, or reports that it is missing. If several marks are allowed, `wanted` names
+    /// all of them, with the one to consume last.
     fn expect(&mut self, wanted: &str) -> Checked<Span> {
         let mark = wanted.rsplit(' ').next().unwrap_or(wanted).trim_matches('`');
         let span = self.peek().span;
@@ -234,7 +235,7 @@ impl Parser<'_> {
             return Ok(span);
         }
         let quoted = if wanted.contains('`') { wanted.to_owned() } else { format!("`{wanted}`") };
-        // What is missing at the end of a line or file is shown there.
+        // A mark missing at the end of a line or file is reported there.
         let here = self.peek();
         if mark == ";" && self.next > 0 && !self.at_end() {
             let previous = &self.tokens[self.next - 1];
@@ -254,12 +255,12 @@ impl Parser<'_> {
         Err(self.expected(&quoted))
     }
 
-    /// Reports that something else stands here than what was expected.
+    /// Reports that the next token differs from what was expected.
     fn expected(&mut self, what: &str) -> Reported {
         self.expected_one_of(what, &[])
     }
 
-    /// As [`Parser::expected`], with words that may have been meant.
+    /// Reports like [`Parser::expected`], with words to suggest.
     fn expected_one_of(&mut self, what: &str, words: &[&str]) -> Reported {
         let token = self.peek();
         let (span, text) = (token.span, token.text());

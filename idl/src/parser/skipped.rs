@@ -1,7 +1,8 @@
-//! What a DDS file does not need: interfaces' operations, valuetypes, components and the like.
+//! Parsing of constructs that a DDS file does not need: interfaces' operations, valuetypes,
+//! components and similar.
 //!
-//! Owns how much of them is read: names are kept, so that a use of them can be explained; the types
-//! and constants inside an interface count; brackets have to fit; the rest is skipped.
+//! Owns the extent to which they are read: names are kept, so that a use of them can be explained;
+//! the types and constants inside an interface count; brackets must match; the rest is skipped.
 
 use crate::diagnostic::Checked;
 use crate::lexer::TokenKind;
@@ -13,7 +14,7 @@ impl Parser<'_> {
     /// Reads one of these definitions, if one begins here.
     pub(super) fn without_use(&mut self) -> Checked<Option<DefinitionKind>> {
         let span = self.peek().span;
-        // Words in front of the one that says what it is.
+        // Skips words before the one that says the kind of definition.
         let mut ahead = self.next;
         while matches!(
             self.tokens[ahead].word(),
@@ -42,7 +43,7 @@ impl Parser<'_> {
             Some("alias") => "alias",
             _ => return Ok(None),
         };
-        // A word that is no keyword begins such a thing only if a name follows.
+        // A word that is not a keyword begins such a definition only if a name follows.
         let next = &self.tokens[(ahead + 1).min(self.tokens.len() - 1)];
         if !matches!(
             next.kind,
@@ -81,10 +82,10 @@ impl Parser<'_> {
         Ok(DefinitionKind::Interface { scope: Scope { name, definitions }, bases, skipped })
     }
 
-    /// A definition inside an interface, or an operation or attribute, which is skipped.
+    /// Reads a definition inside an interface, or skips an operation or attribute.
     fn export(&mut self, into: &mut Vec<Definition>, skipped: &mut usize) -> Checked<()> {
         let mut ahead = self.next;
-        // Annotations in front of it: `@name(...)`.
+        // Skips annotations before the construct: `@name(...)`.
         while self.tokens[ahead].is("@") {
             ahead += 2;
             if self.tokens.get(ahead).is_some_and(|token| token.is("(")) {

@@ -1,4 +1,4 @@
-//! Structs, unions, enums, bitmasks and bitsets.
+//! Parsing of structs, unions, enums, bitmasks and bitsets.
 
 use crate::diagnostic::Checked;
 use crate::syntax::{
@@ -9,7 +9,7 @@ use crate::syntax::{
 use super::Parser;
 
 impl Parser<'_> {
-    /// A struct, or an exception, which looks as one.
+    /// Reads a struct, or an exception, which has the same syntax.
     pub(super) fn structure(&mut self, exception: bool) -> Checked<DefinitionKind> {
         self.advance();
         let name =
@@ -48,7 +48,7 @@ impl Parser<'_> {
         ended
     }
 
-    /// A comment behind documents too, if there is none in front.
+    /// Takes a comment after the construct as documentation if there is none before it.
     fn docs_behind(&self, notes: &mut Notes) {
         let behind = self.comment_behind();
         if !behind.is_empty() {
@@ -137,7 +137,7 @@ impl Parser<'_> {
             let mut notes = self.notes()?;
             let name = self.name(what)?;
             let value = if values && self.take("=") { Some(self.expression()?) } else { None };
-            // A comma behind the last one is common, though the standard has none.
+            // A comma after the last enumerator is common, though the standard has none.
             let more = self.take(",");
             self.docs_behind(&mut notes);
             literals.push(Literal { notes, name, value });
@@ -180,7 +180,7 @@ impl Parser<'_> {
         let mut names = Vec::new();
         if !self.at(";") {
             names.push(self.name("the name of a bit field, or `;`")?);
-            // The standard has nothing between them, and many have commas.
+            // The standard has no separator between the names, but many files have commas.
             while self.take(",") || !self.at(";") {
                 names.push(self.name("`,`, `;` or the name of a bit field")?);
             }

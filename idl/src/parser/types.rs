@@ -1,4 +1,4 @@
-//! Types in declarations.
+//! Parsing of types in declarations.
 //!
 //! Owns the spellings of types, bounds and array lengths.
 
@@ -9,7 +9,7 @@ use crate::syntax::{Declarator, Expression, TypeKind, TypeSpec};
 
 use super::{MAX_NESTING, Parser};
 
-/// The words that begin a type, for guesses.
+/// Words that begin a type, for suggestions.
 pub(crate) const TYPES: [&str; 25] = [
     "boolean", "octet", "char", "wchar", "int8", "uint8", "int16", "uint16", "int32", "uint32",
     "int64", "uint64", "short", "long", "unsigned", "float", "double", "fixed", "string",
@@ -17,7 +17,7 @@ pub(crate) const TYPES: [&str; 25] = [
 ];
 
 impl Parser<'_> {
-    /// Reads a type; `what` says in messages what it is a part of.
+    /// Reads a type. `what` names the enclosing construct in messages.
     pub(super) fn type_spec(&mut self, what: &str) -> Checked<TypeSpec> {
         self.nested_type(what, 1)
     }

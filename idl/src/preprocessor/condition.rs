@@ -1,4 +1,4 @@
-//! What stands behind `#if` and `#elif`.
+//! Evaluation of the conditions of `#if` and `#elif`.
 //!
 //! Owns the arithmetic of conditions: 64 bits, unknown names are 0, `defined NAME`.
 
@@ -10,10 +10,10 @@ use crate::source::Span;
 use super::Preprocessor;
 use super::macros::Queued;
 
-/// How many parentheses and signs may be inside each other.
+/// Maximum nesting depth of parentheses and signs.
 const MAX_DEPTH: usize = 64;
 
-/// The operators of two operands, the loosest first.
+/// Binary operators, the loosest binding first.
 const LEVELS: [&[&str]; 10] = [
     &["||"],
     &["&&"],
@@ -36,7 +36,7 @@ struct Condition<'c, 'a> {
 }
 
 impl Preprocessor<'_> {
-    /// Whether a condition holds; one with an error does not.
+    /// Whether a condition holds; a condition with an error does not hold.
     pub(super) fn condition(&mut self, tokens: Vec<Token>, place: Span) -> bool {
         let Ok(tokens) = self.without_defined(tokens) else { return false };
         let tokens: Vec<Token> =
@@ -54,7 +54,7 @@ impl Preprocessor<'_> {
         value != 0
     }
 
-    /// Answers `defined NAME` and `defined(NAME)`, before macros are expanded.
+    /// Evaluates `defined NAME` and `defined(NAME)` before macros are expanded.
     fn without_defined(&mut self, tokens: Vec<Token>) -> Checked<Vec<Queued>> {
         let mut out: Vec<Queued> = Vec::new();
         let mut tokens = tokens.into_iter();
@@ -127,7 +127,7 @@ impl Condition<'_, '_> {
                 Some(TokenKind::Mark(mark)) => *mark,
                 _ => return Ok(value),
             };
-            // `>>` comes as two marks side by side.
+            // The lexer returns `>>` as two adjacent marks.
             let shift = found == ">"
                 && self.tokens.as_slice().first().is_some_and(|t| t.is(">") && !t.spaced);
             let found = if shift { ">>" } else { found };

@@ -1,8 +1,8 @@
-//! `#define` and what macros stand for.
+//! `#define` and the expansion of macros.
 //!
-//! Owns expansion: a macro is not expanded again in what came out of it (each token carries the
-//! macros it came from), arguments are expanded before they are put in, `#` and `##` work. What all
-//! expansions give together is limited.
+//! Owns expansion: a macro is not expanded again within its own result (each token carries the
+//! macros it came from), arguments are expanded before they are substituted, and `#` and `##` work.
+//! The total output of all expansions is limited.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -12,30 +12,30 @@ use crate::source::Span;
 
 use super::Preprocessor;
 
-/// How many tokens may wait in an expansion.
+/// Maximum number of queued tokens in an expansion.
 const MAX_EXPANSION: usize = 200_000;
 
-/// How many tokens all macros of a run may give together.
+/// Maximum number of tokens that all macros of a run may produce.
 const MAX_EXPANDED: usize = 500_000;
 
-/// How many uses of macros may be inside each other's arguments.
+/// Maximum nesting depth of macro uses inside arguments.
 const MAX_ARGUMENT_DEPTH: usize = 64;
 
-/// How many expansions may come out of each other.
+/// Maximum depth of expansions that result from other expansions.
 const MAX_EXPANSION_DEPTH: usize = 200;
 
 /// A macro.
 #[derive(Debug)]
 pub(super) struct Macro {
-    /// The names of its arguments; none for a macro without parentheses.
+    /// Names of the parameters; `None` for a macro without parentheses.
     parameters: Option<Vec<Rc<str>>>,
-    /// Whether the last parameter takes all arguments that are left (`...`).
+    /// Whether the last parameter takes all remaining arguments (`...`).
     variadic: bool,
     pub(super) body: Vec<Token>,
     defined: Span,
 }
 
-/// The macros that a token came out of.
+/// Macros from whose expansion a token comes.
 #[derive(Debug)]
 struct Origin {
     name: Rc<str>,
@@ -43,10 +43,10 @@ struct Origin {
     from: Option<Rc<Origin>>,
 }
 
-/// Whatever gives the token after those that wait.
+/// Source of the token after the queued ones.
 type More<'m, 'a> = &'m mut dyn FnMut(&mut Preprocessor<'a>) -> Option<Token>;
 
-/// A token that waits, and where it came from.
+/// A queued token, and its origin.
 #[derive(Clone, Debug)]
 pub(super) struct Queued {
     token: Token,
@@ -85,13 +85,13 @@ impl<'a> Preprocessor<'a> {
         self.macros.contains_key(name) || is_built_in(name)
     }
 
-    /// `#define`, from behind the word to the end of the line.
+    /// Reads `#define`, from after the word to the end of the line.
     pub(super) fn define(&mut self, lexer: &mut Lexer) {
         let Some((name, span)) = self.macro_name(lexer, "#define") else { return };
         let mut body = self.line_tokens(lexer);
         let mut parameters = None;
         let mut variadic = false;
-        // With a blank in front, the parenthesis belongs to what the macro stands for.
+        // After whitespace, the parenthesis belongs to the macro's body.
         if body.first().is_some_and(|token| token.is("(") && !token.spaced) {
             let Some((names, dots, rest)) = self.parameters(&body) else { return };
             parameters = Some(names);
@@ -115,7 +115,8 @@ impl<'a> Preprocessor<'a> {
         self.macros.insert(name, Rc::new(new));
     }
 
-    /// Reads `(a, b, ...)`; gives the names, whether the last takes the rest, and what follows.
+    /// Reads `(a, b, ...)`; returns the names, whether the last takes the rest, and the tokens
+    /// after the list.
     fn parameters(&mut self, tokens: &[Token]) -> Option<(Vec<Rc<str>>, bool, Vec<Token>)> {
         let mut names: Vec<Rc<str>> = Vec::new();
         let mut rest = tokens[1..].iter();
@@ -156,9 +157,9 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// The next token after macros.
+    /// Returns the next token after macro expansion.
     pub(super) fn next_expanded(&mut self) -> Option<Token> {
-        // Mostly there is nothing to expand.
+        // Most tokens need no expansion.
         loop {
             let queued = match self.queue.pop_front() {
                 Some(queued) => queued,
@@ -178,7 +179,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// Expands all of some tokens, as for an argument or a condition.
+    /// Expands all given tokens, as for an argument or a condition.
     pub(super) fn expand_all(&mut self, tokens: Vec<Queued>) -> Vec<Queued> {
         let mut queue: VecDeque<Queued> = tokens.into();
         let mut out = Vec::new();
@@ -196,7 +197,7 @@ impl<'a> Preprocessor<'a> {
         out
     }
 
-    /// Puts what a token stands for in front of the queue, if it is a macro.
+    /// If a token is a macro, puts its expansion in front of the queue.
     fn expand_one(
         &mut self,
         queued: &Queued,
@@ -219,7 +220,7 @@ impl<'a> Preprocessor<'a> {
         }
         let mut arguments = Vec::new();
         if let Some(parameters) = &found.parameters {
-            // Without arguments it is a name as any other.
+            // A function-like macro without arguments is an ordinary name.
             let Some(next) = take(self, queue, more) else { return false };
             if !next.token.is("(") {
                 queue.push_front(next);
@@ -251,7 +252,7 @@ impl<'a> Preprocessor<'a> {
         true
     }
 
-    /// Reads the arguments behind `(`, up to the `)` that belongs to it.
+    /// Reads the arguments after `(`, up to the matching `)`.
     fn arguments(
         &mut self,
         name: &Queued,
@@ -306,7 +307,8 @@ impl<'a> Preprocessor<'a> {
         Some(arguments)
     }
 
-    /// The body with the arguments put in. Everything is placed where the macro was used.
+    /// Returns the body with the arguments substituted. All tokens get the position of the
+    /// macro's use.
     fn substitute(
         &mut self,
         of: &Macro,
@@ -360,7 +362,7 @@ impl<'a> Preprocessor<'a> {
             let kind = part.token.kind.clone();
             part.token = Token { kind, span, line, end_line, comments, spaced };
             let from = part.origin.take();
-            // A token keeps where it came from, and came through this macro too.
+            // A token keeps its origin, and this macro is added to it.
             let deeper = from.as_ref().map_or(0, |from| from.depth).max(origin.depth - 1) + 1;
             part.origin = Some(Rc::new(Origin {
                 name: Rc::clone(&origin.name),
@@ -371,7 +373,7 @@ impl<'a> Preprocessor<'a> {
         out
     }
 
-    /// Two tokens as one, where both are words or numbers.
+    /// Pastes two tokens into one, if both are words or numbers.
     fn paste(&mut self, left: Queued, mut right: Vec<Queued>, used: &Queued) -> Vec<Queued> {
         if right.is_empty() {
             return vec![left];
@@ -407,7 +409,7 @@ impl<'a> Preprocessor<'a> {
     }
 }
 
-/// `__SQUALL_IDL__` lets a file know who reads it.
+/// Whether a macro is built in. A file can recognise this compiler by `__SQUALL_IDL__`.
 fn is_built_in(name: &str) -> bool {
     matches!(name, "__LINE__" | "__FILE__" | "__SQUALL_IDL__")
 }
@@ -420,7 +422,7 @@ fn take<'a>(
     queue.pop_front().or_else(|| more(preprocessor).map(Queued::from))
 }
 
-/// Tokens as text.
+/// Returns tokens as text.
 pub(super) fn spell(tokens: &[Queued]) -> String {
     let mut text = String::new();
     for (index, queued) in tokens.iter().enumerate() {

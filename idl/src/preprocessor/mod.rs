@@ -1,10 +1,10 @@
-//! Directives and macros: from files to one run of tokens.
+//! Directives and macros: from files to one sequence of tokens.
 //!
-//! Owns which text is read (`#include`, `#if`), macros, and pragmas as far as they are kept for
-//! later. Never knows what the tokens mean.
+//! Owns the selection of the text to read (`#include`, `#if`), macros, and pragmas as far as later
+//! stages need them. Never knows the meaning of the tokens.
 //!
-//! A file that has no `#if` of its own is read once: what it declares would be declared twice. That
-//! is how ROS 2 writes its files, without guards; a cycle of such files ends by it too.
+//! A file without its own `#if` is read once; otherwise its declarations would be repeated. ROS 2
+//! writes such files, without include guards. This rule also ends a cycle of such files.
 
 mod condition;
 mod macros;
@@ -20,31 +20,31 @@ use crate::source::{FileId, Files, MAX_FILE_SIZE, SourceMap, Span, decode};
 use macros::{Macro, Queued, spell};
 pub(crate) use pragma::{Pragma, PragmaKind};
 
-/// How many files may be open inside each other.
+/// Maximum nesting depth of open files.
 pub const MAX_INCLUDE_DEPTH: usize = 64;
 
-/// How many times a run may open a file.
+/// Maximum number of times a run may open a file.
 const MAX_INCLUDES: usize = 20_000;
 
-/// How many tokens a run may have; macros can write more than any file.
+/// Maximum number of tokens of a run; macros can produce more than any file.
 const MAX_TOKENS: usize = 4_000_000;
 
-/// The directives, for guesses.
+/// Known directives, for suggestions.
 const DIRECTIVES: [&str; 14] = [
     "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma",
     "error", "warning", "line", "ident",
 ];
 
-/// What came out.
+/// Output of the preprocessor.
 pub(crate) struct Preprocessed {
     pub(crate) tokens: Vec<Token>,
     pub(crate) comments: Vec<Comment>,
     pub(crate) pragmas: Vec<Pragma>,
-    /// All files that were read, also those that gave nothing.
+    /// All files that were read, including those without tokens.
     pub(crate) files: Vec<PathBuf>,
 }
 
-/// Where files are looked for, and which macros there are from the start.
+/// Search directories for files, and predefined macros.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) directories: Vec<PathBuf>,
@@ -54,9 +54,9 @@ pub(crate) struct Settings {
 /// An open `#if`.
 struct Conditional {
     opened: Span,
-    /// Whether one of its branches was read.
+    /// Whether one of the branches was read.
     taken: bool,
-    /// Whether `#else` came.
+    /// Whether `#else` was seen.
     last: bool,
 }
 
@@ -66,14 +66,15 @@ struct Open {
     path: PathBuf,
     identity: PathBuf,
     conditionals: Vec<Conditional>,
-    /// Read for its directives only: an earlier file of the run has its declarations.
+    /// Whether the file is read for its directives only, because an earlier file of the run has
+    /// its declarations.
     silent: bool,
 }
 
-/// What is known of a file that was opened once.
+/// Data about a file that was opened before.
 struct Known {
     id: FileId,
-    /// Whether it has an `#if` of its own, and so decides by itself what to say another time.
+    /// Whether the file has an `#if` of its own, and so controls its own repetition.
     conditional: bool,
 }
 
@@ -84,17 +85,17 @@ pub(crate) struct Preprocessor<'a> {
     reports: &'a mut Reports,
     open: Vec<Open>,
     known: HashMap<PathBuf, Known>,
-    /// The files that the root now read, and those that an earlier one has read.
+    /// Files that the current root has read.
     read_now: BTreeSet<PathBuf>,
     read_before: BTreeSet<PathBuf>,
     macros: HashMap<Rc<str>, Rc<Macro>>,
     queue: VecDeque<Queued>,
     includes: usize,
-    /// How many tokens macros have given.
+    /// Number of tokens that macros have produced.
     expanded: usize,
-    /// How many macros' arguments are being expanded inside each other.
+    /// Nesting depth of macro arguments being expanded.
     argument_depth: usize,
-    /// Whether a limit was met that ends the run.
+    /// Whether a limit was reached that ends the run.
     stopped: bool,
     out: Preprocessed,
 }
@@ -131,7 +132,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// Reads a file and what it includes, beginning with the macros of the settings.
+    /// Reads a file and the files it includes, beginning with the macros of the settings.
     pub(crate) fn root(&mut self, path: &Path, text: String) {
         let identity = self.files.identity(path);
         self.macros.clear();
@@ -141,7 +142,7 @@ impl<'a> Preprocessor<'a> {
             let mut lexer = Lexer::new(id, Rc::clone(&self.sources.file(id).text));
             lexer.enter_directive();
             let mut unused = Vec::new();
-            // `#` and `define`.
+            // Skips `#` and `define`.
             lexer.next(&mut unused, self.reports);
             lexer.next(&mut unused, self.reports);
             self.define(&mut lexer);
@@ -158,7 +159,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// Ends the run; `place` is where the end of the input is shown.
+    /// Ends the run. `place` is the position reported for the end of the input.
     pub(crate) fn finish(mut self) -> Preprocessed {
         let at = self
             .out
@@ -207,7 +208,7 @@ impl<'a> Preprocessor<'a> {
         self.open.push(Open { lexer, path, identity, conditionals: Vec::new(), silent });
     }
 
-    /// The next token of the files, before macros.
+    /// Returns the next token of the files, before macro expansion.
     fn next_raw(&mut self) -> Option<Token> {
         loop {
             if self.reports.is_full() {
@@ -241,7 +242,7 @@ impl<'a> Preprocessor<'a> {
         self.open.last_mut().map(|open| &mut open.lexer)
     }
 
-    /// Reads the directive behind a `#`.
+    /// Reads the directive after a `#`.
     fn directive(&mut self, hash: Span) {
         let Some(open) = self.open.last_mut() else { return };
         open.lexer.enter_directive();
@@ -286,11 +287,12 @@ impl<'a> Preprocessor<'a> {
                     self.reports.warning(span, text);
                 }
             }
-            // A version for people, as some revision control writes it.
+            // A version for human readers, as some revision control systems write it.
             "ident" | "sccs" => {
                 self.reports.note(span, format!("`#{word}` is for people, and has no effect"));
             }
-            // Another preprocessor's marks say where lines came from; ours stay where they are.
+            // Line markers of another preprocessor are ignored; positions stay those of the
+            // actual file.
             "line" => {}
             _ if matches!(token.kind, TokenKind::Number(_) | TokenKind::End) => {}
             _ => {
@@ -304,14 +306,14 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// Lends the open file's lexer out, because what reads it needs the rest of this too.
+    /// Lends the open file's lexer to `read`, which also needs the rest of `self`.
     fn with_lexer(&mut self, read: impl FnOnce(&mut Self, &mut Lexer)) {
         let Some(mut open) = self.open.pop() else { return };
         read(self, &mut open.lexer);
         self.open.push(open);
     }
 
-    /// The name of a macro in a directive.
+    /// Reads the name of a macro in a directive.
     fn macro_name(&mut self, lexer: &mut Lexer, directive: &str) -> Option<(Rc<str>, Span)> {
         let (token, _) = lexer.next(&mut Vec::new(), self.reports);
         match Lexer::macro_name(&token.kind) {
@@ -332,7 +334,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// The tokens up to the end of the line.
+    /// Returns the tokens up to the end of the line.
     fn line_tokens(&mut self, lexer: &mut Lexer) -> Vec<Token> {
         let mut tokens = Vec::new();
         loop {
@@ -355,7 +357,7 @@ impl<'a> Preprocessor<'a> {
                     this.end_of_line(lexer, &format!("#{word}"));
                     this.is_defined(&name)
                 });
-                // What is said of a name that is missing is enough; the text is read.
+                // A missing name has been reported; the branch is read.
                 defined.is_none_or(|defined| defined == (word == "ifdef"))
             };
             lexer.leave_directive();
@@ -367,7 +369,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// `#elif` or `#else` behind a branch that was read.
+    /// Handles `#elif` or `#else` after a branch that was read.
     fn other_branch(&mut self, word: &str, span: Span) {
         let Some(open) = self.open.last_mut() else { return };
         open.lexer.leave_directive();
@@ -385,15 +387,15 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// Skips text up to the branch that is to be read, or to the `#endif`.
+    /// Skips text up to the branch to read, or to the `#endif`.
     fn skip_branches(&mut self) {
         let mut depth = 0;
         loop {
             let Some(open) = self.open.last_mut() else { return };
-            // Without an `#endif` the end of the file reports what is open.
+            // A missing `#endif` is reported at the end of the file.
             let Some(hash) = open.lexer.skip_to_directive() else { return };
             open.lexer.enter_directive();
-            // Whatever else stands in text that is not read is nobody's mistake.
+            // Errors in skipped text are not reported.
             let (token, _) = open.lexer.next(&mut Vec::new(), &mut Reports::default());
             let word = token.word().unwrap_or_default();
             let span = hash.to(token.span);
@@ -509,7 +511,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// What macros make of the line is the name of a file, in double quotes or angle brackets.
+    /// Expands the macros of the line to the name of a file, in double quotes or angle brackets.
     fn file_name_of_macros(
         &mut self,
         lexer: &mut Lexer,
@@ -531,8 +533,8 @@ impl<'a> Preprocessor<'a> {
         None
     }
 
-    /// Looks beside the file (for names in double quotes), then in the directories in turn. A file
-    /// that is not known yet comes with its bytes.
+    /// Searches beside the including file (for names in double quotes), then in the directories in
+    /// order. A file that is not known yet is returned with its bytes.
     fn find(&self, name: &str, quoted: bool) -> Result<Found, String> {
         let beside = self.open.last().and_then(|open| open.path.parent()).map(Path::to_owned);
         let beside = if quoted { beside } else { None };
@@ -556,7 +558,8 @@ impl<'a> Preprocessor<'a> {
     }
 }
 
-/// The name that a text begins with, whether it is in double quotes, and where its opening mark is.
+/// Returns the file name at the start of a text, whether it is in double quotes, and the position
+/// of its opening mark.
 fn file_name(text: &str) -> Option<(&str, bool, usize)> {
     let start = text.len() - text.trim_start().len();
     let close = match text[start..].chars().next()? {
@@ -569,5 +572,5 @@ fn file_name(text: &str) -> Option<(&str, bool, usize)> {
     Some((&rest[..end], close == '"', start))
 }
 
-/// A file that was found: its path, its identity, and its bytes if it is new.
+/// A found file: its path, its identity, and its bytes if it is new.
 type Found = (PathBuf, PathBuf, Option<Vec<u8>>);

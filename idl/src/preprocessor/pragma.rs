@@ -1,14 +1,15 @@
 //! `#pragma`.
 //!
-//! Owns the spellings of the pragmas that mean something: `keylist`, `DCPS_DATA_TYPE`,
-//! `DCPS_DATA_KEY`, and `prefix` with its company. What they do to types is decided later.
+//! Owns the spellings of the pragmas that have a meaning: `keylist`, `DCPS_DATA_TYPE`,
+//! `DCPS_DATA_KEY`, and `prefix` and related ones. Never does: apply them to types; a later
+//! stage does.
 
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::source::Span;
 
 use super::Preprocessor;
 
-/// A pragma, and before which token it stands.
+/// A pragma, and the token it precedes.
 #[derive(Clone, Debug)]
 pub(crate) struct Pragma {
     pub(crate) kind: PragmaKind,
@@ -18,18 +19,18 @@ pub(crate) struct Pragma {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PragmaKind {
-    /// The key of a type: `#pragma keylist Type member member`.
+    /// Key of a type: `#pragma keylist Type member member`.
     KeyList { ty: String, members: Vec<String> },
-    /// A type of topics: `#pragma DCPS_DATA_TYPE "Module::Type"`.
+    /// A topic type: `#pragma DCPS_DATA_TYPE "Module::Type"`.
     DataType { ty: String },
 }
 
-/// Those that are known.
+/// Names of the known pragmas.
 const PRAGMAS: [&str; 7] =
     ["keylist", "DCPS_DATA_TYPE", "DCPS_DATA_KEY", "prefix", "ID", "version", "once"];
 
 impl Preprocessor<'_> {
-    /// Reads a pragma; says whether it asks for its file to be read once.
+    /// Reads a pragma; returns whether its file must be read only once.
     pub(super) fn pragma(&mut self, lexer: &mut Lexer, hash: Span) -> bool {
         let (first, _) = lexer.next(&mut Vec::new(), self.reports);
         let name = Lexer::macro_name(&first.kind).unwrap_or_default();
@@ -52,7 +53,7 @@ impl Preprocessor<'_> {
                 let tokens = self.line_tokens(lexer);
                 self.key_list(&tokens, span)
             }
-            // Names of repositories and what is read once anyway: nothing for a DDS type.
+            // Repository names and `once` have no effect on a DDS type.
             "prefix" | "ID" | "version" | "once" => None,
             _ => {
                 let guess = crate::diagnostic::did_you_mean(&name, PRAGMAS);
@@ -67,7 +68,8 @@ impl Preprocessor<'_> {
         &*name == "once"
     }
 
-    /// The type and the names of its key's members, by blanks or commas, in quotes or not.
+    /// Reads the type and its key members, separated by whitespace or commas, with or
+    /// without quotes.
     fn key_list(&mut self, tokens: &[Token], span: Span) -> Option<PragmaKind> {
         let mut words = words(tokens).into_iter();
         let Some(ty) = words.next() else {
@@ -78,7 +80,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// The names in a line: `A::B`, `a.b`, or several in one string.
+/// Returns the names in a line: `A::B`, `a.b`, or several in one string.
 fn words(tokens: &[Token]) -> Vec<String> {
     let mut text = String::new();
     for token in tokens {
@@ -86,7 +88,7 @@ fn words(tokens: &[Token]) -> Vec<String> {
             TokenKind::String { value, .. } => text = format!("{text} {value} "),
             TokenKind::Mark("::" | ".") => text += &token.text(),
             TokenKind::Mark(",") => text.push(' '),
-            // A name after `::` belongs to it; a number such as `.5` cannot be here.
+            // A name after `::` belongs to the same path; a number such as `.5` cannot occur here.
             _ if token.spaced => text = format!("{text} {}", token.text()),
             _ => text += &token.text(),
         }

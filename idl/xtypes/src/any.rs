@@ -1,15 +1,16 @@
-//! IDL's `any`: a value that brings its type along.
+//! IDL's `any`: a value together with its type.
 //!
-//! Owns its form and the two ways into it, by a type of the program and by the type that it tells. The standard
-//! has no encoding for `any`, so it is a struct here, which every other implementation can read as what it is.
-//! Never looks inside before it is asked: what a peer wrote is checked then.
+//! Owns its form and the two ways to make and read it: by a type of the program, and by the type it
+//! carries. The standard has no encoding for `any`, so it is a struct here, which every other
+//! implementation can read as a struct. Never reads the contents before a caller asks for them;
+//! only then are the bytes from a peer checked.
 //!
 //! ```text
-//!  type_objects | sequence<octet>: the payload of the complete TypeObjects, those that others need first |
-//!  value        | sequence<octet>: the payload of the value                                            |
+//!  type_objects | sequence<octet>: the payload of the complete TypeObjects, dependencies first |
+//!  value        | sequence<octet>: the payload of the value                                    |
 //! ```
-//! Both are XCDR2, little endian, with their encapsulation headers, whatever the encoding around them; both are
-//! empty where nothing is held.
+//! Both are XCDR2, little endian, with their encapsulation headers, whatever the surrounding
+//! encoding. Both are empty if the `any` is empty.
 
 use std::error::Error;
 use std::fmt;
@@ -55,13 +56,13 @@ pub struct Any {
 }
 
 impl Any {
-    /// Holds a value. What its type is made of is put together anew each time.
+    /// Makes an `any` from a value. The type objects are built again on each call.
     pub fn of<T: DdsType>(value: &T) -> Result<Self, CdrError> {
         let value = to_cdr(value)?;
         Ok(Self { type_objects: told(&DynamicType::of::<T>())?, value })
     }
 
-    /// Holds a value of a type of run time.
+    /// Makes an `any` from a value of a run-time type.
     pub fn of_data(data: &DynamicData) -> Result<Self, DataError> {
         let value = data.to_cdr(Encoding::PLAIN_CDR2_LE)?;
         let path = || data.of().name().to_owned();
@@ -70,12 +71,12 @@ impl Any {
         Ok(Self { type_objects, value })
     }
 
-    /// Whether it holds nothing.
+    /// Whether the `any` is empty.
     pub fn is_empty(&self) -> bool {
         self.type_objects.is_empty() && self.value.is_empty()
     }
 
-    /// The type of what it holds.
+    /// Returns the type of the contents.
     pub fn dynamic_type(&self) -> Result<DynamicType, AnyError> {
         if self.is_empty() {
             return Err(AnyError::Empty);
@@ -84,13 +85,13 @@ impl Any {
         DynamicType::from_objects(&objects).map_err(AnyError::Type)
     }
 
-    /// What it holds, if that can be read as a `T`: as a reader of a topic would read what a writer of the type that is held
-    /// here has written, by the default of TYPE_CONSISTENCY_ENFORCEMENT.
+    /// Returns the contents as a `T`, if possible: with the rules by which a reader of `T` reads
+    /// samples from a writer of the contained type, and the default TYPE_CONSISTENCY_ENFORCEMENT.
     pub fn get<T: DdsType>(&self) -> Result<T, AnyError> {
         let (held, wanted) = (self.dynamic_type()?, DynamicType::of::<T>());
         let names = (held.name(), wanted.name());
         let refused = |why| AnyError::Other { held: words(&held), wanted: words(&wanted), why };
-        // A type that was told without names, or has none, goes by what it is made of.
+        // A type without a name, or with an unknown one, is compared by its contents only.
         if names.0 != names.1 && !names.0.is_empty() && !names.1.is_empty() {
             return Err(refused(None));
         }
@@ -98,12 +99,12 @@ impl Any {
         from_cdr(&self.value).map_err(AnyError::Value)
     }
 
-    /// What it holds, as a value of the type that it tells.
+    /// Returns the contents as a value of the type that the `any` carries.
     pub fn data(&self) -> Result<DynamicData, AnyError> {
         DynamicData::from_cdr(&self.dynamic_type()?, &self.value).map_err(AnyError::Data)
     }
 
-    /// One of these bytes, whatever they are.
+    /// Makes an `any` from bytes, without a check.
     pub(crate) fn of_parts(type_objects: Vec<u8>, value: Vec<u8>) -> Self {
         Self { type_objects, value }
     }
@@ -112,7 +113,7 @@ impl Any {
         &self.type_objects
     }
 
-    /// It as a value among others of run time.
+    /// Converts to a run-time value.
     pub(crate) fn to_value(&self) -> Value {
         let octets = |bytes: &[u8]| {
             Value::Collection(bytes.iter().map(|byte| Value::Unsigned((*byte).into())).collect())
@@ -120,7 +121,7 @@ impl Any {
         Value::Structure(vec![octets(&self.type_objects), octets(&self.value)])
     }
 
-    /// The one that a value is, if it is one.
+    /// Converts from a run-time value, if it is an `any`.
     pub(crate) fn from_value(value: &Value) -> Option<Self> {
         let octet = |value: &Value| match value {
             Value::Unsigned(byte) => u8::try_from(*byte).ok(),
@@ -144,7 +145,7 @@ fn told(of: &DynamicType) -> Result<Vec<u8>, CdrError> {
     to_cdr(&of.objects(ObjectKind::Complete))
 }
 
-/// A type in a message.
+/// Name of a type in a message.
 fn words(of: &DynamicType) -> String {
     match of.name() {
         "" => crate::words::word_of(of.graph.kind(of.root)).to_owned(),
@@ -186,24 +187,24 @@ impl DynamicData {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AnyError {
-    /// It holds nothing.
+    /// The `any` is empty.
     Empty,
-    /// What it tells of its type cannot be read.
+    /// The type objects cannot be read.
     Told(CdrError),
-    /// What it tells is no type.
+    /// The type objects are not a valid type.
     Type(TypeObjectError),
-    /// It holds a value of another type.
+    /// The `any` holds a value of another type.
     Other {
-        /// What it holds.
+        /// Type of the contents.
         held: String,
-        /// What it was asked for.
+        /// Requested type.
         wanted: String,
-        /// What is different, if not the name.
+        /// Difference between the types, if it is not the name.
         why: Option<Mismatch>,
     },
-    /// The value cannot be read as the type that was asked for.
+    /// The value cannot be read as the requested type.
     Value(CdrError),
-    /// The value cannot be read as the type that it tells.
+    /// The value cannot be read as the type that the `any` carries.
     Data(DataError),
 }
 

@@ -1,8 +1,9 @@
-//! Whether samples of one type can be read as another one, by the rules of DDS-XTYPES 1.3 (7.2.4).
+//! Assignability: whether samples of one type can be read as another, by the rules of DDS-XTYPES
+//! 1.3 (7.2.4).
 //!
-//! Owns the rules for each kind of type, and the words of a refusal. Never reads a sample. Everything is
-//! delimited in XCDR2, in which samples travel, so that the standard's "strongly assignable" asks for nothing
-//! more here.
+//! Owns the rules for each kind of type, and the text of a refusal. Never reads a sample. Samples
+//! are sent in XCDR2, where everything is delimited, so the standard's "strongly assignable"
+//! requires nothing more here.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,8 @@ use crate::model::{
 use crate::words::{differ, shown, word_of};
 use crate::{ConsistencyKind, DynamicType, Mismatch, TypeConsistency};
 
-/// Whether a reader of the one type understands a writer of the other, and if not, why.
+/// Checks whether a reader of one type understands a writer of the other; returns the reason
+/// if not.
 pub(crate) fn check(
     consistency: TypeConsistency,
     reader: &DynamicType,
@@ -40,11 +42,12 @@ pub(crate) fn check(
 
 struct Rules<'a> {
     consistency: TypeConsistency,
-    /// Nothing may differ.
+    /// Whether the types must be identical.
     exact: bool,
     reader: &'a Graph,
     writer: &'a Graph,
-    /// Pairs that are being compared, or have been: types that contain themselves end here.
+    /// Pairs already compared or being compared; ends the recursion for types that
+    /// contain themselves.
     seen: BTreeSet<(NodeId, NodeId)>,
     path: Vec<String>,
 }
@@ -116,7 +119,7 @@ impl<'a> Rules<'a> {
                     &format!("fixed<{other_digits}, {other_scale}>"),
                 )
             }),
-            // The type object of a fixed has nothing but its bytes.
+            // The type object of a fixed describes only its bytes.
             (Kind::Fixed { digits, .. }, Kind::Array { element, count })
                 if *count == digits / 2 + 1 && is_octet(of_writer.kind(element.of)) =>
             {
@@ -326,7 +329,7 @@ impl<'a> Rules<'a> {
         if self.exact { ", and types may not differ" } else { ", and the type is final" }
     }
 
-    /// Ids and names go together.
+    /// Checks that equal ids have equal names.
     fn names(&self, ours: &[&Member], theirs: &[&Member]) -> Checked {
         if self.consistency.ignore_member_names && !self.exact {
             return Ok(());
@@ -396,7 +399,7 @@ impl<'a> Rules<'a> {
         })
     }
 
-    /// What is cut off of a key would make one instance of two.
+    /// Checks the bounds in keys: truncating a key would make one instance of two.
     fn key_bounds(&mut self, ours: NodeId, theirs: NodeId) -> Checked {
         let (reader, writer) = (self.reader, self.writer);
         match (reader.kind(ours), writer.kind(theirs)) {
@@ -500,7 +503,8 @@ fn is_octet(kind: &Kind) -> bool {
     matches!(kind, Kind::Primitive(Primitive::Byte | Primitive::Uint8))
 }
 
-/// Rust, and others, have one type for the two.
+/// Whether two primitives are the same for implementations, such as Rust, that use one type
+/// for both.
 fn is_same(one: Primitive, other: Primitive) -> bool {
     let plain = |of: Primitive| if of == Primitive::Uint8 { Primitive::Byte } else { of };
     plain(one) == plain(other)

@@ -1,6 +1,6 @@
-//! Types that are made at run time, part by part.
+//! Types built at run time from their parts.
 //!
-//! Owns the way from parts to a type. What is made is checked as a peer's type is.
+//! Owns the way from parts to a type. The result is checked like the type of a peer.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use idl_cdr::{Extensibility, Representations, TryConstruct};
 use crate::model::{Case, Element, Graph, Kind, Literal, Member, Name, NodeId, Structure, Union};
 use crate::{DynamicType, Primitive, TypeObjectError, soundness};
 
-/// A type with one node on top of those of its parts.
+/// Makes a type with one new node above the nodes of its parts.
 fn on_top(parts: &[&DynamicType], name: &str, kind: impl FnOnce(&[NodeId]) -> Kind) -> DynamicType {
     let mut graph = Graph::default();
     let roots: Vec<NodeId> =
@@ -23,34 +23,35 @@ fn element(of: NodeId) -> Element {
 }
 
 impl DynamicType {
-    /// A primitive type.
+    /// Makes a primitive type.
     pub fn primitive(of: Primitive) -> Self {
         on_top(&[], "", |_| Kind::Primitive(of))
     }
 
-    /// A string, of at most so many bytes; 0 is no bound.
+    /// Makes a string with a maximum number of bytes; 0 is unbounded.
     pub fn string(bound: u32) -> Self {
         on_top(&[], "", |_| Kind::Text { wide: false, bound })
     }
 
-    /// A string of 16-bit characters, of at most so many; 0 is no bound.
+    /// Makes a string of 16-bit characters with a maximum number; 0 is unbounded.
     pub fn wide_string(bound: u32) -> Self {
         on_top(&[], "", |_| Kind::Text { wide: true, bound })
     }
 
-    /// A sequence of it, of at most so many elements; 0 is no bound.
+    /// Makes a sequence of this type with a maximum number of elements; 0 is unbounded.
     #[must_use]
     pub fn sequence(&self, bound: u32) -> Self {
         on_top(&[self], "", |of| Kind::Sequence { element: element(of[0]), bound })
     }
 
-    /// An array of it.
+    /// Makes an array of this type.
     #[must_use]
     pub fn array(&self, count: u32) -> Self {
         on_top(&[self], "", |of| Kind::Array { element: element(of[0]), count })
     }
 
-    /// A map from it to values of another type, of at most so many entries; 0 is no bound.
+    /// Makes a map from this type to values of another type, with a maximum number of entries; 0
+    /// is unbounded.
     #[must_use]
     pub fn map_to(&self, value: &DynamicType, bound: u32) -> Self {
         on_top(&[self, value], "", |of| Kind::Map {
@@ -60,7 +61,7 @@ impl DynamicType {
         })
     }
 
-    /// An enum of 32 bits; the first of its names is its default.
+    /// Makes an enum of 32 bits; the first name is the default.
     pub fn enumeration(name: &str, literals: &[(&str, i32)]) -> Result<Self, TypeObjectError> {
         let literals = literals.iter().enumerate().map(|(place, (name, value))| Literal {
             name: Name::new(name),
@@ -76,7 +77,7 @@ impl DynamicType {
         }))
     }
 
-    /// A bitmask of so many bits, with the names and positions of those that are known.
+    /// Makes a bitmask with a number of bits, and the names and positions of the known ones.
     pub fn bitmask(
         name: &str,
         bit_bound: u32,
@@ -96,24 +97,25 @@ fn checked(of: DynamicType) -> Result<DynamicType, TypeObjectError> {
     Ok(of)
 }
 
-/// What is said of a member beside its name and type.
+/// Options of a member beside its name and type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberOptions {
-    /// Whether it belongs to the key.
+    /// Whether the member belongs to the key.
     pub key: bool,
-    /// Whether a sample may lack it.
+    /// Whether a sample may lack the member.
     pub optional: bool,
-    /// Whether it lies elsewhere in memory (`@external`), which changes no byte.
+    /// Whether the member lies elsewhere in memory (`@external`). Has no effect on the bytes.
     pub external: bool,
-    /// Whether who does not know it refuses the sample; members of the key always are.
+    /// Whether a reader that does not know the member refuses the sample; always true for members
+    /// of the key.
     pub must_understand: bool,
-    /// Its id; the one after the member before, if absent.
+    /// Id of the member. Default: one more than the id of the previous member.
     pub id: Option<u32>,
-    /// What a reader does with a value that its type does not allow.
+    /// Action of a reader on a value that its type does not allow.
     pub try_construct: TryConstruct,
 }
 
-/// Makes a struct, member by member.
+/// Builder of a struct, member by member.
 ///
 /// ```
 /// use idl_xtypes::{DynamicData, DynamicType, MemberOptions, Primitive, StructBuilder};
@@ -135,7 +137,7 @@ pub struct StructBuilder {
 }
 
 impl StructBuilder {
-    /// A struct without members so far.
+    /// Starts a struct without members.
     pub fn new(name: &str, extensibility: Extensibility) -> Self {
         Self { name: name.to_owned(), extensibility, members: Vec::new() }
     }
@@ -148,7 +150,7 @@ impl StructBuilder {
         self
     }
 
-    /// The struct, or what is wrong with it.
+    /// Returns the struct, or the reason why it is invalid.
     pub fn build(self) -> Result<DynamicType, TypeObjectError> {
         let parts: Vec<&DynamicType> = self.members.iter().map(|(_, of)| of).collect();
         let members = self.members.iter().map(|(member, _)| member);
@@ -185,7 +187,7 @@ fn member(name: &str, next: u32, options: MemberOptions) -> Member {
     }
 }
 
-/// Makes a union, case by case.
+/// Builder of a union, case by case.
 ///
 /// ```
 /// use idl_xtypes::{DynamicType, Primitive, UnionBuilder};
@@ -207,33 +209,33 @@ pub struct UnionBuilder {
 }
 
 impl UnionBuilder {
-    /// A union without cases so far, and the type of what selects them.
+    /// Starts a union without cases, with the type of its discriminator.
     pub fn new(name: &str, extensibility: Extensibility, discriminator: &DynamicType) -> Self {
         let discriminator = discriminator.clone();
         Self { name: name.to_owned(), extensibility, discriminator, cases: Vec::new() }
     }
 
-    /// Adds the member of these labels.
+    /// Adds the member for these labels.
     #[must_use]
     pub fn case(self, labels: &[i64], name: &str, of: &DynamicType) -> Self {
         self.add(labels, false, name, of)
     }
 
-    /// Adds the member of all other labels.
+    /// Adds the member for all other labels.
     #[must_use]
     pub fn default(self, name: &str, of: &DynamicType) -> Self {
         self.add(&[], true, name, of)
     }
 
     fn add(mut self, labels: &[i64], default: bool, name: &str, of: &DynamicType) -> Self {
-        // The discriminator is the member 0.
+        // The discriminator is member 0.
         let id = self.cases.len() as u32 + 1;
         let member = Some(member(name, id, MemberOptions::default()));
         self.cases.push((Case { labels: labels.to_vec(), default, member }, of.clone()));
         self
     }
 
-    /// The union, or what is wrong with it.
+    /// Returns the union, or the reason why it is invalid.
     pub fn build(self) -> Result<DynamicType, TypeObjectError> {
         let mut parts = vec![&self.discriminator];
         parts.extend(self.cases.iter().map(|(_, of)| of));

@@ -1,10 +1,10 @@
-//! Which types contain each other.
+//! Cycles in the containment of types.
 //!
-//! Owns the order in which types are made of each other. Never knows what is made of them.
+//! Owns the order of types by containment. Never knows the use of the order.
 
 use crate::model::{Graph, NodeId};
 
-/// Whether a type is made of another one.
+/// Whether a type contains another one, directly or indirectly.
 pub(crate) fn reaches(graph: &Graph, from: NodeId, to: NodeId) -> bool {
     let mut seen = vec![false; graph.nodes.len()];
     let mut open = graph.parts(from);
@@ -19,8 +19,9 @@ pub(crate) fn reaches(graph: &Graph, from: NodeId, to: NodeId) -> bool {
     false
 }
 
-/// Types that contain each other are together; whatever a type is made of comes before it. Tarjan's
-/// algorithm, with a stack of its own, for how deep types go is not ours to say.
+/// Returns groups of types that contain each other; each type comes after the types it contains.
+/// Uses Tarjan's algorithm with an explicit stack, because the nesting depth of types is not
+/// bounded here.
 pub(crate) fn components(graph: &Graph, root: NodeId) -> Vec<Vec<NodeId>> {
     let count = graph.nodes.len();
     let (mut order, mut low) = (vec![usize::MAX; count], vec![usize::MAX; count]);

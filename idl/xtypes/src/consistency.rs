@@ -1,40 +1,41 @@
-//! What a reader asks of a writer's type.
+//! A reader's requirements on the type of a writer.
 //!
-//! Owns the switches of TYPE_CONSISTENCY_ENFORCEMENT, and what a refusal says. The rules are in `assign`.
+//! Owns the switches of TYPE_CONSISTENCY_ENFORCEMENT, and the message of a refusal. The rules are
+//! in `assign`.
 
 use std::error::Error;
 use std::fmt;
 
 use crate::{DynamicType, assign};
 
-/// What the QoS policy TYPE_CONSISTENCY_ENFORCEMENT asks for.
+/// Requirements of the QoS policy TYPE_CONSISTENCY_ENFORCEMENT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TypeConsistency {
     /// Whether types may differ at all.
     pub kind: ConsistencyKind,
-    /// Whether a sequence or map of the reader may be shorter than one of the writer.
+    /// Whether a sequence or map of the reader may have a smaller bound than the writer's.
     pub ignore_sequence_bounds: bool,
-    /// Whether a string of the reader may be shorter than one of the writer.
+    /// Whether a string of the reader may have a smaller bound than the writer's.
     pub ignore_string_bounds: bool,
-    /// Whether members are known by their ids alone.
+    /// Whether members are identified by their ids only.
     pub ignore_member_names: bool,
     /// Whether a writer's type that has more members than the reader's is refused.
     pub prevent_type_widening: bool,
-    /// Whether a peer that does not say what its type is made of is refused.
+    /// Whether a peer without a type description is refused.
     pub force_type_validation: bool,
 }
 
 /// Whether types may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsistencyKind {
-    /// They are the same.
+    /// The types must be the same.
     DisallowTypeCoercion,
-    /// Samples of the writer's can be read as the reader's.
+    /// Samples of the writer's type can be read as the reader's type.
     AllowTypeCoercion,
 }
 
 impl Default for TypeConsistency {
-    /// What the standard says of readers.
+    /// Defaults of the standard for readers.
     fn default() -> Self {
         Self {
             kind: ConsistencyKind::AllowTypeCoercion,
@@ -47,12 +48,12 @@ impl Default for TypeConsistency {
     }
 }
 
-/// Why samples of the writer's type cannot be read as the reader's.
+/// Reason why samples of the writer's type cannot be read as the reader's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Where in the reader's type: its name, and the members on the way.
+    /// Position in the reader's type: its name, and the members on the way.
     pub path: String,
-    /// What is different there.
+    /// Difference at the position.
     pub reason: String,
 }
 
@@ -65,7 +66,8 @@ impl fmt::Display for Mismatch {
 impl Error for Mismatch {}
 
 impl TypeConsistency {
-    /// Whether a reader of the one type understands a writer of the other, and if not, why.
+    /// Checks whether a reader of one type understands a writer of the other; returns the reason
+    /// if not.
     ///
     /// ```
     /// use idl_xtypes::{DynamicType, TypeConsistency};
@@ -93,7 +95,8 @@ impl TypeConsistency {
         assign::check(*self, reader, writer)
     }
 
-    /// The same, of a peer that may have told no more than its type's name.
+    /// Checks like [`check`](Self::check), for a peer that may have announced only the name of
+    /// its type.
     pub fn check_named(
         &self,
         reader: &DynamicType,

@@ -1,6 +1,6 @@
-//! What a type says of itself, for people and for tools.
+//! Descriptions of types, for human readers and for tools.
 //!
-//! Owns the words for types, in IDL's way, and the list of what a type is made of. Decides nothing.
+//! Owns the names of types in IDL syntax, and the list of types within a type. Decides nothing.
 
 use std::fmt::{self, Write};
 
@@ -10,109 +10,109 @@ use crate::DynamicType;
 use crate::model::{Graph, Kind, Member, NO_BOUND, Node, NodeId};
 use crate::words::word_of;
 
-/// What a type with a name says of itself.
+/// Description of a named type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeDescription {
-    /// Its name in IDL.
+    /// IDL name.
     pub name: String,
-    /// What it is made of.
+    /// Contents of the type.
     pub shape: TypeShape,
 }
 
-/// What a type with a name is made of.
+/// Contents of a named type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeShape {
     /// A struct.
     Structure {
-        /// How it may change.
+        /// Changes that the type allows.
         extensibility: Extensibility,
-        /// Whether it is no type of a topic.
+        /// Whether the type is not for topics.
         nested: bool,
-        /// The name of the type that it inherits from.
+        /// Name of the base type.
         base: Option<String>,
-        /// Its own members.
+        /// Own members.
         members: Vec<MemberDescription>,
     },
     /// A union.
     Union {
-        /// How it may change.
+        /// Changes that the type allows.
         extensibility: Extensibility,
-        /// Whether it is no type of a topic.
+        /// Whether the type is not for topics.
         nested: bool,
-        /// What selects the case.
+        /// Discriminator, which selects the case.
         discriminator: MemberDescription,
-        /// The cases in the order of their declaration.
+        /// Cases, in the order of declaration.
         cases: Vec<CaseDescription>,
     },
     /// An enum: names and values.
     Enumeration {
-        /// How many bits a value has.
+        /// Number of bits of a value.
         bit_bound: u32,
-        /// The enumerators in the order of their declaration.
+        /// Enumerators, in the order of declaration.
         literals: Vec<(String, i32)>,
-        /// The name of the one that a value has if nothing is said.
+        /// Name of the default enumerator.
         default: Option<String>,
     },
     /// A bitmask: names and positions.
     Bitmask {
-        /// How many bits a value has.
+        /// Number of bits of a value.
         bit_bound: u32,
-        /// The names of the bits.
+        /// Names of the bits.
         flags: Vec<(String, u32)>,
     },
     /// A bitset.
     Bitset(Vec<BitFieldDescription>),
-    /// A typedef, and what it stands for.
+    /// A typedef, and its type.
     Alias(String),
 }
 
-/// What is said of a member.
+/// Description of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberDescription {
-    /// Its name.
+    /// Name of the member.
     pub name: String,
-    /// Its id.
+    /// Id of the member.
     pub id: u32,
-    /// Its type in IDL's words, with bounds.
+    /// Type in IDL syntax, with bounds.
     pub type_name: String,
-    /// Whether it belongs to the key.
+    /// Whether the member belongs to the key.
     pub key: bool,
-    /// Whether who does not know it refuses the sample.
+    /// Whether a reader that does not know the member refuses the sample.
     pub must_understand: bool,
-    /// Whether a sample may lack it.
+    /// Whether a sample may lack the member.
     pub optional: bool,
-    /// Whether it is in memory of its own.
+    /// Whether the member lies in memory of its own.
     pub external: bool,
-    /// What a reader does with a value that its type does not allow.
+    /// Action of a reader on a value that its type does not allow.
     pub try_construct: TryConstruct,
 }
 
 /// A case of a union.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseDescription {
-    /// The values that select it.
+    /// Discriminator values that select the case.
     pub labels: Vec<i64>,
     /// Whether all other values select it.
     pub default: bool,
-    /// What it holds, if anything.
+    /// Member of the case, if there is one.
     pub member: Option<MemberDescription>,
 }
 
-/// Bits of a bitset that have a name.
+/// A named field of a bitset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitFieldDescription {
-    /// Its name.
+    /// Name of the field.
     pub name: String,
-    /// Its lowest bit.
+    /// Position of the lowest bit.
     pub position: u32,
-    /// How many bits it has.
+    /// Number of bits.
     pub bits: u32,
-    /// The type of its values.
+    /// Type of the field's values.
     pub type_name: String,
 }
 
 impl DynamicType {
-    /// What it says of itself, if it has a name.
+    /// Returns the description of the type, if it has a name.
     ///
     /// ```
     /// use idl_xtypes::{DynamicType, TypeShape};
@@ -180,13 +180,13 @@ impl DynamicType {
         Some(TypeDescription { name: node.name.clone(), shape })
     }
 
-    /// All types with a name that it is made of, each once: itself first, if it has one, then the others where
-    /// they are first named.
+    /// Returns all named types within this type, each once: the type itself first, if it has a
+    /// name, then the others in the order of first use.
     pub fn named_types(&self) -> Vec<DynamicType> {
         let mut found: Vec<DynamicType> = Vec::new();
         for root in self.all_parts() {
             let one = DynamicType { root, ..self.clone() };
-            // A type that was put together of others may have one of them twice.
+            // A type built from others may contain one of them twice.
             if !one.name().is_empty() && found.iter().all(|other| other.name() != one.name()) {
                 found.push(one);
             }
@@ -194,7 +194,7 @@ impl DynamicType {
         found
     }
 
-    /// It, and all that it is made of, each once, where it is first met.
+    /// Returns the type and all types within it, each once, in the order of first use.
     pub(crate) fn all_parts(&self) -> Vec<NodeId> {
         let mut seen = vec![false; self.graph.nodes.len()];
         let (mut order, mut open) = (Vec::new(), vec![self.root]);
@@ -204,7 +204,8 @@ impl DynamicType {
             }
             order.push(of);
             let mut parts = self.graph.parts(of);
-            // The first part is to be taken next. A map has its values first, and people read the keys first.
+            // The first part must be popped next. A map has its values first, but human readers
+            // expect the keys first.
             if !matches!(self.graph.node(of).kind, Kind::Map { .. }) {
                 parts.reverse();
             }
@@ -214,7 +215,7 @@ impl DynamicType {
     }
 }
 
-/// The type as IDL has it in a member: its name, or what it is.
+/// Formats the type as a member in IDL: its name, or its contents.
 impl fmt::Display for DynamicType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_words(&self.graph, self.root, f)
@@ -236,12 +237,12 @@ fn describe(graph: &Graph, member: &Member) -> MemberDescription {
 
 fn words(graph: &Graph, of: NodeId) -> String {
     let mut text = String::new();
-    // A string takes whatever is written to it.
+    // Writing to a string cannot fail.
     let _ = write_words(graph, of, &mut text);
     text
 }
 
-/// What has no name cannot contain itself, so this ends.
+/// Writes the contents of a type. An unnamed type cannot contain itself, so the recursion ends.
 fn write_words(graph: &Graph, of: NodeId, out: &mut dyn Write) -> fmt::Result {
     let node = graph.node(of);
     if !node.name.is_empty() {

@@ -1,6 +1,6 @@
-//! Types of run time from derived ones.
+//! Conversion of derived types to run-time types.
 //!
-//! Owns the way from [`TypeDescriptor`] to nodes. Types with a name are made once for each name.
+//! Owns the way from [`TypeDescriptor`] to nodes. A named type is made once for each name.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,13 @@ use crate::model::{
 pub(crate) struct FromDescriptors {
     pub(crate) graph: Graph,
     made: BTreeMap<&'static str, NodeId>,
-    /// Structs and unions whose members have defaults, which are values of types that are to be made first.
+    /// Members with defaults, by struct or union; their types must be made before the
+    /// default values.
     defaults: Vec<(NodeId, usize, WriteDefault)>,
 }
 
 impl FromDescriptors {
-    /// The node of a type. Limits are used up from the outside in.
+    /// Adds a type and returns its node. Limits are consumed from the outside in.
     pub(crate) fn add(&mut self, of: &'static TypeDescriptor, limits: Limits<'_>) -> NodeId {
         let bound = if limits.bound() == UNBOUNDED { NO_BOUND } else { limits.bound() };
         match of.kind {
@@ -39,7 +40,8 @@ impl FromDescriptors {
                 self.graph.add("", Kind::Sequence { element, bound })
             }
             TypeKind::Array(element, count) => {
-                // An array of arrays is one: what is said of elements is said of the innermost.
+                // An array of arrays counts as one array: limits of elements apply to the
+                // innermost ones.
                 let limits = match element().kind {
                     TypeKind::Array(..) => (TryConstruct::Discard, limits),
                     _ => limits.of_row(),
@@ -57,7 +59,7 @@ impl FromDescriptors {
         }
     }
 
-    /// The types, with the defaults of their members.
+    /// Returns the types, with the defaults of their members.
     pub(crate) fn finish(mut self) -> Graph {
         for (id, place, write) in std::mem::take(&mut self.defaults) {
             let Some(member) = self.graph.nodes[id.0 as usize].kind.member_at(place) else {
@@ -139,7 +141,7 @@ impl FromDescriptors {
                 self.defaults.extend(all.filter_map(default));
                 Kind::Union(self.union(&union))
             }
-            // What has no name has been made by `add`.
+            // Types without a name have been made by `add`.
             _ => return id,
         };
         self.graph.nodes[id.0 as usize].kind = kind;
@@ -197,7 +199,7 @@ impl FromDescriptors {
     }
 }
 
-/// How many bounds a type can take.
+/// Returns the number of bounds that a type can take.
 fn bounds_of(of: &'static TypeDescriptor) -> usize {
     match of.kind {
         TypeKind::String | TypeKind::WideString => 1,
@@ -209,7 +211,7 @@ fn bounds_of(of: &'static TypeDescriptor) -> usize {
     }
 }
 
-/// How many kinds of elements a type has.
+/// Returns the number of element kinds of a type.
 fn elements_of(of: &'static TypeDescriptor) -> usize {
     match of.kind {
         TypeKind::Sequence(element) => 1 + elements_of(element()),
@@ -223,8 +225,8 @@ fn elements_of(of: &'static TypeDescriptor) -> usize {
     }
 }
 
-/// The primitive of a name; one that is not known is bytes of its size. Rust has one type for `octet` and
-/// `uint8`; the first is what others make of both.
+/// Returns the primitive with a name; an unknown one becomes bytes of its size. Rust has one type
+/// for `octet` and `uint8`; other implementations use `octet` for both.
 fn primitive(name: &str, size: usize) -> Primitive {
     if name == Primitive::Uint8.name() {
         return Primitive::Byte;
@@ -239,7 +241,7 @@ fn primitive(name: &str, size: usize) -> Primitive {
     })
 }
 
-/// What holds the bits of a field: an integer, so that `octet` is `uint8` here.
+/// Returns the integer type that holds the bits of a field; for `octet` this is `uint8`.
 pub(crate) fn holder(of: Primitive) -> Primitive {
     if of == Primitive::Byte { Primitive::Uint8 } else { of }
 }

@@ -1,6 +1,6 @@
-//! A type as a value.
+//! Types as values.
 //!
-//! Owns where types of run time come from. They are cheap to clone, and do not change.
+//! Owns the construction of run-time types. They are immutable and cheap to clone.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::objects::{ObjectKind, Objects, TypeObjects};
 
 /// A type as a value.
 ///
-/// Where it comes from: [`of`](Self::of) a derived type, [`from_objects`](Self::from_objects) of a peer,
-/// [`primitive`](Self::primitive) and what follows it, [`StructBuilder`](crate::StructBuilder),
-/// [`UnionBuilder`](crate::UnionBuilder).
+/// Constructors: [`of`](Self::of) for a derived type, [`from_objects`](Self::from_objects) for the
+/// type of a peer, [`primitive`](Self::primitive) and the methods after it,
+/// [`StructBuilder`](crate::StructBuilder), [`UnionBuilder`](crate::UnionBuilder).
 #[derive(Clone, Debug)]
 pub struct DynamicType {
     pub(crate) graph: Arc<Graph>,
@@ -23,34 +23,34 @@ pub struct DynamicType {
 }
 
 impl DynamicType {
-    /// The type `T`.
+    /// Returns the type `T`.
     pub fn of<T: DdsType>() -> Self {
         Self::of_descriptor(descriptor_of::<T>())
     }
 
-    /// The type that is described.
+    /// Returns the described type.
     pub fn of_descriptor(descriptor: &'static TypeDescriptor) -> Self {
         let mut made = FromDescriptors::default();
         let root = made.add(descriptor, idl_cdr::Limits::NONE);
         Self { graph: Arc::new(made.finish()), root }
     }
 
-    /// Its name in IDL; of what has no name, none.
+    /// Returns the IDL name; empty for types without one.
     pub fn name(&self) -> &str {
         &self.graph.node(self.root).name
     }
 
-    /// How it may change.
+    /// Returns the changes that the type allows.
     pub fn extensibility(&self) -> Extensibility {
         data::layout::extensibility_of(&self.graph, self.root)
     }
 
-    /// Whether it has a key.
+    /// Whether the type has a key.
     pub fn is_keyed(&self) -> bool {
         data::layout::is_keyed(&self.graph, self.root)
     }
 
-    /// Whether it says that it is the type of no topic.
+    /// Whether the type declares that it is not for topics.
     pub fn is_nested(&self) -> bool {
         match self.graph.kind(self.root) {
             Kind::Structure(of) => of.nested,
@@ -59,7 +59,8 @@ impl DynamicType {
         }
     }
 
-    /// In which representations its samples may travel. Type objects do not say it, so of a type that a peer told it is all.
+    /// Returns the representations in which samples may be sent. Type objects do not contain this
+    /// information, so for the type of a peer the result is all of them.
     pub fn representations(&self) -> Representations {
         match self.graph.kind(self.root) {
             Kind::Structure(of) => of.representations,
@@ -68,14 +69,15 @@ impl DynamicType {
         }
     }
 
-    /// Whether it, or a type that it is made of, may have other members in another version: it is appendable or mutable.
+    /// Whether the type, or a type within it, is appendable or mutable, and may have other members
+    /// in another version.
     pub fn may_change(&self) -> bool {
         let changes = |part| data::layout::extensibility_of(&self.graph, part);
         self.all_parts().into_iter().any(|part| changes(part) != Extensibility::Final)
     }
 
-    /// What names it, and what it is made of. A type that is known by minimal objects has no names to tell:
-    /// its objects are minimal, whatever is asked for.
+    /// Returns the type identifier and the type objects. For a type known by minimal objects the
+    /// names are unknown, so its objects are minimal, whatever kind is requested.
     pub fn objects(&self, kind: ObjectKind) -> TypeObjects {
         let kind = if self.graph.has_names() { kind } else { ObjectKind::Minimal };
         Objects::of(&self.graph, self.root, kind)

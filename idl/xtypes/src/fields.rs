@@ -1,6 +1,6 @@
-//! Members of a type of run time by their names, for those who look at many samples.
+//! Members of a run-time type by name, for code that reads many samples.
 //!
-//! Owns: where a path leads, and what can be compared there. Never looks at a sample.
+//! Owns: resolution of paths, and the kind of value at their ends. Never looks at a sample.
 
 use idl_cdr::{MemberPath, PathError, PathStep, Step};
 
@@ -8,7 +8,7 @@ use crate::data::{Part, part_of};
 use crate::model::Kind;
 use crate::{DynamicType, Primitive};
 
-/// What values of a type are, as far as it counts for who compares them.
+/// Kind of the values of a type, as far as comparisons need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueKind {
     /// A number, boolean or character.
@@ -19,18 +19,18 @@ pub enum ValueKind {
     Fixed,
     /// An enum: names and values.
     Enumeration(Vec<(String, i32)>),
-    /// Bits with names.
+    /// A bitmask.
     Bitmask,
     /// A sequence or array.
     Collection,
     /// A map.
     Map,
-    /// What has members.
+    /// A type with members.
     Aggregate,
 }
 
 impl DynamicType {
-    /// What its values are.
+    /// Returns the kind of the values.
     pub fn value_kind(&self) -> ValueKind {
         match self.graph.kind(self.root) {
             Kind::Primitive(primitive) => ValueKind::Primitive(*primitive),
@@ -50,7 +50,7 @@ impl DynamicType {
         }
     }
 
-    /// The names of its members, if it has any: of a struct those of its base first.
+    /// Returns the names of the members, if there are any; for a struct those of its base first.
     pub fn member_names(&self) -> Vec<String> {
         match self.graph.kind(self.graph.resolved(self.root)) {
             Kind::Structure(structure) => {
@@ -64,7 +64,8 @@ impl DynamicType {
         }
     }
 
-    /// Where a path leads in values of this type, and what is there: `position[1]`, `names["a"].x`.
+    /// Resolves a path in values of this type: `position[1]`, `names["a"].x`. Returns the path and
+    /// the type of the part.
     ///
     /// ```
     /// use idl_cdr::{DdsType, ValueRef};

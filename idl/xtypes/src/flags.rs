@@ -1,6 +1,6 @@
-//! What a type object has in numbers: flags, kinds, bounds, least and greatest values.
+//! Numbers in type objects: flags, kinds, bounds, minimum and maximum values.
 //!
-//! Owns the way from the words of the model to the standard's numbers. Never knows of other types.
+//! Owns the conversion of the model to the standard's numbers. Never knows of other types.
 
 use idl_cdr::{Extensibility, LongDouble, TryConstruct};
 
@@ -36,7 +36,8 @@ pub(crate) fn bits(bit_bound: u32) -> CommonEnumeratedHeader {
     CommonEnumeratedHeader { bit_bound: bit_bound as u16 }
 }
 
-/// That the first one is the default need not be said.
+/// Returns the literal of a type object. The default flag may be omitted for the first enumerator,
+/// which is the default anyway.
 pub(crate) fn literal_of(of: &Literal, says_default: bool) -> CommonEnumeratedLiteral {
     let flags = if of.default && says_default { IS_DEFAULT } else { 0 };
     CommonEnumeratedLiteral { value: of.value, flags }
@@ -51,7 +52,7 @@ pub(crate) fn field_of(of: &BitField) -> CommonBitfield {
     }
 }
 
-/// The least or greatest value of a member, as a value of its type.
+/// Returns the minimum or maximum of a member as a value of its type.
 pub(crate) fn parameter(kind: &Kind, text: &str) -> Option<AnnotationParameterValue> {
     use AnnotationParameterValue as Value;
     let text = text.trim().replace(' ', "");
@@ -68,7 +69,7 @@ pub(crate) fn parameter(kind: &Kind, text: &str) -> Option<AnnotationParameterVa
         Primitive::Uint64 => Value::Uint64(text.parse().ok()?),
         Primitive::Float32 => Value::Float32(text.parse().ok()?),
         Primitive::Float64 => Value::Float64(text.parse().ok()?),
-        // All of its bits, or digits of a double.
+        // The text has all bits of the number, or the digits of a double.
         Primitive::Float128 => Value::Float128(match text.strip_prefix("0x") {
             Some(bits) => LongDouble(u128::from_str_radix(bits, 16).ok()?.to_le_bytes()),
             None => text.parse::<f64>().ok()?.into(),
@@ -77,7 +78,8 @@ pub(crate) fn parameter(kind: &Kind, text: &str) -> Option<AnnotationParameterVa
     })
 }
 
-/// Whether a type of these parts is the same in minimal and complete form.
+/// Returns whether a type of these parts is the same in minimal and complete form, as an
+/// equivalence kind.
 pub(crate) fn equivalence_of(identifier: &TypeIdentifier) -> u8 {
     match identifier {
         TypeIdentifier::Minimal(_) => EK_MINIMAL,
@@ -116,7 +118,7 @@ pub(crate) fn primitive_identifier(primitive: Primitive) -> TypeIdentifier {
     }
 }
 
-/// The standard's number of a primitive.
+/// Returns the standard's number of a primitive.
 pub(crate) fn kind_of_primitive(primitive: Primitive) -> u8 {
     match primitive {
         Primitive::Boolean => TK_BOOLEAN,

@@ -1,7 +1,7 @@
-//! Types of run time from IDL, without Rust in between.
+//! Run-time types from IDL, without generated Rust.
 //!
-//! Owns the way from the compiler's model to nodes: the same types that the generated Rust would have, so that
-//! typedefs are what they stand for. Never reads a file.
+//! Owns the conversion of the compiler's model to nodes. The types equal those of the generated
+//! Rust, so typedefs are resolved. Never reads a file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::model::{
 use crate::{Any, DynamicType, TypeObjectError, data, soundness};
 
 impl DynamicType {
-    /// The type of this name, with its modules, in a specification that has been compiled.
+    /// Returns the type with this name, modules included, from a compiled specification.
     ///
     /// ```
     /// use idl_xtypes::{DynamicData, DynamicType};
@@ -34,7 +34,7 @@ impl DynamicType {
         all.pop().expect("one was asked for")
     }
 
-    /// The same, of several names: looking for all of them takes little longer than for one.
+    /// Returns several types by name, in little more time than one.
     pub fn all_from_idl<'a>(
         of: &Specification,
         names: impl IntoIterator<Item = &'a str>,
@@ -52,7 +52,7 @@ impl DynamicType {
     }
 }
 
-/// The names of the types that topics could have: structs and unions that are not nested, in order.
+/// Returns the names of possible topic types: structs and unions that are not nested, in order.
 pub fn topic_types(of: &Specification) -> Vec<String> {
     fn gather(definitions: &[Definition], names: &mut Vec<String>) {
         for definition in definitions {
@@ -92,12 +92,12 @@ struct FromIdl<'a> {
     types: &'a BTreeMap<String, &'a Definition>,
     graph: Graph,
     made: BTreeMap<String, NodeId>,
-    /// How many types with names are open, each in the one before.
+    /// Number of named types being made, each within the one before.
     depth: usize,
 }
 
-/// The longest chain of types with names, each of which is first met in the one before: the way through it is taken on
-/// the stack.
+/// Maximum length of a chain of named types, each first used in the one before; the recursion
+/// through the chain uses the stack.
 const LONGEST_CHAIN: usize = 256;
 
 type Made<T> = Result<T, TypeObjectError>;
@@ -163,13 +163,13 @@ impl FromIdl<'_> {
             }
             Type::Any => return Ok(self.any()),
             Type::Named(name, _) => return self.named(&name.to_string()),
-            // There is none behind `resolved`.
+            // `resolved` returns no alias.
             Type::Alias(alias) => return self.named(&alias.name.to_string()),
         };
         Ok(self.graph.add("", kind))
     }
 
-    /// What a value of any type is. No type of IDL has its name, which is a keyword.
+    /// Returns the node of an `any`. Its name is a keyword, so no IDL type can have it.
     fn any(&mut self) -> NodeId {
         if let Some(&made) = self.made.get(Any::TYPE_NAME) {
             return made;
@@ -208,7 +208,7 @@ impl FromIdl<'_> {
         })
     }
 
-    /// The id that the next member would have.
+    /// Returns the id that the next member would get.
     fn next_id(&self, of: NodeId) -> u32 {
         let Kind::Structure(of) = self.graph.kind(of) else { return 0 };
         match of.members.last() {
@@ -229,7 +229,7 @@ impl FromIdl<'_> {
             ..plain_member()
         };
         let hashed = of.notes.hashed_ids.unwrap_or(false);
-        // The discriminator is the member 0.
+        // The discriminator is member 0.
         let mut next = 1;
         let mut cases = Vec::new();
         for case in &of.cases {
@@ -279,7 +279,7 @@ impl FromIdl<'_> {
         })
     }
 
-    /// A value of a type that can have one in IDL.
+    /// Returns a value, if the type can have one in IDL.
     fn value(&self, of: NodeId, value: &Value) -> Option<data::Value> {
         use data::Value as Made;
         Some(match (self.graph.kind(of), value) {
@@ -376,12 +376,12 @@ fn extensibility(of: Option<model::Extensibility>) -> Extensibility {
 
 fn label(of: &Value) -> i64 {
     match of {
-        // The labels of 64 bits without sign are their bits.
+        // Labels of unsigned 64-bit types are their bits.
         Value::Integer(number) => *number as i64,
         Value::Boolean(value) => i64::from(*value),
         Value::Char(character) => i64::from(u32::from(*character)),
         Value::Enumerator { value, .. } => i64::from(*value),
-        // No discriminator has any other.
+        // A discriminator has no other kind of value.
         _ => 0,
     }
 }
@@ -395,7 +395,7 @@ fn number(of: &Value) -> Option<String> {
     }
 }
 
-/// As derived types have it, `uint8` is `octet`.
+/// Returns the primitive. As in derived types, `uint8` becomes `octet`.
 fn primitive(of: model::Primitive) -> Primitive {
     match of {
         model::Primitive::Boolean => Primitive::Boolean,
@@ -415,7 +415,7 @@ fn primitive(of: model::Primitive) -> Primitive {
     }
 }
 
-/// What `@data_representation` allows.
+/// Returns the representations that `@data_representation` allows.
 fn representations(of: &TypeNotes) -> Representations {
     let all = of.representations.iter().map(|name| match name.as_str() {
         "XCDR1" => Representations::XCDR1,

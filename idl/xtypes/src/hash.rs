@@ -1,18 +1,18 @@
-//! The hashes of the standard.
+//! Hashes of the standard.
 //!
-//! Owns what goes into them. Never knows what a hash stands for.
+//! Owns their input. Never knows the meaning of a hash.
 
 use md5::{Digest, Md5};
 
 use crate::standard::{EquivalenceHash, NameHash};
 
-/// The first four bytes of the MD5 of a member's name.
+/// Returns the first four bytes of the MD5 of a member's name.
 pub(crate) fn of_name(name: &str) -> NameHash {
     let [a, b, c, d, ..]: [u8; 16] = Md5::digest(name.as_bytes()).into();
     [a, b, c, d]
 }
 
-/// The first fourteen bytes of the MD5 of a serialized object.
+/// Returns the first fourteen bytes of the MD5 of a serialised object.
 pub(crate) fn of_object(bytes: &[u8]) -> EquivalenceHash {
     let digest: [u8; 16] = Md5::digest(bytes).into();
     let mut hash = [0; 14];
@@ -20,7 +20,7 @@ pub(crate) fn of_object(bytes: &[u8]) -> EquivalenceHash {
     hash
 }
 
-/// The MD5 of a key that does not fit into its hash.
+/// Returns the MD5 of a key that does not fit into its hash.
 pub(crate) fn of_key(key: &[u8]) -> [u8; 16] {
     Md5::digest(key).into()
 }

@@ -1,8 +1,8 @@
-//! Types as values: what others say of theirs, whether ours go together with them, and samples of types that
-//! are met at run time.
+//! Types as values: type descriptions of peers, their compatibility with own types, and samples of
+//! types that are known only at run time.
 //!
-//! Owns the type objects of DDS-XTYPES ([`TypeObjects`]), [`DynamicType`] and assignability. Never opens a
-//! connection; what comes from peers is checked before it is used.
+//! Owns the type objects of DDS-XTYPES ([`TypeObjects`]), [`DynamicType`] and assignability. Never
+//! opens a connection. Data from peers is checked before use.
 
 mod any;
 mod assign;
@@ -40,7 +40,7 @@ pub use objects::{ObjectKind, TypeObjects, object_bytes};
 pub use resolve::TypeObjectError;
 pub use topic_data::{Fields, TopicData};
 
-/// What Rust that was generated from IDL needs, in one place: the company of the derive macro, and [`Any`].
+/// Items that Rust generated from IDL needs, in one place: those of the derive macro, and [`Any`].
 pub mod types {
     pub use idl_cdr::*;
 

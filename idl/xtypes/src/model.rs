@@ -1,7 +1,7 @@
-//! What a type of run time is made of: nodes that name each other by their places.
+//! Data model of run-time types: nodes that refer to each other by index.
 //!
-//! Owns the shape. Types that contain each other are no trouble, for a place is no ownership. Never knows
-//! where a type came from.
+//! Owns the model. Types that contain each other are possible, because an index is not ownership.
+//! Never knows the origin of a type.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use idl_cdr::{Extensibility, Representations, TryConstruct};
 
 use crate::data::Value;
 
-/// The place of a node.
+/// Index of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NodeId(pub(crate) u32);
 
-/// All nodes that a type is made of.
+/// All nodes of a type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
@@ -21,14 +21,15 @@ pub(crate) struct Graph {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
-    /// The name in IDL; empty for what has none.
+    /// IDL name; empty for types without one.
     pub(crate) name: String,
-    /// Its place among types that contain each other, as far as a peer said it of types whose names it left out.
+    /// Position among types that contain each other, if a peer gave it for types whose names it
+    /// left out.
     pub(crate) place: i32,
     pub(crate) kind: Kind,
 }
 
-/// The primitive types.
+/// Primitive types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are those of IDL")]
 pub enum Primitive {
@@ -68,7 +69,7 @@ impl Primitive {
         Self::Char16,
     ];
 
-    /// Its name in IDL.
+    /// Returns the IDL name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Boolean => "boolean",
@@ -89,7 +90,7 @@ impl Primitive {
         }
     }
 
-    /// How many bytes a value has.
+    /// Returns the size of a value in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::Boolean | Self::Byte | Self::Int8 | Self::Uint8 | Self::Char8 => 1,
@@ -101,13 +102,13 @@ impl Primitive {
     }
 }
 
-/// No bound.
+/// Value of an unbounded bound.
 pub(crate) const NO_BOUND: u32 = 0;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
     Primitive(Primitive),
-    /// Of 8 or 16 bits, and a bound.
+    /// A string of 8-bit or 16-bit characters, with a bound.
     Text {
         wide: bool,
         bound: u32,
@@ -120,7 +121,7 @@ pub(crate) enum Kind {
         element: Element,
         bound: u32,
     },
-    /// An array of several dimensions is one of arrays.
+    /// An array; one of several dimensions is an array of arrays.
     Array {
         element: Element,
         count: u32,
@@ -133,7 +134,8 @@ pub(crate) enum Kind {
     Enumeration {
         bit_bound: u32,
         literals: Vec<Literal>,
-        /// Whether another version may have other names for the same numbers. No object says so.
+        /// Whether another version may use other names for the same numbers. Type objects do not
+        /// contain this flag.
         ignore_literal_names: bool,
     },
     Bitmask {
@@ -144,11 +146,11 @@ pub(crate) enum Kind {
     Alias(NodeId),
     Structure(Structure),
     Union(Union),
-    /// A struct or union that is still to be made; only while something is built.
+    /// A struct or union that is not yet made; occurs only during construction.
     Later,
 }
 
-/// A name, or what a minimal type object has of it.
+/// A name, or the part of it that a minimal type object has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) text: Arc<str>,
@@ -165,7 +167,8 @@ impl Name {
         Self { text: format!("#{a:02x}{b:02x}{c:02x}{d:02x}").into(), hash }
     }
 
-    /// Whether the text is the name, not what stands for one of which only the hash is known.
+    /// Whether the text is the real name, not a placeholder for a name of which only the hash
+    /// is known.
     fn is_known(&self) -> bool {
         self.hash == crate::hash::of_name(&self.text)
     }
@@ -191,7 +194,7 @@ pub(crate) struct BitField {
     pub(crate) position: u32,
     pub(crate) bits: u32,
     pub(crate) holder: Primitive,
-    /// The node of the holder.
+    /// Node of the integer type that holds the field.
     pub(crate) of: NodeId,
 }
 
@@ -201,7 +204,7 @@ pub(crate) struct Structure {
     pub(crate) nested: bool,
     pub(crate) representations: Representations,
     pub(crate) base: Option<NodeId>,
-    /// Its own members.
+    /// Own members.
     pub(crate) members: Vec<Member>,
 }
 
@@ -231,17 +234,18 @@ pub(crate) struct Member {
     pub(crate) optional: bool,
     pub(crate) external: bool,
     pub(crate) try_construct: TryConstruct,
-    /// Its value where a sample lacks it, if that is not the default of its type.
+    /// Value where a sample lacks the member, if it differs from the default of its type.
     pub(crate) default: Option<Value>,
     pub(crate) unit: Option<String>,
     pub(crate) min: Option<String>,
     pub(crate) max: Option<String>,
-    /// The text of which the id is the hash; empty if it is the name.
+    /// Text whose hash is the id; empty if it is the name.
     pub(crate) hash_id: Option<String>,
 }
 
 impl Kind {
-    /// A struct's own member by its place; of a union the discriminator is the first, then each case has one.
+    /// Returns an own member by index. For a union, index 0 is the discriminator, followed by one
+    /// index for each case.
     pub(crate) fn member_at(&mut self, place: usize) -> Option<&mut Member> {
         match (self, place) {
             (Kind::Structure(of), _) => of.members.get_mut(place),
@@ -263,7 +267,7 @@ impl Graph {
         id
     }
 
-    /// Whether the names of everything that has one are known, as they are not after a minimal object.
+    /// Whether all names are known; those of a minimal object are not.
     pub(crate) fn has_names(&self) -> bool {
         self.nodes.iter().all(|node| match &node.kind {
             Kind::Structure(of) => of.members.iter().all(|member| member.name.is_known()),
@@ -277,8 +281,8 @@ impl Graph {
         })
     }
 
-    /// Whether a type is [`Any`](crate::Any), or what a peer says of it that comes to the same. The name alone says nothing, for
-    /// peers call their types what they like.
+    /// Whether a type is [`Any`](crate::Any), or an equivalent type of a peer. The name alone is no
+    /// proof, because peers choose names freely.
     pub(crate) fn is_any(&self, id: NodeId) -> bool {
         let node = self.node(self.resolved(id));
         let is_octets = |member: &Member| {
@@ -298,7 +302,7 @@ impl Graph {
         }
     }
 
-    /// Takes over all nodes of another type, and gives its place here.
+    /// Copies all nodes of another type, and returns its index here.
     pub(crate) fn take_in(&mut self, other: &Graph, root: NodeId) -> NodeId {
         let first = self.nodes.len() as u32;
         let moved = |id: &mut NodeId| id.0 += first;
@@ -335,22 +339,22 @@ impl Graph {
         NodeId(root.0 + first)
     }
 
-    /// What is behind aliases.
+    /// Returns the type behind aliases.
     pub(crate) fn resolved(&self, id: NodeId) -> NodeId {
         let mut id = id;
-        // Aliases of each other have been refused where the type was made.
+        // Cyclic aliases have been refused when the type was made.
         while let Kind::Alias(of) = self.node(id).kind {
             id = of;
         }
         id
     }
 
-    /// The kind of a type behind its aliases.
+    /// Returns the kind of a type behind its aliases.
     pub(crate) fn kind(&self, id: NodeId) -> &Kind {
         &self.node(self.resolved(id)).kind
     }
 
-    /// All members of a struct, those of its base first.
+    /// Returns all members of a struct, those of its base first.
     pub(crate) fn members<'a>(&'a self, structure: &'a Structure) -> Vec<&'a Member> {
         let mut members = match structure.base.map(|base| self.kind(base)) {
             Some(Kind::Structure(base)) => self.members(base),
@@ -360,7 +364,7 @@ impl Graph {
         members
     }
 
-    /// What a type names in itself.
+    /// Returns the types that a type refers to directly.
     pub(crate) fn parts(&self, id: NodeId) -> Vec<NodeId> {
         match &self.node(id).kind {
             Kind::Sequence { element, .. } | Kind::Array { element, .. } => vec![element.of],

@@ -1,10 +1,11 @@
-//! Type objects of a type: what names it, and what it is made of, for others to compare.
+//! Type objects of a type: its identifier and its contents, for comparison by peers.
 //!
-//! Owns the way from nodes to the standard's types, the order in which types that contain each other are
-//! hashed, and the hashes. Never compares types.
+//! Owns the conversion of nodes to the standard's types, the order in which types that contain each
+//! other are hashed, and the hashes. Never compares types.
 //!
-//! The standard has masks for the flags of minimal objects. Other implementations do not apply them, and hashes
-//! are there to be equal, so neither does this one.
+//! The standard has masks for the flags of minimal objects. Other implementations do not apply
+//! them. Hashes must be equal across implementations, so this implementation does not apply
+//! them either.
 
 use std::collections::BTreeMap;
 
@@ -16,33 +17,35 @@ use crate::hash;
 use crate::model::{Case, Element, Graph, Kind, Literal, Member, NodeId};
 use crate::standard::*;
 
-/// Whether an object has names.
+/// Kinds of type objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKind {
-    /// As far as it counts for assignability.
+    /// Only the information relevant to assignability.
     Minimal,
     /// With names and annotations.
     Complete,
 }
 
-/// What names a type, and the objects of all types that it is made of, those that others need first.
+/// Identifier of a type, and the objects of all types within it, dependencies first.
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "idl_cdr", extensibility = "appendable")]
 pub struct TypeObjects {
-    /// What names the type.
+    /// Identifier of the type.
     pub identifier: TypeIdentifier,
-    /// Identifiers and what they stand for. Types that contain each other share a hash.
+    /// Identifiers and their objects. Types that contain each other share a hash.
     pub objects: Vec<TypeIdentifierTypeObjectPair>,
 }
 
 impl TypeObjects {
-    /// A hash of their payload, by which who knows it knows them.
+    /// Returns a hash of the payload of type objects, by which a peer recognises objects that
+    /// it knows.
     pub fn digest(payload: &[u8]) -> EquivalenceHash {
         hash::of_object(payload)
     }
 }
 
-/// The bytes of a type object, as its hash and its size have them: XCDR2, little endian, without header.
+/// Returns the bytes of a type object that its hash and its size are computed from: XCDR2, little
+/// endian, without header.
 pub fn object_bytes<T: DdsType>(object: &T) -> Vec<u8> {
     let mut counter = CdrWriter::counting(Encoding::PLAIN_CDR2_LE);
     object.serialize(&mut counter).expect("names are within their bounds, values in their ranges");
@@ -71,7 +74,7 @@ impl<'a> Objects<'a> {
     fn add_component(&mut self, mut component: Vec<NodeId>) {
         let graph = self.graph;
         let refers_to_itself = |of: &NodeId| reaches(graph, *of, *of);
-        // What has no name of its own is in its users' identifiers.
+        // A type without a name is part of the identifiers of the types that use it.
         component.retain(|of| is_hashed(&graph.node(*of).kind));
         match component.as_slice() {
             [] => {}
@@ -85,7 +88,8 @@ impl<'a> Objects<'a> {
                     let (a, b) = (graph.node(*a), graph.node(*b));
                     a.name.cmp(&b.name).then(a.place.cmp(&b.place))
                 });
-                // With no hash at first, for it is made of the objects that name it.
+                // The first hash is zero, because the real hash is computed from the objects that
+                // contain the identifier.
                 self.name_component(&component, [0; 14]);
                 let objects: Vec<_> = component.iter().map(|of| self.object(*of)).collect();
                 let hash = hash::of_object(&object_bytes(&objects));
@@ -123,14 +127,14 @@ impl<'a> Objects<'a> {
 
     fn put(&mut self, of: NodeId, type_identifier: TypeIdentifier, type_object: TypeObject) {
         self.identifiers.insert(of, type_identifier.clone());
-        // A type that was put together of others may have one of them twice.
+        // A type built from others may contain one of them twice.
         if self.objects.iter().any(|pair| pair.type_identifier == type_identifier) {
             return;
         }
         self.objects.push(TypeIdentifierTypeObjectPair { type_identifier, type_object });
     }
 
-    /// What names a type. Those that it is made of have been made before.
+    /// Returns the identifier of a type. The types within it have been made before.
     fn identifier(&self, of: NodeId) -> TypeIdentifier {
         match &self.graph.node(of).kind {
             Kind::Primitive(primitive) => primitive_identifier(*primitive),
@@ -140,7 +144,7 @@ impl<'a> Objects<'a> {
                 (false, _) => TypeIdentifier::StringLarge(StringLTypeDefn { bound: *bound }),
                 (true, _) => TypeIdentifier::WideStringLarge(StringLTypeDefn { bound: *bound }),
             },
-            // The standard has no name for it: its bytes.
+            // The standard has no identifier for a fixed: it becomes an array of its bytes.
             Kind::Fixed { digits, .. } => {
                 let size = (digits / 2 + 1) as u8;
                 TypeIdentifier::ArraySmall(PlainArraySElemDefn {
@@ -172,7 +176,7 @@ impl<'a> Objects<'a> {
                     element = inner;
                 }
                 let (header, element_identifier) = match self.graph.node(element.of).kind {
-                    // Its bytes are one more dimension: an array of arrays is one array.
+                    // The bytes are one more dimension, because an array of arrays is one array.
                     Kind::Fixed { digits, .. } => {
                         dimensions.push(digits / 2 + 1);
                         let of_bytes = header(EK_BOTH, TRY_CONSTRUCT_DISCARD);
@@ -439,7 +443,7 @@ impl<'a> Objects<'a> {
         &'b self,
         cases: &'b [Case],
     ) -> impl Iterator<Item = (CommonUnionMember, &'b Member)> {
-        // A case without a member is one that the standard says nothing of.
+        // The standard does not describe cases without a member.
         cases.iter().filter_map(|case| Some((case, case.member.as_ref()?))).map(|(case, member)| {
             let mut label_seq: Vec<i32> = case.labels.iter().map(|label| *label as i32).collect();
             label_seq.sort_unstable();
@@ -475,8 +479,9 @@ impl<'a> Objects<'a> {
     }
 }
 
-/// Enumerators in the order of objects, by their values, and whether one that is the default says so: the first does not, for of
-/// an enum in which none says it the first one is.
+/// Returns enumerators in the order of type objects, by value, and whether each needs the default
+/// flag. The first declared one does not need it, because it is the default of an enum without
+/// the flag.
 fn in_order(literals: &[Literal]) -> impl Iterator<Item = (&Literal, bool)> {
     let mut sorted: Vec<&Literal> = literals.iter().collect();
     sorted.sort_by_key(|literal| literal.value);

@@ -1,8 +1,8 @@
-//! Types of run time from type objects, which come from peers.
+//! Run-time types from the type objects of peers.
 //!
-//! Owns what is checked before a type is believed: that hashes are those of the objects, that all parts are
-//! there, that values of it can exist and are not huge before anything is in them. Never goes deeper into
-//! itself because an object says so.
+//! Owns the checks before a type is accepted: hashes match the objects, all parts are present, and
+//! values of the type can exist and are small while empty. Never recurses to a depth that an
+//! object determines.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -22,37 +22,37 @@ use crate::objects::{TypeObjects, object_bytes};
 use crate::soundness;
 use crate::standard::*;
 
-/// More objects than this are no type that anybody wrote.
+/// Maximum number of objects of one type.
 const MOST_OBJECTS: usize = 4096;
-/// More parts of types, too.
+/// Maximum number of parts of one type.
 const MOST_NODES: usize = 1 << 16;
 
-/// Why type objects are no type.
+/// Reason why type objects are not a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TypeObjectError {
     /// There are too many objects, or they have too many parts.
     TooLarge,
-    /// An object that is needed is not there.
+    /// A needed object is missing.
     Missing {
-        /// What names it, in words.
+        /// Description of its identifier.
         identifier: String,
     },
-    /// An object has another hash than its identifier says.
+    /// The hash of an object differs from its identifier.
     WrongHash {
-        /// The type's name, where it has one.
+        /// Name of the type, if it has one.
         name: String,
     },
-    /// A kind of type that the standard has left for later.
+    /// The standard reserves this kind of type for a later version.
     Unknown {
-        /// What it is.
+        /// Name of the kind.
         kind: &'static str,
     },
-    /// What it says is no type.
+    /// The contents of an object are not a type.
     Invalid {
-        /// The type's name, where it has one.
+        /// Name of the type, if it has one.
         name: String,
-        /// What is wrong.
+        /// Description of the error.
         reason: &'static str,
     },
 }
@@ -75,17 +75,18 @@ impl Error for TypeObjectError {}
 
 struct Resolver<'a> {
     objects: &'a [TypeIdentifierTypeObjectPair],
-    /// Where each object is, by its identifier's bytes: as many may ask for one as a peer likes.
+    /// Index of each object by its identifier's bytes; a peer may refer to an object any number
+    /// of times.
     places: BTreeMap<Vec<u8>, usize>,
     graph: Graph,
-    /// The node of each object.
+    /// Node of each object.
     made: Vec<Option<NodeId>>,
-    /// Objects that have a node, but nothing in it yet.
+    /// Objects with a node that has no contents yet.
     open: Vec<(NodeId, usize)>,
 }
 
 impl DynamicType {
-    /// The type of these objects.
+    /// Makes the type of these objects.
     pub fn from_objects(objects: &TypeObjects) -> Result<Self, TypeObjectError> {
         if objects.objects.len() > MOST_OBJECTS {
             return Err(TypeObjectError::TooLarge);
@@ -106,7 +107,8 @@ impl DynamicType {
     }
 }
 
-/// Each object has the hash that its identifier says; those that share one have it together.
+/// Checks that each object has the hash of its identifier; objects that share one hash are
+/// hashed together.
 fn require_hashes(objects: &[TypeIdentifierTypeObjectPair]) -> Result<(), TypeObjectError> {
     for pair in objects {
         let wrong = || TypeObjectError::WrongHash { name: name_of(&pair.type_object).to_owned() };
@@ -116,8 +118,8 @@ fn require_hashes(objects: &[TypeIdentifierTypeObjectPair]) -> Result<(), TypeOb
                     return Err(wrong());
                 }
             }
-            // Made of objects that name it with no hash: these would have to be made once more to be
-            // compared. What they say is checked as everything else is.
+            // The hash was computed from objects with an empty hash in their identifiers; verifying
+            // it would mean making them again. Their contents are checked like all others.
             TypeIdentifier::Component(_) => {}
             _ => return Err(wrong()),
         }
@@ -142,8 +144,7 @@ fn name_of(object: &TypeObject) -> &str {
     }
 }
 
-/// What an object is made of. The two forms differ in how they call things, which [`Named`] knows, and in nothing that counts
-/// here.
+/// Contents of an object. The two forms differ only in their names, which [`Named`] handles.
 macro_rules! kind_of {
     ($me:ident, $object:ident, $form:ident) => {
         match $object {
@@ -151,7 +152,7 @@ macro_rules! kind_of {
             $form::Structure(of) => Kind::Structure(Structure {
                 extensibility: extensibility(of.struct_flags),
                 nested: of.struct_flags & IS_NESTED != 0,
-                // Of these a type object says nothing.
+                // Type objects do not contain this information.
                 representations: Representations::ALL,
                 base: $me.base(&of.header.base_type)?,
                 members: of
@@ -166,7 +167,7 @@ macro_rules! kind_of {
             $form::Union(of) => Kind::Union(Union {
                 extensibility: extensibility(of.union_flags),
                 nested: of.union_flags & IS_NESTED != 0,
-                // Of these a type object says nothing.
+                // Type objects do not contain this information.
                 representations: Representations::ALL,
                 discriminator: $me.discriminator(&of.discriminator.common)?,
                 cases: of
@@ -238,7 +239,7 @@ impl Resolver<'_> {
         Ok(self.graph.add(name, kind))
     }
 
-    /// The node of an identifier. Identifiers are nested no deeper than CDR reads them.
+    /// Returns the node of an identifier. The CDR reader limits the nesting depth of identifiers.
     fn add(&mut self, of: &TypeIdentifier) -> Result<NodeId, TypeObjectError> {
         let primitive = Primitive::ALL.into_iter().find(|primitive| is_primitive(of, *primitive));
         if let Some(primitive) = primitive {
@@ -388,7 +389,7 @@ impl Resolver<'_> {
     }
 
     fn discriminator(&mut self, of: &CommonDiscriminatorMember) -> Result<Member, TypeObjectError> {
-        // It is there, whatever is said of it.
+        // A discriminator is always present, whatever its flags say.
         let flags = of.member_flags & !IS_OPTIONAL | IS_MUST_UNDERSTAND;
         self.any_member(&of.type_id, 0, flags, Name::new("discriminator"))
     }
@@ -409,7 +410,7 @@ impl Resolver<'_> {
     }
 
     fn case(&mut self, of: &CommonUnionMember, name: Name) -> Result<Case, TypeObjectError> {
-        // Who masks the flags of a minimal object leaves a default without labels.
+        // A minimal object with masked flags has a default case without labels.
         let default = of.member_flags & IS_DEFAULT != 0 || of.label_seq.is_empty();
         let flags = of.member_flags & !(IS_OPTIONAL | IS_KEY | IS_MUST_UNDERSTAND);
         Ok(Case {
@@ -420,7 +421,8 @@ impl Resolver<'_> {
     }
 }
 
-/// How many bits a field of a bitset has at most whose values are of this type: none, if it is no integer.
+/// Returns the maximum number of bits of a bitset's field whose values are of this type: zero if
+/// the type is not an integer.
 fn most_bits(holder: Primitive) -> u32 {
     match holder {
         Primitive::Boolean => 1,
@@ -433,12 +435,12 @@ fn most_bits(holder: Primitive) -> u32 {
     }
 }
 
-/// A part of an object that has a name.
+/// A named part of a type object.
 trait Named {
-    /// It, or what is known of it.
+    /// Returns the name, or the known part of it.
     fn name(&self) -> Name;
 
-    /// The member with what is annotated.
+    /// Returns the member with its annotations.
     fn annotated(&self, member: Member) -> Member {
         member
     }

@@ -1,7 +1,7 @@
-//! What is asked of a type before there are values of it.
+//! Requirements on a type before values of it are made.
 //!
-//! Owns the limits: a value with nothing in it is finite and not huge, and each kind of type is what its
-//! encoding needs. Never knows where the type came from.
+//! Owns the limits: an empty value is finite and small, and each kind of type satisfies its
+//! encoding. Never knows the origin of the type.
 
 use idl_cdr::MAX_DEPTH;
 
@@ -9,10 +9,10 @@ use crate::TypeObjectError;
 use crate::data::layout::{are_labels, default_case};
 use crate::model::{BitField, Graph, Kind, NodeId, Primitive, Structure};
 
-/// A value with nothing in it has at most so many parts.
+/// Maximum number of parts of an empty value.
 const MOST_PARTS: u64 = 1 << 20;
 
-/// That values of these types can exist, and what is asked of each kind.
+/// Checks that values of these types can exist, and the requirements of each kind.
 pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
     let mut parts = vec![Parts::Unknown; graph.nodes.len()];
     for place in 0..graph.nodes.len() {
@@ -108,7 +108,7 @@ enum Parts {
     Known(u64),
 }
 
-/// How many parts a value with nothing in it has. What is itself a part of it has no values.
+/// Returns the number of parts of an empty value. A type that is a part of itself has no values.
 fn count(
     graph: &Graph,
     id: NodeId,

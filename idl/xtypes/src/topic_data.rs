@@ -1,6 +1,7 @@
-//! What samples can be: of types that the program was compiled with, or of types that it meets.
+//! Kinds of samples: of types compiled into the program, or of types known only at run time.
 //!
-//! Owns the one face of the three for who carries samples, [`TopicData`]. Never carries any.
+//! Owns [`TopicData`], the common interface of the three kinds for code that transports samples.
+//! Never transports any.
 
 use std::any::TypeId;
 use std::fmt;
@@ -12,75 +13,76 @@ use idl_cdr::{
 
 use crate::{DataError, DynamicData, DynamicType, SerializedData};
 
-/// Where the members of a type are looked up.
+/// Place to look up the members of a type.
 #[derive(Clone, Copy, Debug)]
 pub enum Fields<'a> {
-    /// In a type that the program was compiled with.
+    /// A type compiled into the program.
     Compiled(&'static TypeDescriptor),
-    /// In a type of run time.
+    /// A run-time type.
     Dynamic(&'a DynamicType),
 }
 
-/// A sample: every [`DdsType`] is one, [`DynamicData`] of a type that is known at run time only, and [`SerializedData`],
-/// the bytes of one.
+/// A sample: every [`DdsType`]; [`DynamicData`], a sample of a type known only at run time; and
+/// [`SerializedData`], the bytes of a sample.
 ///
-/// Nothing but these is. Whoever carries samples needs nothing but this; the type of those that are not compiled
-/// goes beside, as [`TypeSupport`](Self::TypeSupport).
+/// The trait is sealed to these. Code that transports samples needs only this trait. The type of
+/// run-time samples is passed separately, as [`TypeSupport`](Self::TypeSupport).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type that DDS can carry",
     label = "not a DDS type",
     note = "add `#[derive(DdsType)]` to `{Self}` if it is yours"
 )]
 pub trait TopicData: Reflect + Sized + Send + Sync + 'static {
-    /// What has to be known of the type at run time: nothing of one that the program was compiled with.
+    /// Run-time information about the type; empty for a compiled type.
     type TypeSupport: Clone + fmt::Debug + Send + Sync + 'static;
-    /// Why a sample could not be written or read.
+    /// Reason why a sample could not be written or read.
     type Error: fmt::Display;
 
-    /// How samples lie in memory, if they may travel so. Those of a type that may change may not: a reader of another version
-    /// would find other members there.
+    /// Memory layout of samples, if they may be sent as they lie in memory. Samples of a type that
+    /// may change must not: a reader of another version would find other members there.
     const LAYOUT: Option<PlainLayout<Self>>;
 
-    /// The type's name in IDL, with its modules.
+    /// Returns the IDL name of the type, with its modules.
     fn type_name(support: &Self::TypeSupport) -> &str;
 
-    /// Which type it is, if the program was compiled with it.
+    /// Returns the type's id, if the type is compiled into the program.
     fn compiled() -> Option<TypeId>;
 
-    /// The type.
+    /// Returns the type.
     fn dynamic_type(support: &Self::TypeSupport) -> DynamicType;
 
-    /// In which representations its samples may travel.
+    /// Returns the representations in which samples may be sent.
     fn representations(support: &Self::TypeSupport) -> Representations;
 
-    /// Where its members are.
+    /// Returns the place to look up members.
     fn fields(support: &Self::TypeSupport) -> Fields<'_>;
 
-    /// Where the parts of a sample lie that travels as it lies in memory: [`DdsType::places`].
+    /// Returns the offsets of the parts of a sample that is sent as it lies in
+    /// memory: [`DdsType::places`].
     fn places() -> Vec<u32>;
 
-    /// How the type may change.
+    /// Returns the changes that the type allows.
     fn extensibility(support: &Self::TypeSupport) -> Extensibility;
 
-    /// Whether it has a key.
+    /// Whether the type has a key.
     fn has_key(&self) -> bool;
 
-    /// The size of what [`write_cdr`](Self::write_cdr) writes.
+    /// Returns the size of the output of [`write_cdr`](Self::write_cdr).
     fn cdr_size(&self, encoding: Encoding) -> Result<usize, Self::Error>;
 
-    /// Writes the payload at the start of the bytes, and gives its size.
+    /// Writes the payload at the start of the bytes, and returns its size.
     fn write_cdr(&self, bytes: &mut [u8], encoding: Encoding) -> Result<usize, Self::Error>;
 
-    /// The payload of the key alone.
+    /// Returns the key-only payload.
     fn key_cdr(&self, encoding: Encoding) -> Result<Vec<u8>, Self::Error>;
 
-    /// The key in 16 bytes.
+    /// Returns the key in 16 bytes.
     fn hash_of_key(&self) -> Result<[u8; 16], Self::Error>;
 
-    /// The sample of which this is the payload.
+    /// Reads a sample from its payload.
     fn read_cdr(support: &Self::TypeSupport, payload: &[u8]) -> Result<Self, Self::Error>;
 
-    /// The sample of which this is the payload of the key alone.
+    /// Reads a sample from a key-only payload.
     fn read_key(support: &Self::TypeSupport, payload: &[u8]) -> Result<Self, Self::Error>;
 }
 
@@ -132,7 +134,7 @@ impl<T: DdsType> TopicData for T {
 
     #[inline(always)]
     fn cdr_size(&self, encoding: Encoding) -> Result<usize, CdrError> {
-        // What is usual gets code of its own, in which nothing is asked of the encoding any more.
+        // The common encodings get code of their own, without run-time checks of the encoding.
         match encoding {
             Encoding::CDR_LE => idl_cdr::serialized_size_with(self, Encoding::CDR_LE),
             Encoding::PLAIN_CDR2_LE => idl_cdr::serialized_size(self),
@@ -169,7 +171,7 @@ impl<T: DdsType> TopicData for T {
     }
 }
 
-/// What the two kinds of samples have in common whose type is known at run time only.
+/// Common code of the two kinds of samples whose type is known only at run time.
 macro_rules! of_run_time {
     () => {
         type TypeSupport = DynamicType;

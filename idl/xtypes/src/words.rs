@@ -1,10 +1,10 @@
-//! The words of a refusal.
+//! Words of a refusal.
 //!
-//! Owns what kinds of types are called. Decides nothing.
+//! Owns the names of kinds of types. Decides nothing.
 
 use crate::model::{Kind, Name};
 
-/// The name that is known, where the other is a hash of it.
+/// Returns the name that is known, if the other one is only a hash.
 pub(crate) fn shown<'a>(one: &'a Name, other: &'a Name) -> &'a str {
     if one.text.starts_with('#') { &other.text } else { &one.text }
 }

@@ -1,5 +1,5 @@
-//! Values that bring their types along: what they are as bytes and as text, who gets what out of them, and what becomes
-//! of those that are harmed.
+//! Values with their types: their bytes and text, the ways to read them, and the treatment of
+//! damaged ones.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,7 +12,7 @@ use idl_xtypes::{
 };
 use proptest::prelude::*;
 
-/// The generated code as a user includes it.
+/// Includes the generated code as a user does.
 mod golden {
     #![deny(missing_docs)]
     #![allow(unreachable_pub, dead_code, reason = "not every type is used here")]
@@ -29,7 +29,7 @@ struct Fix {
     name: String,
 }
 
-/// A later version.
+/// A later version of the type.
 mod later {
     #[derive(idl_cdr::DdsType, Debug, PartialEq)]
     #[dds(crate = "idl_cdr", name = "Fix", extensibility = "appendable")]
@@ -62,10 +62,11 @@ fn report() -> Report {
     }
 }
 
-/// What the documentation says of its form, byte by byte.
+/// The form in the documentation, byte by byte.
 #[test]
 fn the_bytes_are_two_sequences_of_octets() {
-    // The header, the size of all, the identifier TK_UINT32, and no objects: their size, and how many.
+    // The header, the total size, the identifier TK_UINT32, and no objects: their size, and
+    // their number.
     let told = [0, 9, 0, 0, 12, 0, 0, 0, 0x07, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(to_cdr(&DynamicType::of::<u32>().objects(ObjectKind::Complete)).unwrap(), told);
     let size = told.len() as u8;
@@ -75,7 +76,7 @@ fn the_bytes_are_two_sequences_of_octets() {
     wanted.extend([8, 0, 0, 0, 0, 7, 0, 0, 0x04, 0x03, 0x02, 0x01]);
     assert_eq!(to_cdr(&Any::of(&0x0102_0304_u32).unwrap()).unwrap(), wanted);
     assert_eq!(to_cdr(&Any::default()).unwrap(), [0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    // Its inside is the same in every encoding around it.
+    // The contents are the same in every surrounding encoding.
     let big = to_cdr_with(&Any::of(&0x0102_0304_u32).unwrap(), Encoding::CDR_BE).unwrap();
     assert_eq!(big[..8], [0, 0, 0, 0, 0, 0, 0, size]);
     assert_eq!(big[big.len() - 8..], [0, 7, 0, 0, 4, 3, 2, 1]);
@@ -106,13 +107,14 @@ fn it_gives_what_can_be_read_as_what_is_asked_for() {
     assert_eq!(Any::default().get::<Fix>(), Err(AnyError::Empty));
     assert_eq!(Any::default().data(), Err(AnyError::Empty));
     assert!(Any::default().is_empty() && !any.is_empty());
-    // One in another, and of a type of run time.
+    // An `any` in another one, and one of a run-time type.
     let outer = Any::of(&any).unwrap();
     assert_eq!(outer.get::<Any>().unwrap().get::<Fix>(), Ok(fix(1)));
     assert_eq!(Any::of_data(&any.data().unwrap()).unwrap(), any);
 }
 
-/// The generated type, that of the IDL and that which a peer is told are one, and so are their bytes.
+/// The generated type, the type from IDL and the type received by a peer are the same, and so are
+/// their bytes.
 #[test]
 fn it_is_where_any_other_type_may_be() {
     let text = include_str!("../../tests/golden/any.idl");
@@ -188,7 +190,7 @@ fn text_shows_what_is_held() {
     assert_eq!(DynamicData::parse(&of, &data.to_json()).unwrap(), data);
     assert_eq!(DynamicData::parse(&of, &data.to_json_line()).unwrap(), data);
 
-    // What the text of the value does not say is shown as bytes.
+    // Contents that the text of the value cannot express are shown as bytes.
     let odd = |value: &[u8]| {
         let told = to_cdr(&DynamicType::of::<u32>().objects(ObjectKind::Complete)).unwrap();
         let octets = |bytes: &[u8]| {
@@ -222,7 +224,7 @@ fn text_shows_what_is_held() {
     }
 }
 
-/// A peer may call its own type so. It is then what it says it is.
+/// A peer may give this name to its own type. The type then counts as what its contents say.
 #[test]
 fn the_name_alone_makes_nothing_one() {
     #[derive(DdsType, Debug, PartialEq)]
@@ -239,7 +241,7 @@ fn the_name_alone_makes_nothing_one() {
     assert!(matches!(any.get::<Any>(), Err(AnyError::Other { .. })));
 }
 
-/// So deep that a stack of calls would end.
+/// A nesting so deep that recursion would overflow the stack.
 #[test]
 fn those_in_each_other_end_nowhere_badly() {
     let mut any = Any::default();
@@ -262,7 +264,7 @@ fn those_in_each_other_end_nowhere_badly() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever is in the bytes, it is refused or taken, and its text comes back.
+    /// Any bytes are refused or accepted, and accepted ones survive the round trip through text.
     #[test]
     fn harmed_ones_are_refused(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),

@@ -1,4 +1,4 @@
-//! Which types go together, by which switch, and what is said of those that do not.
+//! Compatibility of types under each switch, and the messages for incompatible types.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(dead_code, reason = "of these types only their descriptions count")]
@@ -6,7 +6,7 @@
 use idl_cdr::DdsType;
 use idl_xtypes::{ConsistencyKind, DynamicType, ObjectKind, TypeConsistency};
 
-/// Declares one type as two versions have it.
+/// Declares two versions of a type.
 macro_rules! versions {
     ($($name:ident { $($(#[$meta:meta])* $version:ident { $($members:tt)* })* })*) => {
         $(
@@ -204,7 +204,7 @@ const DEFAULT: TypeConsistency = TypeConsistency {
 const EXACT: TypeConsistency =
     TypeConsistency { kind: ConsistencyKind::DisallowTypeCoercion, ..DEFAULT };
 
-/// What is said, with the types as they are, and as peers get them.
+/// Returns the message for the types themselves, and checks it for the types as peers receive them.
 fn said<R: DdsType, W: DdsType>(consistency: TypeConsistency) -> String {
     let (reader, writer) = (DynamicType::of::<R>(), DynamicType::of::<W>());
     let said = consistency.check(&reader, &writer).err().map(|why| why.to_string());
@@ -402,7 +402,7 @@ fn enumerators_mean_the_same() {
     assert_eq!(said::<One, Renamed>(DEFAULT), "`Color`: 0 is `Red`, and `Rot` to the writer");
     let ignoring = TypeConsistency { ignore_member_names: true, ..DEFAULT };
     assert_eq!(said::<One, Renamed>(ignoring), "goes");
-    // The reader's word counts, and only its values.
+    // The reader's annotation decides, and then only values count.
     assert_eq!(said::<ByValue, Renamed>(DEFAULT), "goes");
     assert_eq!(said::<ByValue, Other>(DEFAULT), "goes");
     assert_eq!(said::<Renamed, ByValue>(DEFAULT), "`Color`: 0 is `Rot`, and `Red` to the writer");

@@ -1,4 +1,5 @@
-//! Samples of run time are the same bytes as those of derived types, both ways, in all encodings.
+//! Run-time samples have the same bytes as those of derived types, in both directions, in
+//! all encodings.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -16,7 +17,7 @@ use idl_xtypes::{DynamicData, DynamicType, ObjectKind, Value};
 use proptest::prelude::*;
 use types::*;
 
-/// As derived, and as a peer would know it.
+/// Returns the derived type, and the type as a peer knows it.
 fn types_of<T: DdsType>() -> [DynamicType; 2] {
     let of = DynamicType::of::<T>();
     let told = DynamicType::from_objects(&of.objects(ObjectKind::Complete)).unwrap();
@@ -40,7 +41,7 @@ fn same<T: DdsType + PartialEq + Debug>(value: &T, of: &DynamicType, encoding: E
     assert_eq!(of_key.to_cdr(encoding).unwrap(), typed, "what is not in the key has its default");
 }
 
-/// A field of a bitset has the type that it is declared with, wherever the type comes from: IDL, Rust or a peer.
+/// A field of a bitset has its declared type, whether the type comes from IDL, Rust or a peer.
 #[test]
 fn fields_of_bitsets_have_their_types() {
     #[derive(DdsType, Clone, Copy, Debug, PartialEq)]
@@ -95,11 +96,12 @@ proptest! {
         same(&value.derived, &DynamicType::of::<Derived>(), encoding);
         same(&value.texts, &DynamicType::of::<Texts>(), encoding);
         same(&value.colored, &DynamicType::of::<Colored>(), encoding);
-        // What has a fixed is to peers its bytes, and a case without a member is not told.
+        // A fixed is an array of bytes for peers, and a case without a member is not part of
+        // type objects.
         same(&value, &DynamicType::of::<Everything>(), encoding);
     }
 
-    /// Whatever is read from harmed bytes is what a derived type reads from them, or both refuse.
+    /// A damaged payload is read as the same value as by a derived type, or both refuse it.
     #[test]
     fn harmed_bytes_are_read_alike(
         value in everything(),
@@ -118,7 +120,8 @@ proptest! {
         let data = DynamicData::from_cdr(&of, &payload).ok();
         prop_assert_eq!(typed.is_some(), data.is_some());
         if let (Some(typed), Some(data)) = (typed, data) {
-            // A union that came with another label of its case keeps it here.
+            // A run-time union stores the label that it was read with, even if its case has another
+            // one first.
             let written = data.to_cdr(encoding).unwrap();
             prop_assert_eq!(written.len(), to_cdr_with(&typed, encoding).unwrap().len());
         }
@@ -134,7 +137,8 @@ fn every_default_is_the_derived_one() {
     }
 }
 
-/// What a sample that lacks a member has: the same by the derived type, by it at run time, and by a type from IDL.
+/// The value of a member that a sample lacks: the same for the derived type, for its run-time form,
+/// and for a type from IDL.
 #[test]
 fn defaults_that_are_said_are_kept() {
     #[derive(DdsType, Clone, Debug, PartialEq)]
@@ -252,8 +256,8 @@ fn an_error_of_bytes_names_the_member() {
     assert!(error.to_string().starts_with("Point.y: "), "{error}");
 }
 
-/// A key payload is read as strictly as by a derived type: of a type without a key it is empty, and of one that may grow it
-/// has nothing behind it.
+/// A key payload is read as strictly as by a derived type: for a type without a key it is empty,
+/// and for an appendable type nothing may follow it.
 #[test]
 fn what_follows_a_key_is_refused_as_by_a_derived_type() {
     let payload = [0, 3, 0, 0, 1, 2, 3, 4];
@@ -272,7 +276,8 @@ fn what_follows_a_key_is_refused_as_by_a_derived_type() {
     assert!(DynamicData::from_key(&DynamicType::of::<Keyed>(), &long).is_err());
 }
 
-/// A fixed is its bytes to peers, and so is an array of them: the same is told on, and the same bytes are read.
+/// A fixed is an array of bytes for peers, and so is an array of fixed; the same type objects are
+/// forwarded, and the same bytes are read.
 #[test]
 fn an_array_of_fixed_is_an_array_of_bytes_to_peers() {
     #[derive(DdsType, Clone, Debug, PartialEq)]
@@ -309,7 +314,8 @@ struct Legs {
     by_name: BTreeMap<u8, Leg>,
 }
 
-/// In XCDR1 an appendable element at the end of a payload could be nothing at all. How many bytes each has at least is asked alike.
+/// In XCDR1 an appendable element at the end of a payload could be empty. Both kinds of types
+/// require the same minimum number of bytes.
 #[test]
 fn a_length_is_refused_as_by_a_derived_type() {
     let of = DynamicType::of::<Legs>();

@@ -1,5 +1,5 @@
-//! What becomes of elements that their types do not allow: the same by derived types, by types from IDL and by
-//! what peers are told; and elements in memory of their own have the bytes of others.
+//! Disallowed elements: the same treatment by derived types, by types from IDL and by types
+//! received from peers. Elements in memory of their own have the same bytes as others.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -66,7 +66,7 @@ enum AnyLevel {
     High,
 }
 
-/// The same without limits, as a writer has it that knows no better.
+/// The same type without limits, for a writer that does not check them.
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "idl_cdr")]
 struct Loose {
@@ -99,7 +99,7 @@ fn fine() -> Loose {
     }
 }
 
-/// The same type from IDL, derived, and as a peer is told.
+/// Returns the type from IDL, as derived, and as received by a peer.
 fn types() -> Vec<DynamicType> {
     let derived = DynamicType::of::<Strict>();
     let compiled = DynamicType::from_idl(&idl::parse("elements.idl", IDL).unwrap(), "Strict");
@@ -111,7 +111,7 @@ fn types() -> Vec<DynamicType> {
     vec![derived, compiled, told]
 }
 
-/// What all make of a loose sample: the derived value, or none.
+/// Returns the result of all types for a loose sample: the derived value, or none.
 fn read(loose: &Loose) -> Option<Strict> {
     let types = types();
     let mut results = Vec::new();
@@ -169,9 +169,9 @@ fn elements_are_cut_or_replaced_each_for_itself() {
 
 #[test]
 fn what_cannot_be_mended_refuses_the_sample() {
-    // Too many elements: nothing is said of that.
+    // Too many elements, for which no action is declared.
     assert_eq!(read(&Loose { cut: vec![String::new(); 5], ..fine() }), None);
-    // Keys that are alike when they have been cut.
+    // Keys that are equal after truncation.
     let by_name = BTreeMap::from([("ka".into(), AnyLevel::Low), ("kb".into(), AnyLevel::High)]);
     assert_eq!(read(&Loose { by_name, ..fine() }), None);
 }

@@ -1,5 +1,5 @@
-//! Type objects are input: whatever is in them, a peer's are an error or a type that can be used. Harmed ones by the
-//! thousand: the target `objects` of `tools/fuzz`.
+//! Type objects are untrusted input: those of a peer are an error or a usable type, whatever their
+//! contents. The target `objects` of `tools/fuzz` tests damaged ones in large numbers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -20,7 +20,7 @@ const TK_FLOAT32: u8 = 0x09;
 /// A flag of members.
 const IS_KEY: u16 = 1 << 5;
 
-/// A type that has been believed can be compared and told on.
+/// Compares an accepted type and makes its type objects again.
 fn use_it(objects: &TypeObjects) {
     let of = DynamicType::from_objects(objects).unwrap();
     TypeConsistency::default().check(&of, &of).unwrap();
@@ -55,7 +55,7 @@ fn a_wrong_hash_and_a_missing_object_are_noticed() {
     assert!(matches!(said, Err(TypeObjectError::WrongHash { .. })), "{said:?}");
 }
 
-/// A struct of one member, or with a base, or a typedef.
+/// Returns type objects of a struct of one member, a struct with a base, or a typedef.
 fn only(identifier: &TypeIdentifier, object: CompleteTypeObject) -> TypeObjects {
     let pair = TypeIdentifierTypeObjectPair {
         type_identifier: identifier.clone(),
@@ -167,7 +167,7 @@ fn parts_that_cannot_be_told_apart_are_refused() {
     );
 }
 
-/// The names of a minimal object are not known: nothing is made up for them when the type is told on.
+/// The names of a minimal object are unknown; none are invented when the type is forwarded.
 #[test]
 fn a_type_without_names_is_told_on_as_it_was_heard() {
     let heard = DynamicType::of::<Tree>().objects(ObjectKind::Minimal);
@@ -258,7 +258,7 @@ fn union_of(
     })
 }
 
-/// A case for what the discriminator is never would have values that nobody can write.
+/// A case for an impossible discriminator value would have values that cannot be written.
 #[test]
 fn a_label_that_the_discriminator_cannot_be_is_refused() {
     for (of, label) in [(TypeIdentifier::Int16, 40_000), (TypeIdentifier::Boolean, 2)] {
@@ -271,7 +271,7 @@ fn a_label_that_the_discriminator_cannot_be_is_refused() {
     );
 }
 
-/// Whatever a peer says of it: a union without its discriminator would be no value.
+/// A union without its discriminator would have no value, whatever the peer's flags say.
 #[test]
 fn a_discriminator_is_there_even_if_it_is_called_optional() {
     let objects = only(&itself(), union_of(1 | IS_OPTIONAL, TypeIdentifier::Int16, &[0]));
@@ -279,7 +279,7 @@ fn a_discriminator_is_there_even_if_it_is_called_optional() {
     assert_eq!(DynamicData::new(&of).to_json_line(), "{\"discriminator\": 0,\"a\": 0}");
 }
 
-/// A field of a bitset is an integer, and its bits fit into it.
+/// A field of a bitset has an integer type with enough bits.
 #[test]
 fn a_field_of_a_bitset_lies_in_its_type() {
     let field = |holder_type, bitcount| {
@@ -310,7 +310,7 @@ fn a_field_of_a_bitset_lies_in_its_type() {
     }
 }
 
-/// Of types that contain each other a peer told no names: their order is what it was.
+/// A peer's types that contain each other have no names; their order is kept.
 #[test]
 fn types_that_contain_each_other_are_told_on_in_their_order() {
     let of = DynamicType::of::<TypeObjects>();
@@ -318,13 +318,13 @@ fn types_that_contain_each_other_are_told_on_in_their_order() {
     let heard = DynamicType::from_objects(&told).unwrap();
     let again = heard.objects(ObjectKind::Minimal);
     assert_eq!(again.identifier, told.identifier);
-    // And its samples are read as they were written, though there are no names.
+    // Their samples are read as written, even without names.
     let sample = DynamicData::new(&heard);
     assert_eq!(DynamicData::parse(&heard, &sample.to_text()).unwrap(), sample);
     assert_eq!(DynamicData::parse(&heard, &sample.to_json()).unwrap(), sample);
 }
 
-/// Without its key a sample is of no instance.
+/// A sample without its key belongs to no instance.
 #[test]
 fn a_member_of_the_key_is_not_optional() {
     let of = struct_of(TypeIdentifier::None, Some(TypeIdentifier::Byte), 1 | IS_KEY | IS_OPTIONAL);

@@ -1,4 +1,4 @@
-//! Type objects are those that other implementations make of the same types.
+//! Type objects equal those that other implementations make of the same types.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(dead_code, reason = "of these types only their descriptions count")]
@@ -174,7 +174,7 @@ struct Wife {
     husband: Option<Box<Husband>>,
 }
 
-/// What the implementations give for a type and all that it is made of.
+/// Type objects from other implementations for a type and all types within it.
 #[derive(DdsType, Debug)]
 #[dds(crate = "idl_cdr")]
 struct TypeMapping {
@@ -195,7 +195,7 @@ fn mapping(of: &str, name: &str) -> (TypeMapping, Vec<u8>) {
     (mapping, bytes)
 }
 
-/// The same objects, in any order.
+/// Compares the objects in any order.
 fn compare<T: DdsType>(of: &str) {
     let (mapping, bytes) = mapping(of, T::TYPE_NAME);
     assert_eq!(object_bytes(&mapping), bytes, "read and written again, nothing is lost");
@@ -222,7 +222,7 @@ fn types_that_contain_themselves_have_the_objects_that_python_makes() {
     compare::<Husband>("python");
 }
 
-/// What is put together at run time is the same type.
+/// A type built at run time is the same type.
 #[test]
 fn built_types_have_the_objects_of_derived_ones() {
     let (option, some) =
@@ -296,7 +296,7 @@ struct Both {
     map: BTreeMap<i8, Color>,
 }
 
-/// From the same text that idlc had, without Rust in between.
+/// The same text as given to idlc, without generated Rust.
 #[test]
 fn idl_has_the_objects_of_derived_types_and_of_idlc() {
     let specification = idl::parse("types.idl", include_str!("vectors/types.idl")).unwrap();
@@ -331,7 +331,7 @@ enum SaidOfTheLowest {
     Low = 1,
 }
 
-/// What the default of an enum is.
+/// Returns the number of an enum's default.
 fn number(of: &DynamicType) -> i32 {
     match DynamicData::new(of).whole() {
         Value::Enumerator { value, .. } => *value,
@@ -339,8 +339,8 @@ fn number(of: &DynamicType) -> i32 {
     }
 }
 
-/// Objects have enumerators by their values, so that the first one there need not be the first that was declared. Which is the default is told
-/// all the same.
+/// Objects list enumerators by value, so the first one in the list need not be the first declared
+/// one. The default is sent all the same.
 #[test]
 fn the_default_of_an_enum_is_told_whatever_its_values_are() {
     for (of, default) in [
@@ -359,8 +359,9 @@ fn the_default_of_an_enum_is_told_whatever_its_values_are() {
     }
 }
 
-/// The flags of an enum's object are unused in the standard (7.3.4.5, `EnumTypeFlag`), and `@ignore_literal_names` is no builtin annotation that
-/// objects carry: it is the reader's own rule. So types that differ in it alone have the same identifiers.
+/// The flags of an enum's object are unused in the standard (7.3.4.5, `EnumTypeFlag`), and
+/// `@ignore_literal_names` is no builtin annotation in objects: the reader applies it locally.
+/// Types that differ only in this annotation have the same identifiers.
 #[test]
 fn what_a_reader_makes_of_names_is_not_told() {
     let of = |text: &str| {
@@ -372,7 +373,7 @@ fn what_a_reader_makes_of_names_is_not_told() {
     for kind in [ObjectKind::Complete, ObjectKind::Minimal] {
         assert_eq!(by_value.objects(kind), plain.objects(kind));
     }
-    // Nor is it told in which representations samples may travel.
+    // The allowed representations are not part of type objects either.
     let free = of("struct Color { string name; };");
     let bound = of("@data_representation(XCDR2) struct Color { string name; };");
     for kind in [ObjectKind::Complete, ObjectKind::Minimal] {
@@ -387,7 +388,7 @@ struct Exact {
     number: LongDouble,
 }
 
-/// All of its bits: 1e4000 is no double.
+/// All bits are sent: 1e4000 is not a double.
 #[test]
 fn limits_of_long_doubles_are_told() {
     let idl = "module V { struct Exact { @min(-1.5) @max(1e4000) long double number; }; };";

@@ -1,4 +1,5 @@
-//! Types that nobody wrote down, with values of theirs: there and back in every encoding, and between versions.
+//! Randomly generated types with random values: round trips in every encoding, and
+//! between versions.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -14,7 +15,7 @@ const ENCODINGS: [Encoding; 4] =
     [Encoding::CDR_BE, Encoding::CDR_LE, Encoding::PLAIN_CDR2_BE, Encoding::PLAIN_CDR2_LE];
 const UNBOUNDED: u32 = 0;
 
-/// What a type is made of, with its bound.
+/// Contents of a type, with its bound.
 #[derive(Clone, Debug)]
 enum Shape {
     Bool,
@@ -32,7 +33,7 @@ enum Shape {
     Union(Extensibility, Vec<Shape>),
 }
 
-/// What a member is.
+/// Properties of a member.
 #[derive(Clone, Debug)]
 struct Slot {
     of: Shape,
@@ -80,7 +81,7 @@ fn shape() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// A member: of three one belongs to the key, and one may be absent.
+/// Returns a member: one in three belongs to the key, and one in three is optional.
 fn slot(of: impl Strategy<Value = Shape>) -> impl Strategy<Value = Slot> {
     (of, 0..3_u8, any::<bool>(), any::<bool>()).prop_map(|(of, kind, external, must_understand)| {
         let (key, optional) = (kind == 0, kind == 1);
@@ -89,7 +90,7 @@ fn slot(of: impl Strategy<Value = Shape>) -> impl Strategy<Value = Slot> {
     })
 }
 
-/// A member that may be in one version alone.
+/// Returns a member that may be in only one version.
 fn may_come_and_go() -> impl Strategy<Value = Slot> {
     slot(shape()).prop_map(|slot| {
         let says = MemberOptions { key: false, must_understand: false, ..slot.says };
@@ -97,7 +98,7 @@ fn may_come_and_go() -> impl Strategy<Value = Slot> {
     })
 }
 
-/// The type; `name` tells those that it is made of apart.
+/// Returns the type; `name` distinguishes the types within it.
 fn type_of(shape: &Shape, name: &str) -> DynamicType {
     let part = |of: &Shape, n: usize| type_of(of, &format!("{name}_{n}"));
     match shape {
@@ -133,7 +134,7 @@ fn type_of(shape: &Shape, name: &str) -> DynamicType {
     }
 }
 
-/// Numbers to make values of; when they are used up, zeroes.
+/// Numbers to make values from; zeroes after the last one.
 struct Source<'a>(std::slice::Iter<'a, u32>);
 
 impl Source<'_> {
@@ -141,7 +142,7 @@ impl Source<'_> {
         self.0.next().copied().unwrap_or_default()
     }
 
-    /// How many there are: three at most.
+    /// Returns a number of elements: at most three.
     fn count(number: u32, bound: u32) -> u32 {
         let most = if bound == UNBOUNDED { 3 } else { bound.min(3) };
         number % (most + 1)
@@ -200,7 +201,7 @@ impl Source<'_> {
     }
 }
 
-/// A struct of those of the members that `ids` names, in that order.
+/// Returns a struct of the members that `ids` names, in that order.
 fn version(name: &str, how: Extensibility, members: &[Slot], ids: &[usize]) -> DynamicType {
     let with = |to: StructBuilder, &id: &usize| {
         let part = type_of(&members[id].of, &format!("Part_{id}"));
@@ -209,7 +210,7 @@ fn version(name: &str, how: Extensibility, members: &[Slot], ids: &[usize]) -> D
     ids.iter().fold(StructBuilder::new(name, how), with).build().unwrap()
 }
 
-/// A sample of it with these values of the members that `ids` names.
+/// Returns a sample with these values of the members that `ids` names.
 fn sample(of: &DynamicType, ids: &[usize], values: &[Value]) -> DynamicData {
     let mut data = DynamicData::new(of);
     for (id, value) in ids.iter().zip(values) {
@@ -218,13 +219,13 @@ fn sample(of: &DynamicType, ids: &[usize], values: &[Value]) -> DynamicData {
     data
 }
 
-/// The same type as a peer has it that was told of it.
+/// Returns the type as received by a peer.
 fn told(of: &DynamicType) -> DynamicType {
     DynamicType::from_objects(&of.objects(ObjectKind::Complete)).unwrap()
 }
 
-/// A version between members that stay: who loses count reads those wrongly. Rows of it are there only where something
-/// says where each one ends.
+/// Puts a version between unchanged members, which are read wrongly if its length is misjudged.
+/// Rows of it are included only if the encoding marks the end of each element.
 fn around(how: Extensibility, inner: &DynamicType, rows: bool) -> DynamicType {
     let none = MemberOptions::default;
     let mut of = StructBuilder::new("Around", how)
@@ -269,7 +270,7 @@ proptest! {
                 prop_assert_eq!(alone.key_hash().unwrap(), hash, "{:?}", encoding);
             }
             for end in 4..payload.len() {
-                // A part of it is an error, or what only lacks the padding.
+                // A truncated payload is an error, or lacks only the padding.
                 drop(DynamicData::from_cdr(&of, &payload[..end]));
             }
         }
@@ -279,7 +280,7 @@ proptest! {
         }
     }
 
-    /// A list that is longer than its bound is not set, and not read, whatever is around it.
+    /// A list longer than its bound can be neither set nor read, at any depth.
     #[test]
     fn bounds_hold_wherever_they_are(
         how in extensibility(),
@@ -311,8 +312,8 @@ proptest! {
         }
     }
 
-    /// A reader of another version has of each member what was written, and the default of those that the writer
-    /// lacks.
+    /// A reader of another version receives the members that both know, and defaults for those that
+    /// the writer lacks.
     #[test]
     fn readers_of_another_version_have_what_both_know(
         first in slot(shape()),
@@ -322,8 +323,8 @@ proptest! {
         numbers in vec(any::<u32>(), 200),
     ) {
         let members = [vec![first], more].concat();
-        // The first member, which may be the key, is in both. An appendable type differs at its end only, and one side
-        // has more.
+        // Both versions have the first member, which may be the key. Appendable types differ only
+        // at the end, and one version has more members.
         let both = if mutable { 1 } else { 1 + usize::from(whose[0]) % members.len() };
         let of = |side: u8| -> Vec<usize> {
             (0..members.len())
@@ -353,7 +354,7 @@ proptest! {
         let mut source = Source(numbers.iter());
         let mut one = || source.members(written.iter().map(|id| &members[*id]));
 
-        // As the type of the topic.
+        // The version as the type of the topic.
         let values = one();
         let data = sample(&writer, &written, &values);
         TypeConsistency::default().check(&reader, &writer).unwrap();
@@ -366,7 +367,8 @@ proptest! {
             prop_assert_eq!(alone.key_hash().unwrap(), data.key_hash().unwrap(), "{:?}", encoding);
         }
 
-        // Within others. Nothing tells in XCDR1 where an appendable struct ends but a parameter around it.
+        // The version within other types. In XCDR1 only a surrounding parameter marks the end of an
+        // appendable struct.
         for outer in [Extensibility::Final, Extensibility::Appendable, Extensibility::Mutable] {
             for encoding in ENCODINGS {
                 let rows = mutable || !ENCODINGS[..2].contains(&encoding);

@@ -1,4 +1,4 @@
-//! Bytes of type objects spelled by hand from clauses of DDS-XTYPES 1.3.
+//! Bytes of type objects written by hand from clauses of DDS-XTYPES 1.3.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(dead_code, reason = "of these types only their descriptions count")]
@@ -21,7 +21,7 @@ fn hash(bytes: &[u8]) -> Vec<u8> {
     Md5::digest(bytes)[..14].to_vec()
 }
 
-/// 7.3.4.2: the identifier of a primitive is its kind alone.
+/// 7.3.4.2: the identifier of a primitive is only its kind.
 #[test]
 fn identifiers_of_primitives_are_their_kinds() {
     let found = [
@@ -57,9 +57,10 @@ struct Bounded {
     numbers: Vec<u16>,
 }
 
-/// 7.3.4.6: TI_STRING8_SMALL 0x70, its bound in one byte; TI_STRING8_LARGE 0x71, in four; TI_STRING16_SMALL 0x72;
-/// TI_PLAIN_SEQUENCE_SMALL 0x80 and LARGE 0x81, TI_PLAIN_ARRAY_SMALL 0x90, TI_PLAIN_MAP_SMALL 0xa0: a header of the equivalence kind (0xf3, as
-/// both kinds of objects are the same here) and the flags of elements (TRY_CONSTRUCT1), then bound and element.
+/// 7.3.4.6: TI_STRING8_SMALL 0x70, its bound in one byte; TI_STRING8_LARGE 0x71, in four;
+/// TI_STRING16_SMALL 0x72; TI_PLAIN_SEQUENCE_SMALL 0x80 and LARGE 0x81, TI_PLAIN_ARRAY_SMALL 0x90,
+/// TI_PLAIN_MAP_SMALL 0xa0: a header of the equivalence kind (0xf3, as both kinds of objects are
+/// the same here) and the flags of elements (TRY_CONSTRUCT1), then bound and element.
 #[test]
 fn identifiers_of_strings_and_collections_have_all_of_them() {
     assert_eq!(identifier::<String>(), [0x70, 0]);
@@ -100,16 +101,16 @@ struct Paint {
     color: Part,
 }
 
-/// A nested type, named by its hash.
+/// A nested type, identified by its hash.
 #[derive(DdsType)]
 #[dds(crate = "idl_cdr", name = "Spot", extensibility = "final")]
 struct Part {
     x: i32,
 }
 
-/// 7.3.4.9.1 and annex B: what the minimal object of a final struct of one `long x` is in version 2, little endian, byte by
-/// byte. Its hash is the first 14 bytes of the MD5, and its identifier EK_MINIMAL 0xf1 and the hash. A name is the first
-/// four bytes of its MD5.
+/// 7.3.4.9.1 and annex B: the minimal object of a final struct of one `long x` in version 2, little
+/// endian, byte by byte. Its hash is the first 14 bytes of the MD5, and its identifier EK_MINIMAL
+/// 0xf1 and the hash. A name is the first four bytes of its MD5.
 #[test]
 fn a_minimal_object_and_its_hash() {
     #[rustfmt::skip]
@@ -122,7 +123,7 @@ fn a_minimal_object_and_its_hash() {
         0x00,                   // no base: TK_NONE; the detail is empty
         0, 0, 0,
         19, 0, 0, 0,            // the size of the sequence of members
-        1, 0, 0, 0,             // one of them
+        1, 0, 0, 0,             // one member
         11, 0, 0, 0,            // its size
         0, 0, 0, 0,             // the member id
         0x01, 0x00,             // TRY_CONSTRUCT1: discard
@@ -157,7 +158,7 @@ fn a_complete_object_and_its_hash() {
         0, 0, 0,
         24, 0, 0, 0,            // the size of the sequence of members
         1, 0, 0, 0,
-        16, 0, 0, 0,            // the member's
+        16, 0, 0, 0,            // the size of the member
         0, 0, 0, 0,
         0x01, 0x00,
         0x04,
@@ -170,8 +171,8 @@ fn a_complete_object_and_its_hash() {
     assert_eq!(object_bytes(&objects.identifier), [&[0xf2][..], &hash(&object)].concat());
 }
 
-/// 7.3.4.9.1: flags of members (K 1 << 5, M 1 << 4) and of types (IS_APPENDABLE 1 << 1); a member id by hash; a type that is made of
-/// another one names it by that one's hash, and comes behind it.
+/// 7.3.4.9.1: flags of members (K 1 << 5, M 1 << 4) and of types (IS_APPENDABLE 1 << 1); a member
+/// id by hash; a type refers to a type within it by the hash of the latter, which precedes it.
 #[test]
 fn a_type_names_those_that_it_is_made_of_by_their_hashes() {
     let objects = DynamicType::of::<Paint>().objects(ObjectKind::Minimal);
@@ -186,7 +187,8 @@ fn a_type_names_those_that_it_is_made_of_by_their_hashes() {
     assert_eq!(object_bytes(&objects.identifier)[1..], hash(&object));
 }
 
-/// The minimal object of a type, spelled by hand, and that its identifier is the hash of it.
+/// Checks the minimal object of a type against bytes written by hand, and its identifier against
+/// their hash.
 #[track_caller]
 fn minimal<T: DdsType>(object: &[u8]) {
     let objects = DynamicType::of::<T>().objects(ObjectKind::Minimal);
@@ -203,7 +205,8 @@ enum Letter {
     B = 7,
 }
 
-/// Annex B, MinimalEnumeratedType: the bits, and each literal with its value and the hash of its name. DEFAULT is 1 << 6.
+/// Annex B, MinimalEnumeratedType: the bits, and each literal with its value and the hash of its
+/// name. DEFAULT is 1 << 6.
 #[test]
 fn the_minimal_object_of_an_enum() {
     #[rustfmt::skip]
@@ -217,8 +220,8 @@ fn the_minimal_object_of_an_enum() {
         0, 0,
         42, 0, 0, 0,            // the size of the sequence of literals
         2, 0, 0, 0,
-        14, 0, 0, 0,            // the literal's
-        6, 0, 0, 0,             // that of what both kinds of objects have in common
+        14, 0, 0, 0,            // the size of the literal
+        6, 0, 0, 0,             // the size of the part that both kinds of objects have in common
         0, 0, 0, 0,
         0, 0,
         0x7f, 0xc5, 0x62, 0x70, // `printf A | md5sum`
@@ -270,7 +273,8 @@ struct Set {
     high: bool,
 }
 
-/// Annex B, MinimalBitsetType: each field with its position, how many bits it has, and the kind of its holder.
+/// Annex B, MinimalBitsetType: each field with its position, its number of bits, and the kind of
+/// its holder.
 #[test]
 fn the_minimal_object_of_a_bitset() {
     #[rustfmt::skip]
@@ -304,7 +308,8 @@ enum Choice {
     Rest(u16),
 }
 
-/// Annex B, MinimalUnionType: the discriminator, and each member with its id, flags (DEFAULT is 1 << 6), type and labels.
+/// Annex B, MinimalUnionType: the discriminator, and each member with its id, flags (DEFAULT is 1
+/// << 6), type and labels.
 #[test]
 fn the_minimal_object_of_a_union() {
     #[rustfmt::skip]
@@ -335,8 +340,9 @@ fn the_minimal_object_of_a_union() {
     ]);
 }
 
-/// Annex B, MinimalAliasType; and rule (7) of 7.4.3.5.3: a value of it is one of what it stands for. Here no type has one, but a
-/// peer may tell of it: a sequence of such aliases is one of numbers, without a size in front.
+/// Annex B, MinimalAliasType; and rule (7) of 7.4.3.5.3: a value of an alias is a value of its
+/// type. Types of this implementation have no aliases, but a peer may send them: a sequence of
+/// aliases of numbers is a sequence of numbers, without a size in front.
 #[test]
 fn the_minimal_object_of_an_alias() {
     #[rustfmt::skip]
@@ -383,7 +389,8 @@ struct Large {
     wide: WString,
 }
 
-/// 7.3.4.6: TI_PLAIN_ARRAY_LARGE 0x91, TI_PLAIN_MAP_LARGE 0xa1 and TI_STRING16_LARGE 0x73, for bounds above 255.
+/// 7.3.4.6: TI_PLAIN_ARRAY_LARGE 0x91, TI_PLAIN_MAP_LARGE 0xa1 and TI_STRING16_LARGE 0x73, for
+/// bounds above 255.
 #[test]
 fn identifiers_of_large_collections() {
     let objects = DynamicType::of::<Large>().objects(ObjectKind::Complete);

@@ -1,4 +1,4 @@
-//! Samples as text and JSON, there and back.
+//! Round trips of samples through text and JSON.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -147,7 +147,7 @@ proptest! {
     }
 }
 
-/// In digits, as many as say which number it is; bits only for what no digits say.
+/// Enough digits to identify the number; bits only for numbers without a decimal form.
 #[test]
 fn long_doubles_are_written_in_digits() {
     let of = DynamicType::of::<LongDouble>();
@@ -178,7 +178,7 @@ fn long_doubles_are_written_in_digits() {
     assert_eq!(said::<LongDouble>("1.5.5"), "1:1: here long double was expected, found `1.5.5`");
 }
 
-/// Bits that only a later version names are carried along, in text as in bytes.
+/// Bits that only a later version names are preserved, in text as in bytes.
 #[test]
 fn bits_without_a_name_come_back() {
     let of = DynamicType::of::<Flags>();
@@ -187,7 +187,7 @@ fn bits_without_a_name_come_back() {
     assert!(said::<Flags>("65536").contains("this is a bitmask"), "beyond its two bytes");
 }
 
-/// A NUL ends a string on the wire: what has one inside could not be written.
+/// A NUL ends a string on the wire, so a string with an inner NUL could not be written.
 #[test]
 fn a_string_has_no_nul_inside() {
     assert_eq!(
@@ -197,7 +197,7 @@ fn a_string_has_no_nul_inside() {
     assert!(DynamicData::parse(&DynamicType::of::<Texts>(), "{b: \"x\\u0000\"}").is_ok());
 }
 
-/// Peers may call things what they like; what is printed is read again.
+/// Peers choose names freely; the printed text is read back.
 #[test]
 fn names_that_are_no_words_are_quoted() {
     use idl_xtypes::{MemberOptions, StructBuilder};

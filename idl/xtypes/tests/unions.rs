@@ -1,5 +1,5 @@
-//! What a union is of which nothing is said, or of which the discriminator selects nothing: the same by derived types and
-//! by types from IDL.
+//! Default unions, and unions whose discriminator selects nothing: the same for derived types and
+//! for types from IDL.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -89,7 +89,8 @@ fn types() -> [DynamicType; 2] {
     [derived, compiled]
 }
 
-/// `@default` of the discriminator, else the default of its type; and what that selects, with its own default.
+/// The default discriminator is that of `@default`, otherwise that of its type; the selected member
+/// has its own default.
 #[test]
 fn what_nothing_is_said_of_is_what_the_discriminators_default_selects() {
     let default = Panel::default_value();
@@ -110,7 +111,7 @@ fn what_nothing_is_said_of_is_what_the_discriminators_default_selects() {
     }
 }
 
-/// What `Setting` was, or will be.
+/// An earlier or later version of `Setting`.
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(
     crate = "idl_cdr",
@@ -134,7 +135,7 @@ struct LaterPanel {
     last: i32,
 }
 
-/// A discriminator that is no enumerator: what belongs to it is skipped, where its end is known.
+/// A number that is not an enumerator: the union is skipped if its end is known.
 #[test]
 fn a_discriminator_that_selects_nothing_has_its_default() {
     let later = LaterPanel { setting: Later::Unknown(vec![0x0101; 5]), last: 3 };
@@ -147,7 +148,7 @@ fn a_discriminator_that_selects_nothing_has_its_default() {
             assert_eq!(sample.to_cdr(encoding).unwrap(), to_cdr_with(&read, encoding).unwrap());
         }
     }
-    // XCDR1 does not say where such a union ends.
+    // XCDR1 does not mark the end of such a union.
     let payload = to_cdr_with(&later, Encoding::CDR_LE).unwrap();
     let why = from_cdr::<Panel>(&payload).unwrap_err().to_string();
     assert!(why.contains("Setting"), "{why}");
@@ -157,8 +158,8 @@ fn a_discriminator_that_selects_nothing_has_its_default() {
     assert_eq!(read.setting, Setting::Reason("why".into()));
 }
 
-/// Without `try_construct` such a union is refused, and so is what it is a part of; a member that may be replaced takes all
-/// of it with it.
+/// Without `try_construct` such a union is refused together with the value that contains it. A
+/// member that may be replaced is replaced as a whole.
 #[test]
 fn a_discriminator_without_a_default_is_refused() {
     #[derive(DdsType, Debug, PartialEq)]
@@ -201,7 +202,7 @@ fn a_discriminator_without_a_default_is_refused() {
         fussy: LaterFussy,
         after: u8,
     }
-    // One byte, which is nothing that the default enumerator's case could be read from.
+    // One byte, from which the member of the default case cannot be read.
     let payload = to_cdr(&LaterOuter { fussy: LaterFussy::Unknown(1), after: 9 }).unwrap();
     let read: Outer = from_cdr(&payload).unwrap();
     assert_eq!(read, Outer { fussy: Fussy::On(vec![5]), after: 9 });
@@ -211,7 +212,7 @@ fn a_discriminator_without_a_default_is_refused() {
     assert_eq!(read.parts(), 2);
 }
 
-/// The member of a case has its default where a sample lacks it.
+/// A case's member has its default where a sample lacks it.
 #[test]
 fn a_case_without_its_member_has_the_members_default() {
     // A list of one parameter: the discriminator, which must be understood.
@@ -220,7 +221,7 @@ fn a_case_without_its_member_has_the_members_default() {
     let of = DynamicType::of::<Plain>();
     let sample = DynamicData::from_cdr(&of, &only).unwrap();
     assert_eq!(sample.to_cdr(Encoding::default()).unwrap(), to_cdr(&Plain::On(7)).unwrap());
-    // An appendable union that ends behind its discriminator.
+    // An appendable union that ends after its discriminator.
     let short = [0, 9, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(from_cdr::<Setting>(&short).unwrap(), Setting::Reason("none".into()));
     let of = DynamicType::of::<Setting>();

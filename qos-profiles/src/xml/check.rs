@@ -1,7 +1,7 @@
-//! What is wrong with all files together.
+//! Checks of all files together.
 //!
-//! Owns: bases that are not there, cycles, chains that are too long, and values that contradict each
-//! other once all is inherited. Never does: look at one file alone; that is what reading it does.
+//! Owns: missing bases, cycles, chains that are too long, and contradictory values after
+//! inheritance. Never does: check one file alone; reading it does.
 
 use super::entity::{ATOMIC, DELIVERY, UNORDERED};
 use super::error::{At, MOST_ERRORS, Place, ProfileError, Wrong, quoted};
@@ -16,14 +16,14 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// What is above a profile.
+/// Bases above a profile.
 #[derive(Clone, Copy, Default)]
 struct Above {
-    /// The longest chain of bases.
+    /// Length of the longest chain of bases.
     height: usize,
-    /// How many bases there are on all ways.
+    /// Number of bases on all paths.
     all: usize,
-    /// Of one of them it was told already that they are too many.
+    /// Whether an excessive number was already reported for one of the bases.
     is_told: bool,
 }
 
@@ -35,8 +35,8 @@ impl Above {
     }
 }
 
-/// Finds all that is wrong with the files together.
-/// If not all could be read, a base that is missing may be in what was not.
+/// Finds all errors in the files together. If some files could not be read, missing bases are not
+/// reported, because they may be in those files.
 pub(super) fn check(libraries: &Libraries, all_read: bool) -> Vec<ProfileError> {
     let mut check = Check { libraries, errors: Vec::new() };
     check.defaults();
@@ -68,7 +68,7 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// All sets, in profiles and outside of them.
+    /// Returns all sets, in profiles and outside of them.
     fn sets(&self) -> impl Iterator<Item = Found<'a>> + use<'a> {
         self.libraries.iter().flat_map(|(name, library)| {
             let alone = library.entries.iter().map(|entry| (None, entry));
@@ -81,7 +81,7 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// One profile at most stands for all that names none.
+    /// Checks that at most one profile is the default.
     fn defaults(&mut self) {
         let mut first: Option<Place> = None;
         for (library, profile) in self.profiles().filter(|(_, profile)| profile.is_default) {
@@ -102,7 +102,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Every base is there.
+    /// Checks that every base exists.
     fn bases(&mut self) {
         for (library, profile) in self.profiles() {
             for base in &profile.bases {
@@ -152,9 +152,9 @@ impl<'a> Check<'a> {
         self.error(place, path, wrong.suggest(suggest(&base.name, names)));
     }
 
-    /// No profile is a base of its own, and chains end soon.
+    /// Checks that no profile is its own base, and that chains are short.
     fn chains(&mut self) {
-        // None while the walk is in it.
+        // `None` while the traversal is inside the profile.
         let mut known: HashMap<*const Profile, Option<Above>> = HashMap::new();
         for (library, profile) in self.profiles() {
             let mut way: Vec<(&str, &Profile, usize, Above)> = Vec::new();
@@ -206,9 +206,9 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The values of every set go together, with all that it inherits.
+    /// Checks that the values of every set are consistent, inherited values included.
     fn values(&mut self) {
-        // What is wrong with bases would be told once more for every set.
+        // An error in bases would be reported again for every set.
         let sound_bases = self.errors.is_empty();
         let mut cycles: Vec<Vec<String>> = Vec::new();
         for set in self.sets() {
@@ -234,7 +234,7 @@ impl<'a> Check<'a> {
                 Err(_) => {}
             }
         }
-        // Sets that come together only in a profile with several bases.
+        // Sets that are combined only by a profile with several bases.
         for (library, profile) in self.profiles().filter(|(_, profile)| profile.bases.len() > 1) {
             for kind in EntityKind::ALL {
                 if profile.entry(kind, Key::default()).is_none() {
@@ -249,7 +249,7 @@ impl<'a> Check<'a> {
 
     fn judge(&mut self, lineage: &[Found<'_>], place: Place, path: &str, own: Option<&Entry>) {
         let Some(last) = lineage.last() else { return };
-        // Rules are about what has one size; bytes and names are left where they are.
+        // Rules concern values of fixed size only, so bytes and names are not copied.
         let mut qos = last.entry.kind.default_qos();
         let mut delivery = None;
         for found in lineage {
@@ -283,7 +283,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// What a kind of delivery has against a set of policies.
+/// Returns the contradiction between a kind of delivery and a set of policies.
 fn against(qos: &EntityQos, delivery: &str) -> Option<Inconsistency> {
     let (reliability, durability) = match qos {
         EntityQos::Topic(qos) => (qos.reliability.kind, qos.durability.kind),
@@ -310,7 +310,7 @@ fn against(qos: &EntityQos, delivery: &str) -> Option<Inconsistency> {
     None
 }
 
-/// What is wrong with so many bases, if something is that was not told of one of them.
+/// Returns the error about excessive bases, unless it was reported for one of the bases.
 fn too_many(above: Above) -> Option<Wrong> {
     if above.is_told {
         return None;
@@ -319,7 +319,7 @@ fn too_many(above: Above) -> Option<Wrong> {
         let found = format!("found a chain of more than {LONGEST_CHAIN} bases above this profile");
         return Some(Wrong::new(found, "expected a shorter one"));
     }
-    // It counts as well.
+    // The profile itself counts too.
     (above.all >= MOST_STEPS).then(too_many_in_all)
 }
 

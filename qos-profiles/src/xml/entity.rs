@@ -1,7 +1,7 @@
-//! The sets of policies that a file has.
+//! Reading of the sets of policies in a file.
 //!
-//! Owns: what may stand in a set, in a policy, and among properties. Never does: read a value's
-//! spelling, or follow a base.
+//! Owns: the elements allowed in a set, in a policy, and among properties. Never does: parse a
+//! value, or resolve a base.
 
 use super::error::{At, Path, Report, Wrong, quoted};
 use super::model::{Base, Entry, Property, Setting};
@@ -13,17 +13,18 @@ use super::vendor;
 use crate::{EntityKind, Glob, PolicyId};
 use std::sync::Arc;
 
-/// The most properties of a set.
+/// Maximum number of properties of a set.
 const MOST_PROPERTIES: usize = 256;
 
-/// Which of the two kinds of delivery a topic's samples have, where the policies leave it open.
+/// Property that selects one of the two kinds of delivery of a topic, where the policies
+/// allow both.
 pub(super) const DELIVERY: &str = "squall.delivery";
-/// Samples as they arrive.
+/// Samples in the order of arrival.
 pub(super) const UNORDERED: &str = "unordered";
 /// One order for all readers.
 pub(super) const ATOMIC: &str = "atomic";
 
-/// The properties of ours: their values, and which entities have them.
+/// Properties of this product: their values, and the entities that have them.
 const PROPERTIES: [(&str, Values, &[EntityKind]); 14] = [
     (
         DELIVERY,
@@ -50,16 +51,16 @@ const OF_WRITERS: &[EntityKind] = &[EntityKind::DataWriter];
 const OF_READERS: &[EntityKind] = &[EntityKind::DataReader];
 const TRUTH: &[&str] = &["true", "false"];
 
-/// What a property may be.
+/// Values of a property.
 enum Values {
     Words(&'static [&'static str]),
-    /// Numbers of cores, with commas between them.
+    /// Numbers of cores, separated by commas.
     Cores,
-    /// A scheduling class, with its priority if it has one.
+    /// A scheduling class, with an optional priority.
     Scheduling,
-    /// A name, in whatever letters.
+    /// An arbitrary name.
     Name,
-    /// A whole number, up to this one.
+    /// A whole number with a maximum.
     Number {
         most: u64,
     },
@@ -92,7 +93,7 @@ impl Values {
         }
     }
 
-    /// Values that somebody may have meant.
+    /// Returns the allowed words, for suggestions.
     fn words(&self) -> &'static [&'static str] {
         match self {
             Values::Words(words) => words,
@@ -102,7 +103,7 @@ impl Values {
     }
 }
 
-/// Reads a set. `None` if its name or filter is wrong: then nothing may lead to it.
+/// Reads a set; `None` if its name or filter is invalid, so that it must not be referred to.
 pub(super) fn read(
     (kind, spelling): (EntityKind, &'static str),
     element: &Element,
@@ -197,7 +198,7 @@ fn no_attributes(element: &Element, path: &Path<'_>, report: &mut Report) {
     }
 }
 
-/// The standard's name of a policy that some products call otherwise.
+/// Returns the standard's name of a policy for which some products use another name.
 fn standard_name(name: &str) -> &str {
     match name {
         "data_representation" => "representation",
@@ -238,7 +239,8 @@ fn fields(
     for child in &element.children {
         let inner = path.inner(&child.name);
         let name = match child.name.as_str() {
-            // One product writes that of PARTITION so; no other policy has a field of this name.
+            // One product writes the name field of PARTITION this way; no other policy has a field
+            // of this name.
             "names" => "name",
             other => other,
         };
@@ -279,7 +281,7 @@ fn fields(
     }
 }
 
-/// `<property><value><element><name/><value/><propagate/></element>...</value></property>`.
+/// Reads `<property><value><element><name/><value/><propagate/></element>...</value></property>`.
 fn properties(
     kind: EntityKind,
     element: &Element,
@@ -348,7 +350,7 @@ fn property(element: &Element, path: &Path<'_>, report: &mut Report) -> Option<P
     }
 }
 
-/// The children of an element that has nothing else; those of other names are reported.
+/// Returns the children of an element, and reports those with other names.
 fn children<'a>(
     element: &'a Element,
     path: &Path<'_>,
@@ -386,7 +388,8 @@ fn children<'a>(
     found
 }
 
-/// Whether a property of ours exists and has a value that it may have; those of others may be anything.
+/// Checks that a property of this product exists and has an allowed value; other properties may
+/// have any value.
 fn known(kind: EntityKind, property: &Property) -> Result<(), Wrong> {
     if !property.name.starts_with("squall.") {
         return Ok(());
@@ -417,7 +420,7 @@ fn known(kind: EntityKind, property: &Property) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// A reference to what is inherited from: names, joined by `::`, `most` of them at most.
+/// Reads a reference to a base: at most `most` names, joined by `::`.
 pub(super) fn base(
     text: &str,
     most: usize,

@@ -1,27 +1,27 @@
-//! What is wrong with a file, where, and what would be right.
+//! Errors in files: position, problem, and correction.
 //!
-//! Owns: the form of every error and of every remark, and how many are told at most. Never does:
-//! decide what is wrong.
+//! Owns: the form of every error and remark, and the maximum number reported. Never does: decide
+//! what is wrong.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// So many errors of one run are told; what follows is often a consequence.
+/// Maximum number of errors reported in one run; later ones are often consequences.
 pub(super) const MOST_ERRORS: usize = 100;
-/// So many elements of other products are told as ignored; the rest is counted.
+/// Maximum number of ignored elements of other products reported; the rest is only counted.
 const MOST_IGNORED: usize = 1000;
-/// What was found is told up to so many characters.
+/// Maximum number of characters shown of the found text.
 const LONGEST_FOUND: usize = 60;
 
-/// A line and a column, from 1; columns are characters. Zero stands for the whole file.
+/// A line and a column, counted from 1; columns count characters. Zero means the whole file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct At {
     pub(super) line: u32,
     pub(super) column: u32,
 }
 
-/// Where something stands.
+/// Position in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     file: Arc<str>,
@@ -33,17 +33,17 @@ impl Place {
         Self { file: Arc::clone(file), at }
     }
 
-    /// The name of the file, or what stands for it.
+    /// Returns the name of the file, or the substitute for it.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// The line, from 1; 0 for the whole file.
+    /// Returns the line, counted from 1; 0 for the whole file.
     pub fn line(&self) -> u32 {
         self.at.line
     }
 
-    /// The column, in characters from 1; 0 for the whole file.
+    /// Returns the column in characters, counted from 1; 0 for the whole file.
     pub fn column(&self) -> u32 {
         self.at.column
     }
@@ -59,18 +59,18 @@ impl fmt::Display for Place {
     }
 }
 
-/// Something wrong in a file of profiles.
+/// An error in a file of profiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileError {
-    /// Where it stands.
+    /// Position in the file.
     pub place: Place,
-    /// The elements around it, from the root: `dds/qos_library[Fleet]/qos_profile[State]`.
+    /// Path of elements from the root: `dds/qos_library[Fleet]/qos_profile[State]`.
     pub path: String,
-    /// What is there.
+    /// Found text.
     pub found: String,
-    /// What would be right.
+    /// Expected text.
     pub expected: String,
-    /// The name that was probably meant.
+    /// Similar name that was probably meant.
     pub suggestion: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for ProfileError {
 
 impl Error for ProfileError {}
 
-/// All that is wrong with some files, in the order in which it was found.
+/// All errors in some files, in the order in which they were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileErrors(Vec<ProfileError>);
 
@@ -99,12 +99,12 @@ impl ProfileErrors {
         Self(errors)
     }
 
-    /// Errors that were found by whoever uses the files; none if there are none.
+    /// Makes a list from errors found by the user of the files; `None` if there are none.
     pub fn of(errors: Vec<ProfileError>) -> Option<Self> {
         (!errors.is_empty()).then(|| Self::new(errors))
     }
 
-    /// The errors: one at least, and 100 of a file at most.
+    /// Returns the errors: at least one, and at most 100 of a file.
     pub fn errors(&self) -> &[ProfileError] {
         &self.0
     }
@@ -122,14 +122,14 @@ impl fmt::Display for ProfileErrors {
 
 impl Error for ProfileErrors {}
 
-/// An element or attribute that only another product understands, and that has no effect here.
+/// An element or attribute of another product, which has no effect here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
-    /// Where it stands.
+    /// Position in the file.
     pub place: Place,
-    /// The elements from the root to it.
+    /// Path of elements from the root.
     pub path: String,
-    /// Whose it is: `RTI Connext`.
+    /// Product that it belongs to: `RTI Connext`.
     pub product: &'static str,
 }
 
@@ -139,7 +139,7 @@ impl fmt::Display for Ignored {
     }
 }
 
-/// What is wrong with something, before it is known where that stands.
+/// An error whose position is not yet known.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) found: String,
@@ -157,7 +157,7 @@ impl Wrong {
     }
 }
 
-/// A text from a file as it is told in an error: in quotes, and not for pages.
+/// Returns a text from a file in quotes and shortened, for an error.
 pub(super) fn quoted(text: &str) -> String {
     if text.is_empty() {
         return "nothing".to_owned();
@@ -176,7 +176,7 @@ pub(super) fn quoted(text: &str) -> String {
     format!("`{told}`")
 }
 
-/// The elements around what is read; each lies on the stack of whoever reads it.
+/// Path of the enclosing elements; each is on the stack of the function that reads it.
 #[derive(Clone, Copy)]
 pub(super) struct Path<'a> {
     outer: Option<&'a Path<'a>>,
@@ -212,7 +212,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// What is found while one file is read.
+/// Findings from reading one file.
 pub(super) struct Report {
     pub(super) file: Arc<str>,
     pub(super) errors: Vec<ProfileError>,
@@ -241,14 +241,14 @@ impl Report {
         });
     }
 
-    /// What was found in a file that this one includes.
+    /// Adds the findings of an included file.
     pub(super) fn take(&mut self, inner: Report) {
         self.errors.extend(inner.errors);
         self.ignored.extend(inner.ignored);
         self.whole &= inner.whole;
     }
 
-    /// Whether nothing more is told.
+    /// Whether the maximum number of errors is reached.
     pub(super) fn is_full(&self) -> bool {
         self.errors.len() >= MOST_ERRORS
     }

@@ -1,17 +1,18 @@
-//! Profiles in XML: libraries of named sets of policies, as the OMG's DDS-XML has them and as users of
-//! other DDS products write them.
+//! Profiles in XML: libraries of named sets of policies, in the form of the OMG's DDS-XML and of
+//! other DDS products.
 //!
-//! Owns: reading, inheriting, checking and writing profiles, and the ready-made ones. Never does: hold a
-//! value or a rule of a policy; those are in the rest of the crate, which knows nothing of files.
+//! Owns: reading, inheriting, checking and writing profiles, and the ready-made ones. Never
+//! does: hold a value or a rule of a policy; those are in the rest of the crate, which knows
+//! nothing of files.
 //!
 //! ```text
-//! file -> source (elements, limits) -> read, entity, values -> model (what files say)
+//! file -> source (elements, limits) -> read, entity, values -> model (contents of files)
 //!                                                                |
 //!          provider <- resolved (values, origins) <- resolve (bases), check   write -> file
 //! ```
-//! A file is checked as a whole when it is read: every error names file, line, column and elements, says
-//! what was found and what would be right, and several are told in one run. What only other products
-//! understand is ignored and told; anything else that is unknown is an error.
+//! A file is checked as a whole when it is read. Every error gives file, line, column and elements,
+//! the found and the expected text; one run reports several errors. Elements of other products are
+//! ignored and reported as such; any other unknown element is an error.
 
 mod application;
 mod check;

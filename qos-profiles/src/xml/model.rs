@@ -1,7 +1,7 @@
-//! What files say of profiles, before anything is inherited.
+//! Profiles in files, before inheritance.
 //!
 //! Owns: libraries, profiles, and the values that each set of policies names itself. Never does:
-//! follow a base.
+//! resolve a base.
 
 use super::error::{At, Place};
 use crate::{EntityKind, Glob, PolicyId, Value};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// A value that a file gives to a field.
 pub(super) struct Setting {
     pub(super) policy: PolicyId,
-    /// Its place in [`PolicyId::fields`].
+    /// Index in [`PolicyId::fields`].
     pub(super) field: u8,
     pub(super) at: At,
     pub(super) value: Value,
@@ -20,24 +20,24 @@ pub(super) struct Setting {
 /// A name and a value beyond the policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Property {
-    /// The name: `squall.delivery`.
+    /// Name: `squall.delivery`.
     pub name: String,
-    /// The value.
+    /// Value of the property.
     pub value: String,
-    /// Whether discovery passes it on.
+    /// Whether discovery distributes the property.
     pub propagate: bool,
 }
 
-/// A reference to what values are inherited from.
+/// A reference to a base.
 pub(super) struct Base {
     pub(super) name: Box<str>,
     pub(super) at: At,
 }
 
-/// A set of policies as a file has it: those values that it names.
+/// A set of policies in a file, with the values that it names.
 pub(super) struct Entry {
     pub(super) kind: EntityKind,
-    /// As the file spells it.
+    /// Element name in the file's spelling.
     pub(super) element: &'static str,
     pub(super) name: Option<Box<str>>,
     pub(super) filter: Option<Glob>,
@@ -46,22 +46,23 @@ pub(super) struct Entry {
     pub(super) properties: Vec<(Property, At)>,
     pub(super) file: Arc<str>,
     pub(super) at: At,
-    /// Whether the root around it is `dds`.
+    /// Whether the enclosing root is `dds`.
     pub(super) in_dds: bool,
-    /// The elements around it, if they are those of an application.
+    /// Path of enclosing elements, if they belong to an application.
     pub(super) path: Option<Box<str>>,
-    /// The topic of the entity that it is of, by which filters of its base are chosen.
+    /// Topic of the entity, which selects among the filters of its base.
     pub(super) topic: Option<Box<str>>,
 }
 
 impl Entry {
-    /// What tells it from others of its kind in a profile.
+    /// Returns the key among the sets of its kind in a profile.
     pub(super) fn key(&self) -> Key<'_> {
         Key { name: self.name.as_deref(), filter: self.filter.as_ref().map(Glob::as_str) }
     }
 }
 
-/// What tells a set of policies from others of its kind in a profile; plain if it is nothing.
+/// Key of a set of policies among those of its kind in a profile; plain if it has neither name
+/// nor filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Key<'a> {
     pub(super) name: Option<&'a str>,
@@ -73,48 +74,48 @@ impl Key<'_> {
         *self == Key::default()
     }
 
-    /// What stands in brackets in a path.
+    /// Returns the text in brackets in a path.
     pub(super) fn label(&self) -> Option<&str> {
         self.name.or(self.filter)
     }
 }
 
-/// A profile as a file has it.
+/// A profile in a file.
 pub(super) struct Profile {
     pub(super) name: Box<str>,
-    /// The later one wins.
+    /// Bases; a later one takes precedence.
     pub(super) bases: Vec<Base>,
-    /// Whether it stands for all that names no profile.
+    /// Whether the profile applies where no profile is named.
     pub(super) is_default: bool,
     pub(super) entries: Vec<Entry>,
     pub(super) file: Arc<str>,
     pub(super) at: At,
-    /// Whether the root around it is `dds`.
+    /// Whether the enclosing root is `dds`.
     pub(super) in_dds: bool,
 }
 
 impl Profile {
-    /// Its own set with this key.
+    /// Returns the profile's own set with this key.
     pub(super) fn entry(&self, kind: EntityKind, key: Key<'_>) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.kind == kind && entry.key() == key)
     }
 
-    /// Its own set with this name.
+    /// Returns the profile's own set with this name.
     pub(super) fn named(&self, kind: EntityKind, name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.kind == kind && entry.name.as_deref() == Some(name))
     }
 }
 
-/// What a name in a library stands for.
+/// Item that a name in a library refers to.
 #[derive(Clone, Copy)]
 pub(super) enum Named {
-    /// A profile, by its place.
+    /// A profile, by its index.
     Profile(usize),
-    /// Sets of policies outside of profiles, one of each kind at most, by their places.
+    /// Sets of policies outside of profiles, at most one of each kind, by their indices.
     Entries([Option<usize>; 6]),
 }
 
-/// What is in a library; of several files, if they name the same.
+/// Contents of a library, merged from all files that name it.
 #[derive(Default)]
 pub(super) struct Library {
     pub(super) profiles: Vec<Profile>,
@@ -137,7 +138,8 @@ impl Library {
         }
     }
 
-    /// Where what has a name already stands that a profile, or a set of a kind, would need.
+    /// Returns the position of an existing item whose name a new profile, or a new set of a kind,
+    /// would need.
     pub(super) fn taken(&self, name: &str, set: Option<EntityKind>) -> Option<Place> {
         match (self.names.get(name)?, set) {
             (Named::Entries(places), Some(kind)) => {
@@ -148,13 +150,13 @@ impl Library {
         }
     }
 
-    /// Adds a profile, whose name is not taken.
+    /// Adds a profile, whose name must be free.
     pub(super) fn add_profile(&mut self, profile: Profile) {
         self.names.insert(profile.name.clone(), Named::Profile(self.profiles.len()));
         self.profiles.push(profile);
     }
 
-    /// Adds a set of policies under a name that is not taken.
+    /// Adds a set of policies under a free name.
     pub(super) fn add_entry(&mut self, name: &str, entry: Entry) {
         let named = self.names.entry(name.into()).or_insert(Named::Entries([None; 6]));
         if let Named::Entries(places) = named {
@@ -174,10 +176,10 @@ impl Library {
     }
 }
 
-/// All libraries, by their names; that of what stands outside of libraries is empty.
+/// All libraries by name; the name is empty for items outside of libraries.
 pub(super) type Libraries = BTreeMap<Box<str>, Library>;
 
-/// The name of something in a library, as references have it.
+/// Returns the name of an item in a library in the form of references.
 pub(super) fn full_name(library: &str, name: &str) -> String {
     if library.is_empty() { name.to_owned() } else { format!("{library}::{name}") }
 }

@@ -1,15 +1,15 @@
-//! Bytes as files write them.
+//! Bytes in files.
 //!
-//! Owns: telling apart base64 (as the OMG writes it), hexadecimal, and lists of numbers (as RTI does).
-//! Never does: guess; what is none of the three is an error.
+//! Owns: the distinction between base64 (the OMG's form), hexadecimal, and lists of numbers (RTI's
+//! form). Never does: guess; any other text is an error.
 
 use super::error::{Wrong, quoted};
 
-/// The most bytes of a policy's data.
+/// Maximum number of bytes of a policy's data.
 const MOST: usize = 1 << 16;
 
-/// `0x0a0B` is hexadecimal; numbers up to 255 with commas or white space between them, or alone, are a
-/// list; anything else is base64.
+/// Parses bytes. `0x0a0B` is hexadecimal. One number up to 255, or several separated by commas or
+/// white space, are a list. Any other text is base64.
 pub(super) fn octets(text: &str) -> Result<Vec<u8>, Wrong> {
     let wrong = |found: String| {
         Wrong::new(found, "expected base64, hexadecimal (`0x0a0b`) or a list of bytes (`10, 11`)")
@@ -96,8 +96,7 @@ fn from_base64(letters: &[u8]) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Bytes as they are read back: in base64, as the OMG writes them, or where that would look like
-/// hexadecimal, in hexadecimal.
+/// Writes bytes in base64, the OMG's form. If that would look like hexadecimal, writes hexadecimal.
 pub(super) fn to_text(bytes: &[u8]) -> String {
     let text = to_base64(bytes);
     if hexadecimal(&text).is_none() {

@@ -1,7 +1,7 @@
-//! Where applications get their policies from.
+//! Source of policies for applications.
 //!
-//! Owns: which files are read, when, and that all see either the old profiles or the new ones. Never
-//! does: apply policies to an entity.
+//! Owns: the choice of files, the time of reading, and the guarantee that all callers see either
+//! the old profiles or the new ones. Never does: apply policies to an entity.
 
 use super::application::{self, Applications};
 use super::error::{At, Ignored, Place, ProfileError, ProfileErrors, Wrong};
@@ -20,16 +20,16 @@ use std::ffi::c_ulong;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The variable that names files of profiles, as a list of URIs.
+/// Environment variable that names files of profiles, as a list of URIs.
 pub const FILES_VARIABLE: &str = "SQUALL_QOS_FILES";
-/// The file of profiles that is read if it is in the working folder.
+/// File of profiles that is read if it is in the working folder.
 pub const DEFAULT_FILE: &str = "SQUALL_QOS_PROFILES.xml";
 
-/// Profiles from files, and the policies that they stand for.
+/// Profiles from files, and their policies.
 ///
-/// The ready-made profiles (`Squall::Atomic` and the others, see `docs/QOS_PROFILES.md`) are always among
-/// them. A name is `Library::Profile`; `Library::Profile::Name` or `Library::Name` is a set of policies
-/// that has a name of its own.
+/// The ready-made profiles (`Squall::Atomic` and the others, see `docs/QOS_PROFILES.md`) are always
+/// included. A name is `Library::Profile`. `Library::Profile::Name` or `Library::Name` is a named
+/// set of policies.
 ///
 /// ```
 /// use qos_profiles::xml::QosProvider;
@@ -55,7 +55,7 @@ pub struct QosProvider {
     profiles: RwLock<Arc<Profiles>>,
 }
 
-/// What was read at one time.
+/// Result of reading the files once.
 struct Profiles {
     libraries: Libraries,
     applications: Applications,
@@ -69,12 +69,12 @@ impl std::fmt::Debug for Profiles {
 }
 
 impl QosProvider {
-    /// The profiles of a file.
+    /// Reads the profiles of a file.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ProfileErrors> {
         Self::new(vec![Location::File(path.as_ref().to_owned())])
     }
 
-    /// The profiles of several files, which may inherit from each other, in any order.
+    /// Reads the profiles of several files, which may inherit from each other, in any order.
     pub fn from_files<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Self, ProfileErrors> {
@@ -82,7 +82,7 @@ impl QosProvider {
         Self::new(paths.into_iter().map(file).collect())
     }
 
-    /// The profiles of a text; in errors it has the name `str:1`.
+    /// Reads the profiles of a text, which is named `str:1` in errors.
     #[allow(
         clippy::should_implement_trait,
         reason = "a provider is not what the text says; its siblings are from_file and from_uri_list"
@@ -91,15 +91,16 @@ impl QosProvider {
         Self::new(vec![Location::Text("str:1".to_owned(), text.to_owned())])
     }
 
-    /// The profiles of a list of places, with `;` between them: `file:///etc/fleet.xml`, `fleet.xml`,
-    /// `str://"<dds>...</dds>"`. They may inherit from each other, in any order.
+    /// Reads the profiles of a list of places, separated by `;`: `file:///etc/fleet.xml`,
+    /// `fleet.xml`, `str://"<dds>...</dds>"`. They may inherit from each other, in any order.
     pub fn from_uri_list(list: &str) -> Result<Self, ProfileErrors> {
         Self::new(locations(list).map_err(|what| wrong_list("the list of files", list, what))?)
     }
 
-    /// The profiles of the files in `SQUALL_QOS_FILES`, and of `SQUALL_QOS_PROFILES.xml` if it is in the
-    /// working folder. Without either the ready-made ones alone, also in a program that has rights that its caller has not
-    /// (setuid, setgid, file capabilities): there both are the caller's.
+    /// Reads the profiles of the files in `SQUALL_QOS_FILES`, and of `SQUALL_QOS_PROFILES.xml` if
+    /// it is in the working folder. Without either, only the ready-made profiles are present. A
+    /// program with more rights than its caller (setuid, setgid, file capabilities) ignores both,
+    /// because the caller controls them.
     pub fn from_environment() -> Result<Self, ProfileErrors> {
         if is_privileged() {
             return Self::new(Vec::new());
@@ -139,8 +140,9 @@ impl QosProvider {
         }
     }
 
-    /// The profiles and applications of several files, of whose types `judge` knows more: it is told of all types,
-    /// and of who refers to them, also if something else is wrong, and says what it has against them.
+    /// Reads the profiles and applications of several files with further checks of types by
+    /// `judge`. `judge` receives all types and their uses, even if there are other errors, and
+    /// returns its own errors.
     pub fn from_files_with<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         judge: impl FnOnce(&ApplicationTypes<'_>) -> Vec<ProfileError>,
@@ -149,8 +151,8 @@ impl QosProvider {
         Self::judged(paths.into_iter().map(file).collect(), judge)
     }
 
-    /// Reads all files again. Everyone sees either all of the old profiles or all of the new ones; if
-    /// anything is wrong with the new ones, the old ones stay.
+    /// Reads all files again. All callers see either all old profiles or all new ones. If the new
+    /// ones have any error, the old ones stay.
     pub fn reload(&self) -> Result<(), ProfileErrors> {
         let (new, _, errors) = Profiles::read(&self.locations);
         if let Some(errors) = ProfileErrors::of(errors) {
@@ -164,17 +166,17 @@ impl QosProvider {
         Arc::clone(&self.profiles.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Where it looks for profiles, beside the ready-made ones, for messages.
+    /// Returns the places searched for profiles beside the ready-made ones, for messages.
     pub fn places(&self) -> Vec<String> {
         self.locations.iter().map(Location::to_string).collect()
     }
 
-    /// The names of all profiles.
+    /// Returns the names of all profiles.
     pub fn profile_names(&self) -> Vec<String> {
         resolved::names(&self.profiles().libraries)
     }
 
-    /// The name of the profile with `is_default_qos`, if there is one.
+    /// Returns the name of the profile with `is_default_qos`, if there is one.
     pub fn default_profile(&self) -> Option<String> {
         let profiles = self.profiles();
         let mut all = profiles.libraries.iter().flat_map(|(library, content)| {
@@ -184,28 +186,28 @@ impl QosProvider {
         Some(super::model::full_name(library, &profile.name))
     }
 
-    /// What the files say for other products alone, up to a thousand of a file.
+    /// Returns the elements for other products only, up to a thousand of a file.
     pub fn ignored(&self) -> Vec<Ignored> {
         self.profiles().ignored.clone()
     }
 
-    /// The names of all participants that files describe.
+    /// Returns the names of all participants described in files.
     pub fn participant_names(&self) -> Vec<String> {
         self.profiles().applications.participant_names()
     }
 
-    /// A participant with all its entities, by its name `Library::Participant`.
+    /// Returns a participant with all its entities, by its name `Library::Participant`.
     pub fn participant(&self, name: &str) -> Result<ParticipantDescription, UnknownParticipant> {
         application::describe(&self.profiles().applications, name)
     }
 
-    /// A profile with all values in place.
+    /// Returns a profile with all values resolved.
     pub fn profile(&self, name: &str) -> Result<ResolvedProfile, UnknownProfile> {
         resolved::profile(&self.profiles().libraries, name)
     }
 
-    /// The policies of a kind of entity, with their properties and where each value came from; of a
-    /// profile with filters those for a topic, if one is named.
+    /// Returns the policies of a kind of entity, with their properties and the origin of each
+    /// value. If a topic is given, the profile's filters select the set for it.
     pub fn entity(
         &self,
         kind: EntityKind,
@@ -246,31 +248,31 @@ macro_rules! getters {
 }
 
 getters! {
-    /// The policies of a participant.
+    /// Returns the policies of a participant.
     participant_qos, DomainParticipant, DomainParticipantQos;
-    /// The policies of a topic.
+    /// Returns the policies of a topic.
     topic_qos, Topic, TopicQos;
-    /// The policies of a publisher.
+    /// Returns the policies of a publisher.
     publisher_qos, Publisher, PublisherQos;
-    /// The policies of a subscriber.
+    /// Returns the policies of a subscriber.
     subscriber_qos, Subscriber, SubscriberQos;
-    /// The policies of a writer.
+    /// Returns the policies of a writer.
     datawriter_qos, DataWriter, DataWriterQos;
-    /// The policies of a reader.
+    /// Returns the policies of a reader.
     datareader_qos, DataReader, DataReaderQos;
 }
 
 getters! {
-    /// The policies of a topic of this name, by the profile's filters.
+    /// Returns the policies of a topic of this name, by the profile's filters.
     topic_qos_for for a topic, Topic, TopicQos;
-    /// The policies of a writer of this topic, by the profile's filters.
+    /// Returns the policies of a writer of this topic, by the profile's filters.
     datawriter_qos_for for a topic, DataWriter, DataWriterQos;
-    /// The policies of a reader of this topic, by the profile's filters.
+    /// Returns the policies of a reader of this topic, by the profile's filters.
     datareader_qos_for for a topic, DataReader, DataReaderQos;
 }
 
 impl Profiles {
-    /// Reads files; beside their types, and what is wrong with them.
+    /// Reads files; also returns their types, and their errors.
     fn read(locations: &[Location]) -> (Self, TypeText, Vec<ProfileError>) {
         let (mut content, mut ignored) = (Content::default(), Vec::new());
         let mut errors = Vec::new();
@@ -288,7 +290,7 @@ impl Profiles {
         for location in locations {
             match location {
                 Location::Text(name, text) => add(&mut content, name, text.as_bytes()),
-                // Of what another one includes nothing is missing.
+                // A file included by another one has already been read.
                 Location::File(path) | Location::FileIfThere(path) if content.is_included(path) => {
                 }
                 Location::File(path) | Location::FileIfThere(path) => match load(path) {
@@ -332,12 +334,13 @@ fn wrong_list(name: &str, list: &str, what: String) -> ProfileErrors {
     ProfileErrors::new(vec![whole_file(name, wrong)])
 }
 
-/// Whether this program has rights that its caller has not, as the kernel saw it when it began.
+/// Whether this program has more rights than its caller, as recorded by the kernel at
+/// program start.
 fn is_privileged() -> bool {
     const AT_SECURE: c_ulong = 23;
     unsafe extern "C" {
         fn getauxval(kind: c_ulong) -> c_ulong;
     }
-    // SAFETY: the function only reads what the kernel gave the program at its start.
+    // SAFETY: the function only reads values that the kernel gave the program at its start.
     unsafe { getauxval(AT_SECURE) != 0 }
 }

@@ -1,7 +1,7 @@
-//! A file's libraries and profiles.
+//! Reading of a file's libraries and profiles.
 //!
-//! Owns: what may stand around sets of policies, and its attributes. Never does: read a policy, or
-//! follow a base.
+//! Owns: the elements around sets of policies, and their attributes. Never does: read a policy, or
+//! resolve a base.
 
 use super::application::{self, Applications, TypeReader, TypeText};
 use super::entity;
@@ -18,32 +18,31 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The most sets of policies in one profile: looking for one is a walk through all.
+/// Maximum number of sets of policies in one profile; a lookup visits all of them.
 const MOST_ENTRIES: usize = 256;
-/// The most bases of one profile.
+/// Maximum number of bases of one profile.
 const MOST_BASES: usize = 16;
-/// The longest name of a library, profile or set, in bytes.
+/// Maximum length of the name of a library, profile or set, in bytes.
 const LONGEST_NAME: usize = 256;
-/// How deep files may include each other, and how many may be read in all.
+/// Maximum depth of includes, and maximum number of files in total.
 const DEEPEST_INCLUDE: usize = 16;
 const MOST_FILES: usize = 1024;
-/// What may stand in the root beside profiles.
+/// Elements allowed in the root beside profiles.
 const IN_ROOT: [&str; 4] = ["qos_library", "types", "domain_library", "domain_participant_library"];
 
-/// Reads a domain or a participant.
+/// Function that reads a domain or a participant.
 type ReadRoom =
     fn((&str, &mut Library), &Element, &Path<'_>, &mut Report) -> Option<application::Room>;
 
-/// What files say, all together.
+/// Combined contents of all files.
 #[derive(Default)]
 pub(super) struct Content {
     pub(super) libraries: Libraries,
     pub(super) applications: Applications,
     pub(super) types: TypeText,
-    /// The files that were read, by the way that is the same for all ways to write it, and whether another file
-    /// includes it.
+    /// Files that were read, by canonical path, and whether another file includes each.
     pub(super) files: BTreeMap<PathBuf, bool>,
-    /// How deep the file that is read lies in others.
+    /// Include depth of the current file.
     depth: usize,
 }
 
@@ -53,13 +52,13 @@ impl Content {
         file.canonicalize().is_ok_and(|file| self.files.get(&file) == Some(&true))
     }
 
-    /// A file is read that nobody includes.
+    /// Records a file that is read without an include.
     pub(super) fn note(&mut self, file: &std::path::Path) {
         self.files.insert(file.canonicalize().unwrap_or_else(|_| file.to_owned()), false);
     }
 }
 
-/// Adds a file's libraries to others. What is wrong with it is in the report.
+/// Adds a file's libraries to the content. Its errors are in the report.
 pub(super) fn read(content: &mut Content, file: &Arc<str>, bytes: &[u8]) -> Report {
     let mut report = Report::new(file);
     let read = Source::new(bytes).map_err(|broken| (broken, String::new())).and_then(|source| {
@@ -119,7 +118,7 @@ impl Reader<'_> {
                 return Ok(());
             }
         }
-        // What comes after the root is no well-formed XML, and said by the source.
+        // The source reports content after the root as not well-formed XML.
         while !matches!(self.source.next()?, Step::End) {}
         Ok(())
     }
@@ -135,7 +134,7 @@ impl Reader<'_> {
         self.members(&name, &path, false)
     }
 
-    /// What is in a library, or in the root around libraries.
+    /// Reads the contents of a library, or of the root around libraries.
     fn members(&mut self, library: &str, path: &Path<'_>, in_root: bool) -> Result<(), Broken> {
         self.content.libraries.entry(library.into()).or_default();
         loop {
@@ -182,7 +181,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Types, which are read as one text with those of other files.
+    /// Reads types, which form one text with those of other files.
     fn types(&mut self, root: &Element, outer: Option<&Path<'_>>) -> Result<(), Broken> {
         let path = match outer {
             Some(outer) => outer.inner("types"),
@@ -203,7 +202,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Another file, in which something stands that comes before what follows here. Each is read once.
+    /// Includes another file, whose contents precede the rest of this file. Each file is read once.
     fn include(&mut self, element: &Element, path: &Path<'_>) {
         self.attributes(element, &["file"], path);
         let Some(named) = element.attribute("file").filter(|file| !file.is_empty()) else {
@@ -242,7 +241,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A library of domains or of participants.
+    /// Reads a library of domains or of participants.
     fn rooms(&mut self, root: &Element, outer: Option<&Path<'_>>) -> Result<(), Broken> {
         let label = root.attribute("name");
         let path = match outer {
@@ -279,7 +278,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A set of policies outside of profiles.
+    /// Reads a set of policies outside of profiles.
     fn set_of_library(
         &mut self,
         library: &str,
@@ -377,7 +376,7 @@ impl Reader<'_> {
         Ok(name.map(|_| profile))
     }
 
-    /// Several bases of a profile, of which the later one wins.
+    /// Reads several bases of a profile; a later one takes precedence.
     fn bases(&mut self, element: &Element, bases: &mut Vec<Base>, path: &Path<'_>) {
         self.attributes(element, &[], path);
         if let Err(wrong) =
@@ -421,7 +420,7 @@ impl Reader<'_> {
         entity::base(text, most, at, path, self.report)
     }
 
-    /// The next element, if the one around it does not end.
+    /// Returns the next element; `None` at the end of the enclosing one.
     fn step(&mut self, path: &Path<'_>) -> Result<Option<Element>, Broken> {
         loop {
             match self.source.next()? {
@@ -438,7 +437,7 @@ impl Reader<'_> {
         }
     }
 
-    /// An element that belongs nowhere.
+    /// Reports an element that is not allowed anywhere.
     fn unknown(&mut self, element: &Element, path: Path<'_>, mut expected: Vec<&str>) {
         expected.extend(EntityKind::ALL.map(EntityKind::element));
         let wrong =
@@ -451,7 +450,7 @@ impl Reader<'_> {
         attributes(self.report, element, known, path);
     }
 
-    /// An element's name; a missing one is an error.
+    /// Returns an element's name; reports a missing one.
     fn name(&mut self, element: &Element, path: &Path<'_>) -> Option<String> {
         let name = element.attribute("name");
         let checked = match name {
@@ -468,7 +467,7 @@ impl Reader<'_> {
     }
 }
 
-/// Tells attributes that an element does not have.
+/// Reports attributes that an element does not have.
 pub(super) fn attributes(report: &mut Report, element: &Element, known: &[&str], path: &Path<'_>) {
     for (name, _) in &element.attributes {
         if known.contains(&name.as_str()) {
@@ -490,7 +489,7 @@ pub(super) fn attributes(report: &mut Report, element: &Element, known: &[&str],
     }
 }
 
-/// An element that does not belong where it stands.
+/// Reports an element that is not allowed at its position.
 pub(super) fn unknown_element(
     report: &mut Report,
     element: &Element,
@@ -513,7 +512,7 @@ pub(super) fn taken(element: &str, name: &str, other: &Place) -> Wrong {
     )
 }
 
-/// Whether something can be referred to by this name.
+/// Checks that a name can be used in references.
 pub(super) fn check_name(name: &str) -> Result<(), Wrong> {
     let wrong =
         |expected: &str| Err(Wrong::new(format!("found the name {}", quoted(name)), expected));
@@ -529,8 +528,8 @@ pub(super) fn check_name(name: &str) -> Result<(), Wrong> {
     }
 }
 
-/// The kind of entity whose policies an element has, and the element's name; products spell one of them
-/// in three ways.
+/// Returns the kind of entity whose policies an element has, and the element's name; products spell
+/// one of them in three ways.
 pub(super) fn kind_of(element: &str) -> Option<(EntityKind, &'static str)> {
     const OTHERS: [&str; 2] = ["domainparticipant_qos", "participant_qos"];
     if let Some(spelling) = OTHERS.into_iter().find(|other| *other == element) {
@@ -540,12 +539,13 @@ pub(super) fn kind_of(element: &str) -> Option<(EntityKind, &'static str)> {
     Some((kind, kind.element()))
 }
 
-/// The filter of an element, in either spelling.
+/// Returns the filter of an element, in either spelling.
 pub(super) fn filter_of(element: &Element) -> Option<&str> {
     element.attribute("topic_filter").or(element.attribute("topic_name_filter"))
 }
 
-/// A file's bytes; one more than the limit of what is too large, so that it is refused.
+/// Reads a file's bytes. Of a file that is too large, one byte more than the limit is read, so that
+/// it is refused.
 pub(super) fn load(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(source::LARGEST_FILE as u64 + 1).read_to_end(&mut bytes)?;

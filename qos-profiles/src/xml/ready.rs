@@ -1,8 +1,8 @@
 //! The ready-made profiles.
 //!
-//! Owns: which files of them there are. What each is for stands in the files.
+//! Owns: the list of their files. The files describe the purpose of each profile.
 
-/// The files of `qos-profiles/profiles`, by the names that they have in errors.
+/// Files of `qos-profiles/profiles`, with their names in errors.
 pub(super) const FILES: [(&str, &str); 4] = [
     ("ready-made/levels.xml", include_str!("../../profiles/levels.xml")),
     ("ready-made/throughput.xml", include_str!("../../profiles/throughput.xml")),

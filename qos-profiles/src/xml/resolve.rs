@@ -1,34 +1,35 @@
-//! What profiles inherit.
+//! Inheritance of profiles.
 //!
-//! Owns: to what a base's name refers, and the order in which values override each other. Never does:
-//! look at a value.
+//! Owns: the lookup of a base by name, and the order in which values override each other. Never
+//! does: look at a value.
 //!
-//! A set of policies inherits from its own base if it names one, else from the set with the same name
-//! and filter in its profile's bases, else from their plain set. Every walk has a bounded number of
-//! steps, so that no file, however its profiles refer to each other, keeps anyone busy.
+//! A set of policies inherits from its own base if it names one; otherwise from the set with the
+//! same name and filter in its profile's bases; otherwise from their plain set. Every traversal has
+//! a bounded number of steps, so that no combination of references in a file causes unbounded work.
 
 use super::model::{Entry, Key, Libraries, Library, Profile, full_name};
 use crate::{EntityKind, Glob};
 
-/// The longest chain of bases.
+/// Maximum length of a chain of bases.
 pub(super) const LONGEST_CHAIN: usize = 32;
-/// The most sets and profiles that one set inherits from, on all ways.
+/// Maximum number of sets and profiles that one set inherits from, on all paths.
 pub(super) const MOST_STEPS: usize = 128;
-/// The same where values are looked up in files that were found sound. It takes fewer to look up a profile without such a set: of
-/// its at most 128 bases on all ways each has a set that takes at most 128 steps.
+/// Step limit for lookups in files without errors. A lookup in a profile without a matching set
+/// needs fewer steps: it has at most 128 bases on all paths, and each has a set that needs at most
+/// 128 steps.
 const MOST_LOOKED_UP: usize = 1 << 15;
-/// How long a way is at most in such a file: 33 profiles of which 32 have no such set, and the chain of the set that they lead to are
-/// fewer.
+/// Path limit for lookups in such files. The longest possible path is shorter: 33 profiles, 32 of
+/// them without a matching set, and the chain of the set found.
 const LONGEST_LOOKED_UP: usize = 128;
 
-/// A profile, and the library that it is in.
+/// A profile, and its library.
 #[derive(Clone, Copy)]
 pub(super) struct In<'a> {
     pub(super) library: &'a str,
     pub(super) profile: Option<&'a Profile>,
 }
 
-/// A set of policies, and where it is.
+/// A set of policies, and its location.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'a> {
     pub(super) place: In<'a>,
@@ -36,7 +37,7 @@ pub(super) struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Its name in references.
+    /// Returns the name in references.
     pub(super) fn name(&self) -> String {
         let own = self.entry.name.as_deref();
         match (self.place.profile, own) {
@@ -49,15 +50,15 @@ impl Found<'_> {
     }
 }
 
-/// What the name of a base stands for.
+/// Item that the name of a base refers to.
 pub(super) enum Target<'a> {
     Profile(&'a str, &'a Profile),
     Set(Found<'a>),
 }
 
-/// Why there is no way to the values.
+/// Reasons why values cannot be resolved.
 pub(super) enum Trouble {
-    /// A base is not there; that is told where it is named.
+    /// A base is missing; the error is reported where the base is named.
     Unknown,
     Cycle(Vec<String>),
     TooLong,
@@ -67,7 +68,7 @@ fn library<'a>(libraries: &'a Libraries, name: &str) -> Option<(&'a str, &'a Lib
     libraries.get_key_value(name).map(|(name, library)| (&**name, library))
 }
 
-/// To which profile a name refers that stands in a library.
+/// Finds the profile that a name in a library refers to.
 pub(super) fn find_profile<'a>(
     libraries: &'a Libraries,
     from: &str,
@@ -78,7 +79,7 @@ pub(super) fn find_profile<'a>(
     Some((of, library.profile(name)?))
 }
 
-/// To what a name refers that stands in a library, and perhaps in a profile.
+/// Finds the item that a name in a library, and possibly in a profile, refers to.
 pub(super) fn find<'a>(
     libraries: &'a Libraries,
     from: In<'a>,
@@ -112,17 +113,17 @@ pub(super) fn find<'a>(
     }
 }
 
-/// A place on the way to what a set inherits from.
+/// A step on the path to the bases of a set.
 #[derive(Clone, Copy)]
 enum Stop<'a> {
-    /// A profile, in which a set is looked for.
+    /// A profile, in which a set is looked up.
     Profile(&'a str, &'a Profile),
     Set(Found<'a>),
 }
 
 impl Stop<'_> {
-    /// Whether it is the same set. A way that leads back through profiles alone is found where those are looked at, and ends here
-    /// for it is too long.
+    /// Whether the sets are the same. A cycle of profiles only is detected by the check of
+    /// profiles; here such a path ends at the length limit.
     fn is(&self, other: &Stop<'_>) -> bool {
         match (self, other) {
             (Stop::Set(own), Stop::Set(other)) => std::ptr::eq(own.entry, other.entry),
@@ -138,14 +139,14 @@ impl Stop<'_> {
     }
 }
 
-/// A walk to all that a set inherits from.
+/// A traversal of all bases of a set.
 pub(super) struct Walk<'a> {
     libraries: &'a Libraries,
     way: Vec<Stop<'a>>,
     steps: usize,
-    /// How many steps there may be, and how long the way.
+    /// Maximum number of steps, and maximum length of the path.
     most: (usize, usize),
-    /// What was found, the furthest first.
+    /// Sets found, the furthest base first.
     pub(super) found: Vec<Found<'a>>,
 }
 
@@ -156,12 +157,12 @@ impl<'a> Walk<'a> {
         Self { libraries, way: Vec::new(), steps: 0, most, found: Vec::new() }
     }
 
-    /// In files that were found sound.
+    /// Makes a traversal for files without errors.
     fn in_sound(libraries: &'a Libraries) -> Self {
         Self { most: (MOST_LOOKED_UP, LONGEST_LOOKED_UP), ..Self::new(libraries) }
     }
 
-    /// Goes to a place, if the way has not led through it already.
+    /// Adds a step, unless the path already contains it.
     fn enter(&mut self, stop: Stop<'a>) -> Result<(), Trouble> {
         if let Some(first) = self.way.iter().position(|other| other.is(&stop)) {
             let mut chain: Vec<String> = self.way[first..].iter().map(Stop::name).collect();
@@ -177,7 +178,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Goes to a set and to all that it inherits from.
+    /// Visits a set and all its bases.
     pub(super) fn set(&mut self, found: Found<'a>) -> Result<(), Trouble> {
         self.enter(Stop::Set(found))?;
         let kind = found.entry.kind;
@@ -198,7 +199,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The set with this key in a profile or what it inherits from; whether there is one.
+    /// Visits the set with this key in a profile or its bases; returns whether there is one.
     fn profile(
         &mut self,
         library: &'a str,
@@ -218,8 +219,8 @@ impl<'a> Walk<'a> {
         Ok(there)
     }
 
-    /// What a set of a profile has from the profile's bases: from their sets with its key, or else from
-    /// their plain ones.
+    /// Visits the sets that a profile's set inherits from the profile's bases: those with its key,
+    /// or else the plain ones.
     fn bases(
         &mut self,
         library: &'a str,
@@ -238,7 +239,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// A base by its name, as it is written in this library, and the library it is in.
+    /// Returns a base by its name, as written in this library, and the base's library.
     fn base(&self, library: &'a str, name: &str) -> Result<(&'a str, &'a Profile), Trouble> {
         find_profile(self.libraries, library, name).ok_or(Trouble::Unknown)
     }
@@ -259,8 +260,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// All that a profile's set with this key consists of, the furthest first; empty if there is none.
-/// Only of files that were found sound.
+/// Returns all parts of a profile's set with this key, the furthest base first; empty if there is
+/// none. Valid only for files without errors.
 pub(super) fn lineage<'a>(
     libraries: &'a Libraries,
     place: In<'a>,
@@ -275,7 +276,7 @@ pub(super) fn lineage<'a>(
     }
 }
 
-/// All that a set consists of, the furthest first. Only of files that were found sound.
+/// Returns all parts of a set, the furthest base first. Valid only for files without errors.
 pub(super) fn lineage_of_set<'a>(libraries: &'a Libraries, found: Found<'a>) -> Vec<Found<'a>> {
     let mut walk = Walk::in_sound(libraries);
     match walk.set(found) {
@@ -284,8 +285,8 @@ pub(super) fn lineage_of_set<'a>(libraries: &'a Libraries, found: Found<'a>) -> 
     }
 }
 
-/// The keys of a kind's sets in a profile and in what it inherits from: its own in their order, then
-/// those of its bases, of which the later one comes first.
+/// Returns the keys of a kind's sets in a profile and in its bases: its own in order, then those of
+/// its bases, a later base before an earlier one.
 pub(super) fn keys<'a>(libraries: &'a Libraries, place: In<'a>, kind: EntityKind) -> Vec<Key<'a>> {
     let mut keys = Vec::new();
     let mut seen = std::collections::HashSet::new();
@@ -308,8 +309,8 @@ pub(super) fn keys<'a>(libraries: &'a Libraries, place: In<'a>, kind: EntityKind
     keys
 }
 
-/// The key of the set that stands for a profile where neither a name nor a topic is given: the plain one,
-/// or where all sets have names, the first without a filter.
+/// Returns the key of the set that applies without a name or a topic: the plain one, or, if all
+/// sets have names, the first without a filter.
 pub(super) fn plain_key<'a>(libraries: &'a Libraries, place: In<'a>, kind: EntityKind) -> Key<'a> {
     let keys = keys(libraries, place, kind);
     if keys.iter().any(Key::is_plain) {
@@ -318,8 +319,8 @@ pub(super) fn plain_key<'a>(libraries: &'a Libraries, place: In<'a>, kind: Entit
     keys.into_iter().find(|key| key.filter.is_none()).unwrap_or_default()
 }
 
-/// The key of the set that stands for a profile where a topic may be given: the first whose filter fits it, or
-/// else the plain one.
+/// Returns the key of the set for an optional topic: the first one whose filter matches, or else
+/// the plain one.
 pub(super) fn key_for<'a>(
     libraries: &'a Libraries,
     place: In<'a>,
@@ -334,7 +335,7 @@ pub(super) fn key_for<'a>(
     filtered.unwrap_or_else(|| plain_key(libraries, place, kind))
 }
 
-/// Finds a profile or a set of a library by its whole name.
+/// Finds a profile or a set of a library by its full name.
 pub(super) fn by_name<'a>(
     libraries: &'a Libraries,
     kind: EntityKind,

@@ -1,7 +1,7 @@
-//! Profiles with all values in place.
+//! Profiles with all values resolved.
 //!
-//! Owns: a resolved set of policies, where each value of it came from, and which level of delivery it
-//! asks for. Never does: look into files.
+//! Owns: a resolved set of policies, the origin of each value, and the requested level of delivery.
+//! Never does: look into files.
 
 use super::entity::{ATOMIC, DELIVERY, UNORDERED};
 use super::error::Place;
@@ -14,23 +14,23 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// No file names it: it is the standard's default.
+    /// No file names the value; it is the standard's default.
     Default,
-    /// The set that was asked for has it.
+    /// The requested set has the value.
     Profile(Source),
-    /// The set inherited it.
+    /// The set inherited the value.
     Base(Source),
 }
 
-/// Which set of policies a value came from.
+/// Set of policies that a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The set's name: `Fleet::State`.
+    /// Name of the set: `Fleet::State`.
     pub name: Arc<str>,
-    /// Where the value stands.
+    /// Position of the value in its file.
     pub place: Place,
 }
 
@@ -45,21 +45,22 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What a reader gets of the samples of a topic.
+/// Delivery guarantee for the samples of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DeliveryLevel {
-    /// Samples as they arrive, each writer's in its order.
+    /// Samples in the order of arrival, ordered for each writer.
     Unordered,
     /// One order for all readers, all or nothing.
     Atomic,
-    /// Atomic, and kept in memory for readers that come later.
+    /// Atomic, and kept in memory for late joiners.
     VolatileStorage,
     /// Atomic, and kept on disk.
     LoggedStorage,
 }
 
 impl DeliveryLevel {
-    /// The level that policies of a topic ask for. What is kept has one order, also if best effort would do.
+    /// Returns the level that a topic's policies ask for. Kept samples have one order, even with
+    /// best effort.
     pub fn of(reliability: ReliabilityQosPolicyKind, durability: DurabilityQosPolicyKind) -> Self {
         match durability {
             DurabilityQosPolicyKind::Volatile => match reliability {
@@ -85,23 +86,23 @@ impl fmt::Display for DeliveryLevel {
     }
 }
 
-/// A set of policies with all values in place.
+/// A set of policies with all values resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedEntity {
-    /// Its own name, if it has one in its profile.
+    /// Own name within its profile, if it has one.
     pub name: Option<String>,
-    /// The pattern of the topics that it is for, if it is not for all.
+    /// Pattern of the topics that the set applies to; `None` for all topics.
     pub topic_filter: Option<String>,
-    /// The policies.
+    /// Policies of the set.
     pub qos: EntityQos,
-    /// What is said beyond policies, in the order of the names.
+    /// Properties, ordered by name.
     pub properties: Vec<Property>,
     origins: Vec<((PolicyId, usize), Origin)>,
     property_origins: Vec<Origin>,
 }
 
 impl ResolvedEntity {
-    /// The defaults of the standard.
+    /// Returns the defaults of the standard.
     fn default_of(kind: EntityKind) -> Self {
         Self {
             name: None,
@@ -113,8 +114,8 @@ impl ResolvedEntity {
         }
     }
 
-    /// The values of sets in the order in which they override each other; the last is the one that was
-    /// asked for, if `is_own`.
+    /// Combines the values of sets; later sets override earlier ones. The last set is the requested
+    /// one if `is_own`.
     fn of(kind: EntityKind, lineage: &[Found<'_>], is_own: bool) -> Self {
         let mut resolved = Self::default_of(kind);
         for (index, found) in lineage.iter().enumerate() {
@@ -151,29 +152,30 @@ impl ResolvedEntity {
         resolved
     }
 
-    /// Where a value came from, by its policy and its place in [`PolicyId::fields`].
+    /// Returns the origin of a value, by its policy and its index in [`PolicyId::fields`].
     pub fn origin(&self, policy: PolicyId, field: usize) -> &Origin {
         let found = self.origins.iter().find(|(own, _)| *own == (policy, field));
         found.map_or(&Origin::Default, |(_, origin)| origin)
     }
 
-    /// Where a property came from, by its place among [`properties`](Self::properties).
+    /// Returns the origin of a property, by its index in [`properties`](Self::properties).
     pub fn property_origin(&self, index: usize) -> &Origin {
         self.property_origins.get(index).unwrap_or(&Origin::Default)
     }
 
-    /// The value of a property.
+    /// Returns the value of a property.
     pub fn property(&self, name: &str) -> Option<&str> {
         let found = self.properties.iter().find(|property| property.name == name);
         found.map(|property| property.value.as_str())
     }
 
-    /// The value of a property that is a number.
+    /// Returns the value of a numeric property.
     pub fn number<N: FromStr>(&self, name: &str) -> Option<N> {
         self.property(name)?.parse().ok()
     }
 
-    /// What is delivered on a topic of these policies; `None` for entities that have no topic.
+    /// Returns the delivery level of a topic with these policies; `None` for entities without
+    /// a topic.
     pub fn level(&self) -> Option<DeliveryLevel> {
         let (reliability, durability) = match &self.qos {
             EntityQos::Topic(qos) => (qos.reliability.kind, qos.durability.kind),
@@ -182,34 +184,34 @@ impl ResolvedEntity {
             _ => return None,
         };
         Some(match self.property(DELIVERY) {
-            // With what is kept it would have been refused.
+            // The check refuses an unordered topic whose samples are kept.
             Some(UNORDERED) => DeliveryLevel::Unordered,
             _ => DeliveryLevel::of(reliability, durability),
         })
     }
 
-    /// Whether it says by `squall.delivery` that samples are to have one order.
+    /// Whether `squall.delivery` asks for one order of samples.
     pub fn asks_for_order(&self) -> bool {
         self.property(DELIVERY) == Some(ATOMIC)
     }
 
-    /// Whether all of it is the standard's defaults, because no file says anything of such an entity.
+    /// Whether all values are the standard's defaults, because no file mentions such an entity.
     pub fn says_nothing(&self) -> bool {
         self.origins.is_empty() && self.properties.is_empty()
     }
 }
 
-/// A profile with all values in place.
+/// A profile with all values resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedProfile {
-    /// Its name: `Fleet::State`.
+    /// Full name: `Fleet::State`.
     pub name: String,
-    /// The sets that it or one of its bases has, by their kinds.
+    /// Sets of the profile and its bases, ordered by kind.
     pub entities: Vec<ResolvedEntity>,
 }
 
 impl ResolvedProfile {
-    /// The plain set of a kind, if the profile or one of its bases has one.
+    /// Returns the plain set of a kind, if the profile or one of its bases has one.
     pub fn entity(&self, kind: EntityKind) -> Option<&ResolvedEntity> {
         let own = self.entities.iter().filter(|entity| entity.qos.kind() == kind);
         let plain =
@@ -218,12 +220,12 @@ impl ResolvedProfile {
     }
 }
 
-/// There is no profile of this name.
+/// Error: no profile has this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownProfile {
-    /// The name that was asked for.
+    /// Requested name.
     pub name: String,
-    /// The name that was probably meant.
+    /// Similar name that was probably meant.
     pub suggestion: Option<String>,
 }
 
@@ -239,7 +241,7 @@ impl fmt::Display for UnknownProfile {
 
 impl Error for UnknownProfile {}
 
-/// The whole names of all profiles, in the order of their libraries.
+/// Returns the full names of all profiles, in the order of their libraries.
 pub(super) fn names(libraries: &Libraries) -> Vec<String> {
     let named = libraries.iter().flat_map(|(library, content)| {
         content.profiles.iter().map(move |profile| super::model::full_name(library, &profile.name))
@@ -250,13 +252,13 @@ pub(super) fn names(libraries: &Libraries) -> Vec<String> {
 fn unknown(libraries: &Libraries, name: &str) -> UnknownProfile {
     let names = names(libraries);
     let whole = || suggest(name, names.iter().map(String::as_str));
-    // The library may have been left out.
+    // The name may lack its library.
     let inside = |whole: &&String| whole.rsplit("::").next() == Some(name);
     let suggestion = names.iter().find(inside).cloned().or_else(whole);
     UnknownProfile { name: name.to_owned(), suggestion }
 }
 
-/// A profile by its whole name.
+/// Returns a profile by its full name.
 pub(super) fn profile(
     libraries: &Libraries,
     name: &str,
@@ -280,8 +282,8 @@ pub(super) fn profile(
     Ok(ResolvedProfile { name: name.to_owned(), entities })
 }
 
-/// The policies of a kind of entity that a name stands for: those of a profile, for a topic if one is
-/// named, or those of a set. A profile that says nothing of the kind gives the defaults.
+/// Returns the policies of a kind of entity for a name: those of a profile, selected by the topic
+/// if one is given, or those of a set. A profile without a set of the kind gives the defaults.
 pub(super) fn entity(
     libraries: &Libraries,
     kind: EntityKind,

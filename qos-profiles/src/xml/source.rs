@@ -1,29 +1,31 @@
 //! A file as elements with their positions.
 //!
-//! Owns: what of XML is read at all, and the limits that keep reading short whatever the file says: no
-//! document type (so no entities, and nothing from outside), one encoding, bounded depth, names,
-//! attributes and texts. Never does: know what an element means.
+//! Owns: the accepted subset of XML, and the limits that bound the reading time for any file: no
+//! document type (hence no entities, and no external content), one encoding, bounded depth, names,
+//! attributes and texts. Never does: interpret an element.
 
 use super::error::{At, Wrong, quoted};
 use std::borrow::Cow;
 use xml::common::{Position, TextPosition};
 use xml::reader::{ErrorKind, EventReader, ParserConfig, XmlEvent};
 
-/// The largest file.
+/// Maximum size of a file.
 pub(super) const LARGEST_FILE: usize = 32 << 20;
-/// How deep elements may lie in each other.
+/// Maximum nesting depth of elements.
 const DEEPEST: usize = 24;
-/// How many elements one entity's policies may have: more than any sound one, few enough to hold.
+/// Maximum number of elements in one entity's policies: more than any valid one, few enough to hold
+/// in memory.
 const MOST_ELEMENTS: usize = 1 << 16;
-/// The longest name of an element or attribute, in bytes.
+/// Maximum length of the name of an element or attribute, in bytes.
 const LONGEST_NAME: usize = 256;
-/// The longest value of an attribute, in bytes.
+/// Maximum length of the value of an attribute, in bytes.
 const LONGEST_ATTRIBUTE: usize = 4096;
-/// The most attributes of an element.
+/// Maximum number of attributes of an element.
 const MOST_ATTRIBUTES: usize = 16;
-/// The longest text or comment, in bytes: bytes of data in hexadecimal, with room to spare.
+/// Maximum length of a text or comment, in bytes; enough for the largest policy data
+/// in hexadecimal.
 const LONGEST_TEXT: usize = 1 << 20;
-/// The namespaces that the OMG and other products have given to profiles.
+/// Namespaces of profiles from the OMG and other products.
 const NAMESPACES: [&str; 7] = [
     "http://www.omg.org/spec/DDS-XML",
     "http://www.omg.org/dds",
@@ -34,58 +36,58 @@ const NAMESPACES: [&str; 7] = [
     "http://www.eprosima.com/XMLSchemas/fastDDS_Profiles",
 ];
 
-/// An element with all that is in it.
+/// An element with its contents.
 pub(super) struct Element {
     pub(super) name: String,
-    /// Attributes of no namespace; those of XML and of schemas are left out.
+    /// Attributes without a namespace; those of XML and of schemas are left out.
     pub(super) attributes: Vec<(String, String)>,
-    /// Without the white space around it.
+    /// Text without surrounding white space.
     pub(super) text: String,
     pub(super) children: Vec<Element>,
     pub(super) at: At,
 }
 
 impl Element {
-    /// The value of an attribute.
+    /// Returns the value of an attribute.
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value.as_str())
     }
 }
 
-/// What cannot be read on from.
+/// Error after which reading cannot continue.
 pub(super) struct Broken {
     pub(super) at: At,
     pub(super) wrong: Wrong,
 }
 
-/// What comes next.
+/// Next item of a file.
 pub(super) enum Step {
-    /// An element begins; what is in it comes next.
+    /// An element begins; its contents follow.
     Open(Element),
-    /// The element that was opened last, and whose end has not come, ends.
+    /// The innermost open element ends.
     Close,
-    /// Text that is more than white space, directly in the element that was opened last.
+    /// Text other than white space, directly in the innermost open element.
     Text(String, At),
-    /// The file ends.
+    /// End of the file.
     End,
 }
 
-/// Reads a file's elements one after the other.
+/// Reader of a file's elements in sequence.
 pub(super) struct Source<'a> {
     events: EventReader<&'a [u8]>,
-    /// Where the root begins: of a file without a declaration the reader tells its end.
+    /// Position of the root; for a file without a declaration, the reader reports its end instead.
     root: At,
-    /// The root's namespace, once the root has been read.
+    /// Namespace of the root, once the root has been read.
     namespace: Option<Option<String>>,
     depth: usize,
-    /// The names of the elements that are open, with `/` between them, and where each begins in it.
+    /// Names of the open elements, separated by `/`, and the offset of each.
     open: String,
     begins: Vec<usize>,
 }
 
 impl<'a> Source<'a> {
-    /// Begins to read. What is no UTF-8 or too large is refused as a whole.
+    /// Begins to read. A file that is not UTF-8 or too large is refused as a whole.
     pub(super) fn new(bytes: &'a [u8]) -> Result<Self, Broken> {
         if bytes.len() > LARGEST_FILE {
             let found = format!("the file has {} bytes", bytes.len());
@@ -121,12 +123,12 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// The elements that are open, from the root.
+    /// Returns the path of the open elements.
     pub(super) fn path(&self) -> &str {
         &self.open
     }
 
-    /// The next element, text or end.
+    /// Returns the next element, text or end.
     pub(super) fn next(&mut self) -> Result<Step, Broken> {
         loop {
             let event = self.events.next().map_err(|error| broken(&error))?;
@@ -178,14 +180,14 @@ impl<'a> Source<'a> {
                 }
                 XmlEvent::Characters(text) => return Ok(Step::Text(text, at)),
                 XmlEvent::EndDocument => return Ok(Step::End),
-                // Comments are left out, white space is trimmed away; an instruction to other programs
-                // is none to this one.
+                // Comments are left out and white space is trimmed; processing instructions for
+                // other programs are ignored.
                 _ => {}
             }
         }
     }
 
-    /// The rest of an element that was opened.
+    /// Reads the rest of an open element.
     pub(super) fn rest(&mut self, element: Element) -> Result<Element, Broken> {
         self.fill(element, &mut 0)
     }
@@ -213,7 +215,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Passes over the rest of an element that was opened.
+    /// Skips the rest of an open element.
     pub(super) fn skip(&mut self) -> Result<(), Broken> {
         let end = self.depth - 1;
         while self.depth > end {
@@ -222,7 +224,7 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// All elements have the namespace of the root, and that is one of profiles.
+    /// Checks that all elements have the namespace of the root, which must be a known one.
     fn check_namespace(&mut self, namespace: Option<&str>) -> Result<(), Wrong> {
         if let Some(root) = &self.namespace {
             if root.as_deref() == namespace {
@@ -248,7 +250,7 @@ impl<'a> Source<'a> {
 }
 
 fn is_utf8(encoding: &str) -> bool {
-    // ASCII is UTF-8 too.
+    // ASCII is also UTF-8.
     let encoding = encoding.to_ascii_uppercase();
     matches!(encoding.as_str(), "UTF-8" | "UTF8" | "US-ASCII" | "ASCII")
 }
@@ -258,7 +260,7 @@ fn position(position: TextPosition) -> At {
     At { line: from_one(position.row()), column: from_one(position.column()) }
 }
 
-/// How many bytes there are before the root element.
+/// Returns the number of bytes before the root element.
 fn before_root(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(next) = bytes[at..].iter().position(|byte| *byte == b'<') {
@@ -276,12 +278,12 @@ fn before_root(bytes: &[u8]) -> usize {
     at
 }
 
-/// The position after a text.
+/// Returns the position after a text.
 fn end_of(text: &[u8]) -> At {
     let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
     let start = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let line = String::from_utf8_lossy(&text[start..]);
-    // A byte order mark is no character of the text.
+    // A byte order mark is not a character of the text.
     let column = line.trim_start_matches('\u{feff}').chars().count() as u64;
     let mut end = TextPosition::new();
     end.row = lines;

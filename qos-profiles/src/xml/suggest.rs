@@ -1,11 +1,11 @@
-//! Which name was probably meant.
+//! Suggestion of a similar name.
 //!
-//! Owns: how alike two names have to be. Never does: correct anything.
+//! Owns: the required similarity of two names. Never does: correct anything.
 
-/// Longer names are compared by their beginnings.
+/// Longer names are compared by their first characters.
 const LONGEST: usize = 64;
 
-/// The candidate that is most like a name; none if none is like it.
+/// Returns the candidate most similar to a name; `None` if none is similar.
 pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let name = plain(name);
     let (distance, best) = candidates
@@ -15,13 +15,13 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     (distance <= (name.len() / 3).clamp(1, 4)).then(|| best.to_owned())
 }
 
-/// Case and what joins words make no difference.
+/// Removes case and separators, which do not count in comparisons.
 fn plain(name: &str) -> Vec<char> {
     let letters = name.chars().filter(|letter| !matches!(letter, '_' | '-' | ' '));
     letters.map(|letter| letter.to_ascii_lowercase()).take(LONGEST).collect()
 }
 
-/// How many letters were left out, put in, replaced, or swapped with the next.
+/// Number of letters left out, added, replaced, or swapped with the next.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
@@ -57,15 +57,15 @@ mod tests {
         assert_eq!(suggest("", ["a"]).as_deref(), Some("a"));
     }
 
-    /// One mistake in three letters, and four at most.
+    /// One mistake per three letters is allowed, and at most four.
     #[test]
     fn each_mistake_counts() {
         let meant = |name| suggest(name, ["history"]).is_some();
-        // Letters in front.
+        // Added letters at the start.
         assert!(meant("xxxhistory") && !meant("xxxxhistory"));
         assert!(suggest("xxxxhistories", ["histories"]).is_some());
         assert!(suggest("xxxxxhistories", ["histories"]).is_none());
-        // Letters that changed places.
+        // Swapped letters.
         assert!(suggest("ihtsor", ["histor"]).is_some() && suggest("ihtsro", ["histor"]).is_none());
     }
 }

@@ -1,19 +1,19 @@
-//! Lists of places where profiles are.
+//! Lists of places of profiles.
 //!
-//! Owns: what a list of URIs means, as other products have it: `file://...;str://"<dds>...</dds>"`.
+//! Owns: the meaning of a list of URIs, as in other products: `file://...;str://"<dds>...</dds>"`.
 //! Never does: open a file.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where profiles are.
+/// Place of profiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Location {
-    /// In a file, which has to be there.
+    /// A file, which must exist.
     File(PathBuf),
-    /// In a file, if it is there.
+    /// A file, if it exists.
     FileIfThere(PathBuf),
-    /// Here; with the name that stands for a file.
+    /// A text, with its name in errors.
     Text(String, String),
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// The places in a list; the error says what is wrong with it.
+/// Returns the places in a list; the error describes the mistake.
 pub(super) fn locations(list: &str) -> Result<Vec<Location>, String> {
     let mut found = Vec::new();
     let mut texts = 0;
@@ -62,7 +62,7 @@ pub(super) fn locations(list: &str) -> Result<Vec<Location>, String> {
     Ok(found)
 }
 
-/// Where a text ends: at a quotation mark that stands after an element, and before `;` or the end.
+/// Finds the end of a text: a quotation mark after an element, followed by `;` or the end.
 fn end_of_text(text: &str) -> Option<usize> {
     let ends = text.match_indices('"').map(|(at, _)| at);
     ends.into_iter().find(|at| {

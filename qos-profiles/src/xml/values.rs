@@ -1,7 +1,7 @@
-//! Values as files write them.
+//! Values in files.
 //!
-//! Owns: the spellings of numbers, durations, lengths, kinds and lists, with the constants that
-//! products use. Never does: know which policy a value is of.
+//! Owns: the spellings of numbers, durations, lengths, kinds and lists, with the constants of other
+//! products. Never does: know which policy a value belongs to.
 
 use super::error::{Wrong, quoted};
 use super::octets::octets;
@@ -9,15 +9,16 @@ use super::source::Element;
 use super::suggest::suggest;
 use crate::{Duration, FieldType, Length, Names, Value};
 
-/// The most texts of a list, and the longest of them in bytes; as other products have them.
+/// Maximum number of texts in a list, and maximum length of a text in bytes; the limits of
+/// other products.
 const MOST_TEXTS: usize = 256;
 const LONGEST_TEXT: usize = 256;
-/// The most entries of a list of kinds: each kind a few times.
+/// Maximum number of entries in a list of kinds: each kind a few times.
 const MOST_KINDS: usize = 16;
 
-/// A value that is wrong, and which of the elements in it is.
+/// An invalid value, and the nested element that is wrong.
 pub(super) struct WrongValue<'a> {
-    /// The elements inside, from outside.
+    /// Nested elements, the outermost first.
     pub(super) inside: Vec<&'a Element>,
     pub(super) wrong: Wrong,
 }
@@ -30,7 +31,7 @@ impl From<Wrong> for WrongValue<'_> {
 
 type Read<'a, T> = Result<T, WrongValue<'a>>;
 
-/// The value of an element.
+/// Reads the value of an element.
 pub(super) fn value(ty: FieldType, element: &Element) -> Read<'_, Value> {
     Ok(match ty {
         FieldType::Bool => Value::Bool(boolean(text(element)?)?),
@@ -51,7 +52,7 @@ pub(super) fn value(ty: FieldType, element: &Element) -> Read<'_, Value> {
     })
 }
 
-/// The text of an element that has nothing else.
+/// Returns the text of an element that has only text.
 pub(super) fn text(element: &Element) -> Read<'_, &str> {
     match element.children.first() {
         None => Ok(&element.text),
@@ -62,7 +63,7 @@ pub(super) fn text(element: &Element) -> Read<'_, &str> {
     }
 }
 
-/// The elements of an element that has no text.
+/// Checks that an element has no text.
 pub(super) fn no_text(element: &Element, expected: impl FnOnce() -> String) -> Result<(), Wrong> {
     if element.text.is_empty() {
         return Ok(());
@@ -74,7 +75,7 @@ fn wrong_text(element: &Element, expected: impl Into<String>) -> Wrong {
     Wrong::new(format!("found {}", quoted(&element.text)), expected)
 }
 
-/// A name of the standard; some products put `DDS_` in front.
+/// Returns a name of the standard without the prefix `DDS_` of some products.
 fn name(text: &str) -> &str {
     text.strip_prefix("DDS_").unwrap_or(text)
 }
@@ -88,7 +89,7 @@ pub(super) fn boolean(text: &str) -> Result<bool, Wrong> {
     }
 }
 
-/// A number from `least` on.
+/// Reads a number of at least `least`.
 fn number(text: &str, least: i32) -> Option<i32> {
     text.parse().ok().filter(|number| *number >= least)
 }
@@ -109,7 +110,7 @@ fn length(text: &str) -> Result<Length, Wrong> {
 
 fn kind(text: &str, names: &Names) -> Result<u8, Wrong> {
     let wanted = match name(text) {
-        // The first version has a number in some products.
+        // Some products add a number to the name of the first version.
         "XCDR1" => "XCDR",
         "XCDR1_DATA_REPRESENTATION" => "XCDR_DATA_REPRESENTATION",
         other => other,
@@ -124,7 +125,7 @@ fn kind(text: &str, names: &Names) -> Result<u8, Wrong> {
         .suggest(suggest(text, all)))
 }
 
-/// Names as a choice.
+/// Returns names as alternatives for a message.
 pub(super) fn one_of<T: AsRef<str>>(names: &[T]) -> String {
     let mut text = String::new();
     for (index, name) in names.iter().enumerate() {
@@ -140,7 +141,7 @@ pub(super) fn one_of<T: AsRef<str>>(names: &[T]) -> String {
     text
 }
 
-/// A part of a duration: a number, or no end.
+/// A part of a duration: a number, or infinite.
 #[derive(Clone, Copy)]
 enum Part {
     Number(i32),
@@ -196,7 +197,7 @@ fn duration(element: &Element) -> Read<'_, Duration> {
             text => {
                 let limit = if inner.name == "sec" { i32::MAX } else { 999_999_999 };
                 match number(text, 0) {
-                    // What stands for no end in the standard's own numbers.
+                    // Number that means infinite in the standard.
                     Some(i32::MAX) => Part::Infinite,
                     Some(number) if number <= limit => Part::Number(number),
                     _ => {
@@ -263,7 +264,7 @@ fn item<'a>(element: &'a Element, expected: &str) -> Read<'a, &'a str> {
     })
 }
 
-/// The items of a list, `most` at most.
+/// Returns the items of a list, at most `most`.
 fn items<'a>(element: &'a Element, most: usize) -> Read<'a, Vec<(&'a Element, &'a str)>> {
     // One product has `<names><name>` for `<name><element>`.
     let inner = if element.name == "names" { "name" } else { "element" };
@@ -292,7 +293,7 @@ fn kinds<'a>(element: &'a Element, names: &Names) -> Read<'a, Vec<u8>> {
     let mut kinds = Vec::new();
     for (child, text) in items(element, MOST_KINDS)? {
         let kind = match text.parse::<u8>() {
-            // The standard's numbers are the places of the names.
+            // The standard's numbers are the indices of the names.
             Ok(number) if usize::from(number) < names.count() => Ok(number),
             _ => kind(text, names),
         };

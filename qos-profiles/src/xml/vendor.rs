@@ -1,11 +1,11 @@
-//! What other products write into profiles beyond the standard.
+//! Extensions of other products in profiles.
 //!
-//! Owns: the commonest of these names, and where they stand. Never does: act on one: whoever reads a
-//! file is told that it has no effect here.
+//! Owns: the most common of their names, and the positions where they occur. Never does: act on
+//! one; the reader of a file is told that it has no effect.
 
 const RTI: &str = "RTI Connext";
 const FAST: &str = "Fast DDS";
-/// Of the standard, but no matter of policies.
+/// Part of the standard, but not a policy.
 const APPLICATION: &str = "DDS-XML beyond participants";
 
 /// Elements directly in the root.
@@ -149,30 +149,30 @@ fn owner(groups: &[(&'static str, &[&str])], name: &str) -> Option<&'static str>
     groups.iter().find(|(_, names)| names.contains(&name)).map(|(product, _)| *product)
 }
 
-/// Whose an element directly in the root is.
+/// Returns the product that an element directly in the root belongs to.
 pub(super) fn in_root(name: &str) -> Option<&'static str> {
     owner(&IN_ROOT, name)
 }
 
-/// Whose an element directly in a library or profile is.
+/// Returns the product that an element directly in a library or profile belongs to.
 pub(super) fn in_profile(name: &str) -> Option<&'static str> {
     owner(&IN_PROFILE, name)
 }
 
-/// Whose an element beside the policies is.
+/// Returns the product that an element beside the policies belongs to.
 pub(super) fn in_entity(name: &str, entity: crate::EntityKind) -> Option<&'static str> {
-    // A participant's own limits, by the name of a policy that a participant has not.
+    // A participant's own limits, under the name of a policy that participants do not have.
     let limits = entity == crate::EntityKind::DomainParticipant && name == "resource_limits";
     if limits { Some(RTI) } else { owner(&IN_ENTITY, name) }
 }
 
-/// Whose an element in a policy is.
+/// Returns the product that an element in a policy belongs to.
 pub(super) fn in_policy(policy: &str, name: &str) -> Option<&'static str> {
     let found = IN_POLICY.iter().find(|(_, own, names)| *own == policy && names.contains(&name));
     found.map(|(product, ..)| *product)
 }
 
-/// Whose an attribute of a profile or of the root is.
+/// Returns the product that an attribute of a profile or of the root belongs to.
 pub(super) fn attribute(element: &str, name: &str) -> Option<&'static str> {
     match (element, name) {
         ("qos_profile", name) if ON_PROFILE.contains(&name) => Some(RTI),
@@ -187,7 +187,7 @@ pub(super) fn attribute(element: &str, name: &str) -> Option<&'static str> {
     }
 }
 
-/// Whose a property is by the beginning of its name.
+/// Returns the product that a property belongs to, by the beginning of its name.
 pub(super) fn property(name: &str) -> Option<&'static str> {
     match name {
         _ if name.starts_with("dds.")

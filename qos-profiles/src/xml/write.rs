@@ -1,18 +1,18 @@
-//! A resolved profile as a file.
+//! Writing of a resolved profile to a file.
 //!
-//! Owns: that what is written is read back as the same values, whatever the defaults are then. Never
-//! does: leave a value out.
+//! Owns: the guarantee that the written file is read back as the same values, whatever the defaults
+//! are then. Never does: leave a value out.
 
 use super::octets::to_text;
 use super::resolved::{ResolvedEntity, ResolvedProfile};
 use crate::{FieldType, Value};
 use std::fmt::Write;
 
-/// How far an element stands to the right of the one around it.
+/// Indentation of an element relative to its parent.
 const INDENT: &str = "    ";
 
 impl ResolvedProfile {
-    /// The profile as a file, with every value of it.
+    /// Returns the profile as a file, with all its values.
     pub fn to_xml(&self) -> String {
         let mut out = Writer { text: String::new(), open: Vec::new() };
         out.text.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
@@ -142,7 +142,7 @@ impl Writer {
     }
 }
 
-/// A text in which nothing is markup, and no white space is made one.
+/// Returns a text with markup escaped and white space preserved.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -152,7 +152,7 @@ fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             letter if letter.is_control() => {
-                // Writing to a text does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(escaped, "&#{};", u32::from(letter));
             }
             letter => escaped.push(letter),

@@ -1,4 +1,4 @@
-//! Files for tests, and what is said of them.
+//! Files for tests, and their errors and results.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -6,7 +6,7 @@
 use qos_profiles::EntityKind;
 use qos_profiles::xml::{QosProvider, ResolvedEntity};
 
-/// A file with one set of policies in profile `P` of library `L`; the set begins in line 4.
+/// Returns a file with one set of policies in profile `P` of library `L`; the set begins in line 4.
 pub(crate) fn file(kind: EntityKind, inside: &str) -> String {
     let element = kind.element();
     format!(
@@ -15,12 +15,12 @@ pub(crate) fn file(kind: EntityKind, inside: &str) -> String {
     )
 }
 
-/// Where the set of policies is in such a file.
+/// Returns the path of the set of policies in such a file.
 pub(crate) fn path(kind: EntityKind) -> String {
     format!("dds/qos_library[L]/qos_profile[P]/{}", kind.element())
 }
 
-/// What is wrong with a text.
+/// Returns the errors in a text.
 #[track_caller]
 pub(crate) fn errors(text: &str) -> Vec<String> {
     match QosProvider::from_str(text) {
@@ -29,13 +29,13 @@ pub(crate) fn errors(text: &str) -> Vec<String> {
     }
 }
 
-/// The profiles of a text with which nothing is wrong.
+/// Returns the profiles of a text without errors.
 #[track_caller]
 pub(crate) fn provider(text: &str) -> QosProvider {
     QosProvider::from_str(text).unwrap_or_else(|errors| panic!("{errors}\nin:\n{text}"))
 }
 
-/// The resolved set of such a file.
+/// Returns the resolved set of such a file.
 #[track_caller]
 pub(crate) fn resolved(kind: EntityKind, inside: &str) -> ResolvedEntity {
     provider(&file(kind, inside)).entity(kind, "L::P", None).unwrap()

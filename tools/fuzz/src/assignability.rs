@@ -1,5 +1,5 @@
-//! Two types as peers tell them: the reader's understands the writer's or does not, and what it puts up with more
-//! makes no type less welcome.
+//! Assignability of two types from peers. The target checks that more tolerant switches never
+//! refuse a type that stricter ones accept.
 
 use idl_cdr::Encoding;
 use idl_xtypes::{ConsistencyKind, DynamicData, TypeConsistency};
@@ -37,7 +37,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     }
     let default = TypeConsistency::default().check(&reader, &writer);
     gathered.said(&default.map_or_else(|mismatch| mismatch.reason, |()| String::new()));
-    // Whether it is understood or not: bytes of the one type are an error to the other, or a sample.
+    // Whatever the result, reading bytes of one type as the other gives an error or a sample.
     for encoding in [Encoding::PLAIN_CDR2_LE, Encoding::CDR_BE] {
         let sample = DynamicData::new(&writer).to_cdr(encoding).expect("a default can be written");
         if let Ok(read) = DynamicData::from_cdr(&reader, &sample) {
@@ -47,7 +47,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     gathered.outcome()
 }
 
-/// Each bit makes it more lenient.
+/// Makes a consistency from bits; each bit makes it more lenient.
 fn consistency(switches: usize) -> TypeConsistency {
     let is = |bit: usize| switches >> bit & 1 == 1;
     let kind = match is(4) {

@@ -1,4 +1,4 @@
-//! Payloads: derived types and those of run time read them alike, and write what they read.
+//! Payloads: derived types and run-time types read them alike, and write the values they read.
 
 use idl_cdr::Encoding;
 use idl_xtypes::DynamicData;
@@ -6,9 +6,9 @@ use idl_xtypes::DynamicData;
 use crate::kinds::{ENCODINGS, Kind, selected};
 use crate::outcome::{Gathered, Outcome};
 
-/// The second byte says so: what follows is a payload with a header of its own.
+/// Flag in the second byte: a payload with its own header follows.
 const WITH_HEADER: u8 = 0x80;
-/// And this: it is the payload of a key.
+/// Flag in the second byte: the payload has only a key.
 const OF_KEY: u8 = 0x40;
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
@@ -33,12 +33,14 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
 fn whole(kind: &Kind, payload: &[u8], encoding: Encoding, gathered: &mut Gathered) {
     let typed = (kind.rewrite)(payload, encoding);
     let data = DynamicData::from_cdr(&kind.of, payload);
-    // What is told of a type is a little less: a fixed is its bytes, and nothing has a default of its own.
+    // A type described by type objects has less information: a fixed is its bytes, and members have
+    // no declared defaults.
     drop(DynamicData::from_cdr(&kind.told, payload).map(|data| data.to_text()));
     match (typed, data) {
         (Ok(typed), Ok(data)) => {
             gathered.kind(true).size(typed.len());
-            // A union that came with another label of its case keeps it here.
+            // A run-time union stores the label that it was read with, even if its case has another
+            // one first.
             let written = data.to_cdr(encoding).expect("what was read can be written");
             assert_eq!(written.len(), typed.len(), "{}", data.to_text());
             let again = (kind.rewrite)(&written, encoding).expect("what was written can be read");

@@ -1,11 +1,12 @@
-//! IDL: every text is refused with diagnostics that point into it, or becomes Rust, and types of run time.
+//! IDL: every text is refused with diagnostics that point into it, or becomes Rust and
+//! run-time types.
 
 use idl::{Compiler, Memory};
 use idl_xtypes::{DynamicData, DynamicType, ObjectKind, topic_types};
 
 use crate::outcome::{Gathered, Outcome};
 
-/// Of the language.
+/// Words of IDL.
 pub(crate) const WORDS: &[&str] = &[
     "module M {",
     "struct S {",
@@ -119,7 +120,7 @@ pub(crate) const WORDS: &[&str] = &[
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
     let mut gathered = Gathered::default();
-    // What is no UTF-8 is read as Latin-1, as the compiler has it of files.
+    // Bytes that are not UTF-8 are read as Latin-1, as the compiler reads files.
     let text = String::from_utf8(bytes.to_vec())
         .unwrap_or_else(|error| error.into_bytes().into_iter().map(char::from).collect());
     let other = "#define B 1\nstruct InB { long b; };\n";
@@ -129,7 +130,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     for diagnostic in compiled.diagnostics.iter() {
         gathered.said(&diagnostic.message);
         if let Some((_, text)) = lines.iter().find(|(name, _)| diagnostic.file == *name) {
-            // A line is none less than 1, and none behind the end of the file.
+            // Lines count from 1 and end with the file.
             let most = text.split('\n').count() + 1;
             assert!((1..=most).contains(&diagnostic.line), "line {} of {most}", diagnostic.line);
         }
@@ -139,7 +140,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
         Some(specification) => {
             assert!(!compiled.diagnostics.has_errors());
             let rust = idl::generate(&specification);
-            // Rust that the file brings along is the business of who wrote it.
+            // Verbatim Rust in the file is not checked.
             let brings_rust = || format!("{specification:?}").contains("verbatim: [Verbatim");
             if let Err(error) = syn::parse_file(&rust)
                 && !brings_rust()
@@ -154,7 +155,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     gathered.outcome()
 }
 
-/// What topics could have as types can be told to peers, and has samples.
+/// Checks that each possible topic type can be sent to peers, and has samples.
 fn types(specification: &idl::Specification, gathered: &mut Gathered) {
     let names = topic_types(specification);
     let all = DynamicType::all_from_idl(specification, names.iter().map(String::as_str));

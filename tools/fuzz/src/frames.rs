@@ -1,10 +1,10 @@
-//! Inputs that are what several nodes say to one, one after the other.
+//! Inputs that consist of messages of several nodes to one node, in sequence.
 //!
 //! ```text
-//!   who: u8   length: u16, little endian   bytes      as often as it fits; the last one may be shorter than it says
+//!   who: u8   length: u16, little endian   bytes      repeated; the last may be shorter than length
 //! ```
 
-/// Words of a node: the node, and the bytes.
+/// Iterates over the messages: the node, and the bytes.
 pub(crate) fn frames(mut input: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
         let (&[who, low, high], rest) = input.split_first_chunk()?;
@@ -15,7 +15,7 @@ pub(crate) fn frames(mut input: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// A frame as bytes.
+/// Returns a frame as bytes.
 pub fn frame(who: u8, said: &[u8]) -> Vec<u8> {
     let length = u16::try_from(said.len()).unwrap_or(u16::MAX);
     [&[who][..], &length.to_le_bytes(), &said[..usize::from(length)]].concat()

@@ -1,5 +1,6 @@
-//! What nodes say to a member of a group, or to one that is about to be one: understood or not, a turn does a bounded amount of
-//! work, and what the words of others leave behind stays within their budgets.
+//! Messages of nodes to a member of a group, or to a joining node. Whether a message is valid or
+//! not, a turn does a bounded amount of work, and the state that messages leave behind stays within
+//! its budgets.
 
 use std::sync::Arc;
 
@@ -25,12 +26,12 @@ use derecho_core::note::Note;
 use crate::frames::frames;
 use crate::outcome::{Gathered, Outcome};
 
-/// Peers that speak. The first two are founders where the group has three.
+/// Number of peers that send. The first two are founders if the group has three.
 const PEERS: u8 = 3;
-/// A turn of so small a group does no more.
+/// Maximum work in one turn of a group of this size.
 const MOST_WORK: usize = 4096;
 
-/// A state of which nothing follows.
+/// State without contents.
 struct Nothing;
 
 impl State for Nothing {
@@ -68,7 +69,7 @@ fn group(founders: &[u128]) -> Group<Nothing> {
     Group::new(node, Terms { entrance, weight: 1, patience, ablation }, Nothing, control, None)
 }
 
-/// What is read is written and read as the same.
+/// Whether a value that is read can be written and read again as the same.
 fn comes_back<T: Wire + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> bool {
     let read = T::from_bytes(bytes);
     if let Some(read) = &read {
@@ -80,7 +81,7 @@ fn comes_back<T: Wire + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> bool {
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
     let mut gathered = Gathered::default();
     let [how, words @ ..] = bytes else { return gathered.outcome() };
-    // A member of its own group, a founder of three, a joiner.
+    // A member of its own group, a founder of three, or a joining node.
     let founders: &[u128] = match how % 3 {
         0 => &[1],
         1 => &[1, 2, 3],
@@ -111,7 +112,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
         let peer = Peer(u32::from(who % PEERS));
         let note = Note::Part { left: 0, bytes: said.to_vec() }.encode();
         group.handle(LinkEvent::Note { peer, bytes: note }, &mut effects);
-        // Some time passes, so that whoever is waited for is suspected in the end.
+        // Time passes, so that every awaited member is suspected in the end.
         now += 1_000_000 * u64::from(who / PEERS);
         let done = group.turn(Time(now), &mut effects);
         assert!(done <= MOST_WORK, "a turn did {done} things");

@@ -1,6 +1,6 @@
-//! The types that samples are of.
+//! Types of samples for the targets.
 //!
-//! Owns: a list of them with what is done to their payloads. Never does: make bytes.
+//! Owns: the list of types and the checks of their payloads. Never does: make bytes.
 
 #[path = "../../../idl/cdr/tests/types/kinds.rs"]
 mod every;
@@ -17,7 +17,7 @@ use idl_xtypes::{DynamicType, ObjectKind};
 pub(crate) const ENCODINGS: [Encoding; 4] =
     [Encoding::CDR_BE, Encoding::CDR_LE, Encoding::PLAIN_CDR2_BE, Encoding::PLAIN_CDR2_LE];
 
-/// A type whose reader puts up with much.
+/// A type whose reader tolerates many disallowed values.
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "idl_cdr", extensibility = "mutable")]
 struct Forgiving {
@@ -37,7 +37,7 @@ struct Forgiving {
     lower: Lower,
 }
 
-/// A union that replaces a discriminator which selects nothing.
+/// A union that replaces a discriminator that selects nothing.
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(
     crate = "idl_cdr",
@@ -54,15 +54,15 @@ enum Lower {
     Two(Vec<u8>),
 }
 
-/// A type, and what its payloads go through.
+/// A type, and the checks of its payloads.
 pub(crate) struct Kind {
     pub(crate) extensibility: Extensibility,
     pub(crate) of: DynamicType,
-    /// As a peer knows it that was told.
+    /// The type as known by a peer from its type objects.
     pub(crate) told: DynamicType,
-    /// Reads a payload and writes it in an encoding, and checks what must hold of what was read.
+    /// Reads a payload, checks the value that was read, and writes it in an encoding.
     pub(crate) rewrite: fn(&[u8], Encoding) -> Result<Vec<u8>, CdrError>,
-    /// Reads the payload of a key, and gives the key.
+    /// Reads a key-only payload, and returns the key.
     pub(crate) key: fn(&[u8]) -> Result<Vec<u8>, CdrError>,
 }
 
@@ -89,12 +89,12 @@ pub(crate) static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     ]
 });
 
-/// The kind that a byte selects.
+/// Returns the kind that a byte selects.
 pub(crate) fn selected(by: u8) -> &'static Kind {
     &KINDS[usize::from(by) % KINDS.len()]
 }
 
-/// Bytes are compared rather than values because a NaN is not equal to itself.
+/// Reads and writes. Compares bytes instead of values because a NaN is not equal to itself.
 fn rewrite<T: DdsType + Debug>(payload: &[u8], encoding: Encoding) -> Result<Vec<u8>, CdrError> {
     let value = from_cdr::<T>(payload)?;
     let written = to_cdr_with(&value, encoding).expect("what was read can be written");

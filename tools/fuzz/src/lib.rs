@@ -1,20 +1,20 @@
-//! What reads bytes that others wrote, as functions of bytes that check what must hold of any.
+//! Fuzz targets: decoders of untrusted bytes, with checks that must hold for every input.
 //!
-//! Owns: the targets, what is checked, and how much memory and time an input may take. Never does: choose inputs;
-//! that is the part of the command (`mutate`), of libFuzzer (`libfuzzer/`) and of the test of the corpus.
+//! Owns: the targets, the checks, and the limits on memory and time of an input. Never does: choose
+//! inputs; the command (`mutate`), libFuzzer (`libfuzzer/`) and the test of the corpus do.
 //!
 //! ```text
-//!  idl      preprocessor, parser, lowering, generator          text of a file
-//!  cdr      XCDR1 and XCDR2, derived and of run time            kind, encoding, body (or a whole payload)
-//!  objects  type identifiers and type objects                   options, TypeObjects
-//!  assign   assignability of two types                          size of the first, TypeObjects, TypeObjects
-//!  samples  text and JSON of samples                            kind, text
-//!  profiles QoS profiles and applications in XML                text of a file
-//!  link     packets of the rendezvous of the link               a packet
-//!  notes    notes of peers to a node                            frames: who, length, note
-//!  group    words of nodes to a member of a group               how it came in, then frames: who, length, word
-//!  rows     streams and rows in a peer's memory                 whose header, then words
-//!  logs     files of a log                                      frames: which file, length, part of it
+//!  idl      preprocessor, parser, lowering, generator      text of a file
+//!  cdr      XCDR1 and XCDR2, derived and run-time types    kind, encoding, body (or a payload)
+//!  objects  type identifiers and type objects              options, TypeObjects
+//!  assign   assignability of two types                     size of the first, TypeObjects twice
+//!  samples  text and JSON of samples                       kind, text
+//!  profiles QoS profiles and applications in XML           text of a file
+//!  link     packets of the rendezvous of the link          a packet
+//!  notes    control messages of peers to a node            frames: who, length, note
+//!  group    messages of nodes to a member of a group       way of joining, frames: who, length, word
+//!  rows     streams and rows in a peer's memory            whose header, then words
+//!  logs     files of a log                                 frames: file, length, part of it
 //! ```
 
 mod assignability;
@@ -41,21 +41,21 @@ pub use logs::log_of;
 pub use mutate::{Mutator, Random};
 pub use outcome::Outcome;
 
-/// Memory that an input may take beyond [`MEMORY_PER_BYTE`] times its size.
+/// Memory that an input may use beyond [`MEMORY_PER_BYTE`] times its size.
 const MEMORY: isize = 64 << 20;
-/// A byte of input may stand for a part of a type, with names and places.
+/// Memory per byte of input: one byte may encode a part of a type, with names and places.
 const MEMORY_PER_BYTE: isize = 4096;
-/// Long for a small input on a busy machine, short enough to tell a hang.
+/// Time limit: long for a small input on a busy machine, short enough to detect a hang.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Something that reads bytes.
+/// A decoder of bytes with its checks.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name, which is also that of its folder in the corpus.
+    /// Name, also that of its folder in the corpus.
     pub name: &'static str,
-    /// Pieces that mean something to it.
+    /// Words that have a meaning for the target.
     pub words: &'static [&'static str],
-    /// The longest input that is tried.
+    /// Maximum length of an input.
     pub longest: usize,
     check: fn(&[u8]) -> Outcome,
 }
@@ -76,15 +76,15 @@ pub const TARGETS: [Target; 11] = [
 ];
 
 impl Target {
-    /// The target of this name.
+    /// Returns the target of this name.
     pub fn named(name: &str) -> Option<Self> {
         TARGETS.into_iter().find(|target| target.name == name)
     }
 
-    /// Feeds it, and says what became of the input.
+    /// Runs the target on an input, and returns its outcome.
     ///
     /// # Panics
-    /// If something does not hold that must: that is what it is there for. So does too much memory or time.
+    /// If a check fails, or if the input uses too much memory or time.
     pub fn run(&self, bytes: &[u8]) -> Outcome {
         let (meter, started) = (meter::Meter::start(), Instant::now());
         let outcome = (self.check)(bytes);
@@ -101,7 +101,7 @@ impl Target {
     }
 }
 
-/// For libFuzzer: runs the target of this name.
+/// Entry point for libFuzzer: runs the target of this name.
 pub fn fuzz(name: &str, bytes: &[u8]) {
     Target::named(name).expect("a target of that name").run(bytes);
 }

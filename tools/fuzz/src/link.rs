@@ -1,4 +1,4 @@
-//! Packets of the link's rendezvous: refused, or read, written and read as the same.
+//! Packets of the link's rendezvous: refused, or read, written and read again as the same.
 
 use dds_transport_rdma::shm::wire::{
     Greeting, Message, decode, decode_greeting, encode, encode_greeting,

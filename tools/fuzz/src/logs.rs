@@ -1,5 +1,6 @@
-//! Files of a log: what is wrong with them is said, what is sound is read, and a log that opens takes a record and is read again.
-//! Every sum is right here, for what a sum catches does not come to what reads a record.
+//! Files of a log: errors are reported, intact parts are read, and a log that opens accepts a
+//! record and is read again. Every checksum is right here, because a wrong checksum would stop the
+//! input before the record decoder.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +19,10 @@ use crate::outcome::{Gathered, Outcome};
 
 const OWNER: Owner = Owner { group: GroupId(7), log: LogId(8) };
 const STREAM: StreamKey = StreamKey(9);
-/// Of a log that the input does not lead to an end more is not read.
+/// Maximum number of records read from a log that the input does not limit.
 const MOST: usize = 10_000;
 
-/// A folder in memory, for which each sum is right.
+/// A folder in memory in which every checksum is right.
 #[derive(Clone, Default)]
 struct Files(BTreeMap<String, Vec<u8>>);
 
@@ -95,7 +96,7 @@ impl Disk for Files {
     }
 }
 
-/// The files that an input names by their numbers: two segments, a checkpoint, and an index.
+/// Returns the files that an input names by number: two segments, a checkpoint, and an index.
 fn names() -> [String; 4] {
     let name = |kind, version| {
         let epoch = EpochId { view: 0, sequence: 0 };
@@ -119,7 +120,7 @@ fn entry(number: u64, payload: &[u8]) -> Entry<'_> {
     }
 }
 
-/// A log of some records in as many segments as these limits make, as an input.
+/// Returns a log of a number of records, divided into segments by the given limit, as an input.
 pub fn log_of(records: u64, segment_bytes: u64) -> Vec<u8> {
     let mut files = Files::default();
     let limits = Limits { segment_bytes };
@@ -174,13 +175,13 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     gathered.outcome()
 }
 
-/// Reads what it may. Returns how many records.
+/// Reads all readable records; returns their number.
 fn read(log: &StreamLog, files: &mut Files) -> usize {
     let mut cursor = log.since(WallTime(0));
     (0..MOST).take_while(|_| matches!(cursor.next(files, log), Ok(Some(_)))).count()
 }
 
-/// A log that opens takes one more record, which is read again.
+/// Appends one record to an open log, and reads it again.
 fn goes_on(mut log: StreamLog, files: &mut Files, gathered: &mut Gathered) {
     let last = log.tail();
     if last.epoch.view == u64::MAX || last.version.0 >= u64::MAX - 1 {

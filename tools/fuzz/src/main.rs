@@ -1,8 +1,10 @@
-//! `squall-fuzz TARGET`: inputs made of a corpus into a target, for some seconds.
+//! `squall-fuzz TARGET`: feeds inputs made from a corpus into a target, for some seconds.
 //!
-//! Owns: the corpus on disk, how long it goes on, and that what fails can be run again. Never does: check anything.
+//! Owns: the corpus on disk, the duration, and the file that reproduces a failure. Never does:
+//! check anything.
 //!
-//! An input whose outcome none had before is gone on from. That is no coverage, but needs nothing of the compiler.
+//! An input with a new outcome is used as the basis of further inputs. Outcomes are a weaker guide
+//! than coverage, but need no support from the compiler.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,27 +18,28 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use squall_fuzz::{Mutator, Outcome, TARGETS, Target};
 
-/// So many inputs are gone on from; then new ones take the place of others.
+/// Maximum number of inputs used as a basis; further ones replace earlier ones.
 const MOST_KEPT: usize = 8192;
 
-/// Feeds what reads untrusted bytes with harmed ones
+/// Feed decoders of untrusted bytes with mutated inputs
 #[derive(Parser)]
 struct Arguments {
-    /// What is fed: idl, cdr, objects, assign, samples or profiles; `all` for one after the other
+    /// Target to feed: idl, cdr, objects, assign, samples or profiles; `all` for one after
+    /// the other
     target: String,
-    /// How long each target is fed
+    /// Seconds for which each target is fed
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// Chooses the inputs: the same are made from the same
+    /// Seed of the inputs; the same seed gives the same inputs
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where inputs are found to begin with: a folder with one for each target
+    /// Folder of initial inputs, with one folder for each target
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus"))]
     corpus: PathBuf,
-    /// Runs this file alone
+    /// Run only this file
     #[arg(long)]
     only: Option<PathBuf>,
-    /// Where an input is put that fails
+    /// Folder for inputs that fail
     #[arg(long, default_value = "target/fuzz")]
     failures: PathBuf,
 }
@@ -67,7 +70,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Whether all that must hold held.
+/// Feeds a target; returns whether all checks held.
 fn feed(target: Target, arguments: &Arguments) -> io::Result<bool> {
     if let Some(file) = &arguments.only {
         let outcome = target.run(&read(file)?);
@@ -76,7 +79,7 @@ fn feed(target: Target, arguments: &Arguments) -> io::Result<bool> {
     }
     let mut corpus = corpus(&arguments.corpus.join(target.name))?;
     fs::create_dir_all(&arguments.failures)?;
-    // Always there while an input is run: a stack that overflows, or a kill, leaves it behind.
+    // The file exists while an input runs, so that it stays after a stack overflow or a kill.
     let path = arguments.failures.join(format!("{}-{}", target.name, arguments.seed));
     let current = fs::File::create(&path)?;
     let given = corpus.len();
@@ -121,7 +124,7 @@ fn corpus(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     for entry in fs::read_dir(folder).map_err(there)? {
         files.push(entry.map_err(there)?.path());
     }
-    // In one order, or the seed would choose nothing.
+    // A fixed order makes the run depend on the seed only.
     files.sort();
     files.iter().map(|file| read(file)).collect()
 }

@@ -1,4 +1,4 @@
-//! How much memory a thread has in use.
+//! Memory use of a thread.
 //!
 //! Owns: the allocator of every program with this crate in it. Never does: refuse memory.
 
@@ -10,34 +10,35 @@ thread_local! {
     static MOST: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, with what the thread has in use and the most of it.
+/// The system's allocator, with the thread's current and maximum memory in use.
 struct Counting;
 
 fn count(bytes: isize) {
-    // A thread that ends counts no more.
+    // A thread that is ending is not counted.
     let _ = IN_USE.try_with(|in_use| {
         in_use.set(in_use.get().wrapping_add(bytes));
         let _ = MOST.try_with(|most| most.set(most.get().max(in_use.get())));
     });
 }
 
-// SAFETY: every call goes to the system's allocator as it came; the counters are plain cells of the thread.
+// SAFETY: every call is forwarded unchanged to the system's allocator; the counters are plain cells
+// of the thread.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(layout.size().cast_signed().wrapping_neg());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc_zeroed(layout) }
     }
 }
@@ -45,7 +46,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What the thread takes from now on.
+/// Meter of the thread's memory use from its creation.
 pub(crate) struct Meter(isize);
 
 impl Meter {
@@ -55,7 +56,7 @@ impl Meter {
         Self(now)
     }
 
-    /// The most that was in use beyond what was at the start.
+    /// Returns the maximum memory in use beyond the use at the start.
     pub(crate) fn most(&self) -> isize {
         MOST.get() - self.0
     }

@@ -1,20 +1,21 @@
-//! Inputs made of other inputs.
+//! Mutation of inputs.
 //!
-//! Owns: what is changed and how often. Never does: run a target, or know what bytes mean beyond lengths and words.
+//! Owns: the kind and number of changes. Never does: run a target, or know the meaning of bytes
+//! beyond lengths and words.
 
 use crate::Target;
 
-/// Numbers without a pattern; the same from the same seed.
+/// Pseudo-random number generator; the same seed gives the same numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Begins with a seed.
+    /// Makes a generator from a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number below a limit, or 0 if that is 0.
+    /// Returns a number below a limit, or 0 if the limit is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -27,7 +28,7 @@ impl Random {
     }
 }
 
-/// Numbers that lengths, bounds and counts stumble over.
+/// Edge cases of lengths, bounds and counts.
 const EDGES: [u64; 14] = [
     0,
     1,
@@ -45,7 +46,7 @@ const EDGES: [u64; 14] = [
     u64::MAX,
 ];
 
-/// Makes inputs of those that it was given.
+/// Generator of inputs from given ones.
 #[derive(Clone, Debug)]
 pub struct Mutator {
     target: Target,
@@ -53,12 +54,12 @@ pub struct Mutator {
 }
 
 impl Mutator {
-    /// Of a target's inputs; what comes follows from the seed.
+    /// Makes a mutator of a target's inputs; the seed determines the results.
     pub fn new(target: Target, seed: u64) -> Self {
         Self { target, random: Random::new(seed) }
     }
 
-    /// An input: one of the corpus, with some changes.
+    /// Returns an input of the corpus with some changes.
     pub fn next(&mut self, corpus: &[Vec<u8>]) -> Vec<u8> {
         let mut bytes = self.random.of(corpus).cloned().unwrap_or_default();
         for _ in 0..=self.random.below(6) {
@@ -94,7 +95,7 @@ impl Mutator {
                 let byte = random.below(256) as u8;
                 bytes.insert(at, byte);
             }
-            // A count that is a little off.
+            // Changes a count slightly.
             8 if at < length => {
                 let by = random.below(9) as u8;
                 bytes[at] = bytes[at].wrapping_add(by).wrapping_sub(4);
@@ -109,10 +110,10 @@ impl Mutator {
     }
 }
 
-/// Puts a number in place of bytes that may be one: a length, a bound, a count; also where such things lie.
+/// Replaces bytes that may be a number (a length, a bound, a count), often at an aligned position.
 fn number(random: &mut Random, bytes: &mut [u8], at: usize) {
     let size = [1, 2, 4, 8][random.below(4)];
-    // Four bytes lie at multiples of four, in most encodings.
+    // In most encodings four bytes lie at multiples of four.
     let at = if random.below(2) == 0 { at } else { at - at % size };
     let Some(place) = bytes.get_mut(at..at + size) else { return };
     let number = EDGES[random.below(EDGES.len())].to_le_bytes();

@@ -1,5 +1,6 @@
-//! Notes of peers to a node with a stream, read by some of them, and a subscription: understood or not, a turn does a bounded
-//! amount of work, and whatever is understood is written and read as the same.
+//! Control messages of peers to a node with a stream, read by some of them, and a subscription.
+//! Whether a message is valid or not, a turn does a bounded amount of work, and a valid message can
+//! be written and read again as the same.
 
 use std::sync::Arc;
 
@@ -15,9 +16,9 @@ use derecho_core::note::Note;
 use crate::frames::frames;
 use crate::outcome::{Gathered, Outcome};
 
-/// Peers that speak.
+/// Number of peers that send.
 const PEERS: u8 = 3;
-/// A turn of so small a node does no more.
+/// Maximum work in one turn of a node of this size.
 const MOST_WORK: usize = 4096;
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {

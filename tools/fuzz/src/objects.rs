@@ -1,5 +1,5 @@
-//! Type identifiers and type objects: what is read can be written again with the same hashes, and makes a type that
-//! can be used, or is refused.
+//! Type identifiers and type objects: valid ones can be written again with the same hashes and make
+//! a usable type; others are refused.
 
 use idl_cdr::{CdrReader, DdsType, Encoding};
 use idl_xtypes::standard::*;
@@ -9,8 +9,8 @@ use idl_xtypes::{
 
 use crate::outcome::{Gathered, Outcome};
 
-/// The first byte says so: objects are named anew, so that what is harmed is looked at for what it says and not only
-/// for its hash.
+/// Flag in the first byte: objects get new names that match their hashes, so that damaged objects
+/// are checked for their contents and not only refused by their hashes.
 const NAMED_ANEW: u8 = 1;
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
@@ -30,7 +30,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     gathered.outcome()
 }
 
-/// A type out of bytes, as a peer's.
+/// Reads a type from bytes, like one of a peer.
 pub(crate) fn read(bytes: &[u8], named_anew: bool) -> Result<(TypeObjects, DynamicType), String> {
     let mut reader = CdrReader::new(bytes, Encoding::PLAIN_CDR2_LE);
     let objects = TypeObjects::deserialize(&mut reader).map_err(|error| error.to_string())?;
@@ -55,7 +55,7 @@ fn written_again(objects: &TypeObjects) {
     }
 }
 
-/// A type that is believed can be told, described, compared, and has samples.
+/// Checks that an accepted type can be sent, described and compared, and has samples.
 fn usable(of: &DynamicType) {
     let lenient = TypeConsistency::default();
     lenient.check(of, of).expect("a type goes with itself");
@@ -72,7 +72,7 @@ fn usable(of: &DynamicType) {
     crate::samples::comes_back(&DynamicData::new(of));
 }
 
-/// Gives every object a name that no hash checks: that of a component of one type.
+/// Gives every object a name whose hash is not checked: that of a component of one type.
 fn name_anew(mut objects: TypeObjects) -> TypeObjects {
     let new = |place: usize| {
         let [a, b, ..] = place.to_le_bytes();

@@ -1,31 +1,31 @@
-//! What became of an input, in so few bits that inputs of one kind share them.
+//! Outcome of an input, in few bits, so that similar inputs share an outcome.
 //!
-//! Owns: what makes an input worth to go on from where no coverage is known. Never does: judge.
+//! Owns: the novelty of an input where no coverage is known. Never does: judge.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What became of an input. One that differs from all before is worth to go on from.
+/// Outcome of an input. An input with a new outcome is a good basis for further inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Outcome(u32);
 
-/// Gathers it.
+/// Collector of an outcome.
 #[derive(Default)]
 pub(crate) struct Gathered(DefaultHasher);
 
 impl Gathered {
-    /// A number that says how far the input came; magnitudes count, not single steps.
+    /// Adds a number that says how far the input got; only its magnitude counts.
     pub(crate) fn size(&mut self, size: usize) -> &mut Self {
         size.checked_ilog2().hash(&mut self.0);
         self
     }
 
-    /// A choice.
+    /// Adds a choice.
     pub(crate) fn kind(&mut self, kind: impl Hash) -> &mut Self {
         kind.hash(&mut self.0);
         self
     }
 
-    /// What is said of it, without numbers and what is quoted.
+    /// Adds a message, without its numbers and quoted parts.
     pub(crate) fn said(&mut self, message: &str) -> &mut Self {
         let mut quoted = false;
         for letter in message.chars().take(400) {

@@ -1,5 +1,5 @@
-//! QoS profiles and applications in XML: a file is refused with places in it, or its profiles can be written and are
-//! read as the same, and its types are IDL.
+//! QoS profiles and applications in XML: a file is refused with positions in it, or its profiles
+//! can be written and read again as the same, and its types are valid IDL.
 
 use std::io::{Seek, SeekFrom, Write};
 
@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 
 use crate::outcome::{Gathered, Outcome};
 
-/// Elements and what is in them.
+/// Words of the elements and their contents.
 pub(crate) const WORDS: &[&str] = &[
     "<dds>",
     "</dds>",
@@ -147,7 +147,7 @@ fn sound(provider: &QosProvider, gathered: &mut Gathered) {
     gathered.size(provider.ignored().len());
 }
 
-/// Without where values came from.
+/// Returns the values of a profile without their origins.
 fn values(profile: &ResolvedProfile) -> Vec<String> {
     let entities = profile.entities.iter();
     let text = entities.map(|entity| {

@@ -1,5 +1,6 @@
-//! Memory that a peer writes and this node reads word by word: a stream's header and entries, and a row of the state table. Every word
-//! is some word, and what is read lies within the memory.
+//! Memory that a peer writes and this node reads word by word: a stream's header and entries,
+//! and a row of the state table. Every word is accepted as some value, and all reads lie within
+//! the memory.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use derecho_core::sst::Row;
 use crate::outcome::{Gathered, Outcome};
 
 row! {
-    /// A column of each kind.
+    /// Columns, one of each kind.
     struct Columns {
         number: u64,
         small: i16,
@@ -25,7 +26,7 @@ row! {
     }
 }
 
-/// Memory is no larger, whatever its header says.
+/// Maximum number of words of memory, whatever its header says.
 const MOST_WORDS: usize = 1 << 12;
 
 pub(crate) fn check(bytes: &[u8]) -> Outcome {
@@ -43,7 +44,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     words.iter().enumerate().for_each(|(index, word)| region.word(index).publish(*word));
     let replica = region.replica();
     let geometry = match how & 1 {
-        // The words of the header are those of the input.
+        // The header consists of words of the input.
         0 => Geometry::read(&replica),
         _ => Ok(Some(usual)),
     };

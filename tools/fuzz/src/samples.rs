@@ -1,11 +1,11 @@
-//! Text and JSON of samples: what is read can be written, and is read again as the same.
+//! Text and JSON of samples: a sample that is read can be written, and is read again as the same.
 
 use idl_xtypes::DynamicData;
 
 use crate::kinds::{ENCODINGS, selected};
 use crate::outcome::{Gathered, Outcome};
 
-/// Of the grammar.
+/// Words of the grammar.
 pub(crate) const WORDS: &[&str] = &[
     "{",
     "}",
@@ -60,8 +60,8 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
     gathered.outcome()
 }
 
-/// A sample can be written in every form and is read from each as the same. Of a NaN the text says no more than
-/// that it is one, so texts are compared.
+/// Checks that a sample can be written in every form and is read again as the same. Texts are
+/// compared, because text does not distinguish the bits of a NaN.
 pub(crate) fn comes_back(data: &DynamicData) {
     let (text, json) = (data.to_text(), data.to_json());
     for form in [&text, &json, &data.to_json_line()] {

@@ -1,4 +1,5 @@
-//! Every target with its corpus, and with some inputs made of it; and the corpus itself.
+//! Tests of every target with its corpus and with inputs made from it; and tests of the
+//! corpus itself.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -42,7 +43,8 @@ fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
     files.into_iter().map(|file| (file.clone(), fs::read(file).unwrap())).collect()
 }
 
-/// Runs the corpus, and some hundred inputs made of it. More: `cargo run -p squall-fuzz -- TARGET --seconds 600`.
+/// Runs the corpus, and some hundred inputs made from it. For more: `cargo run -p squall-fuzz --
+/// TARGET --seconds 600`.
 fn holds(name: &str, inputs: usize) {
     let target = Target::named(name).unwrap();
     let corpus = corpus(name);
@@ -59,7 +61,7 @@ fn holds(name: &str, inputs: usize) {
         let before = std::panic::catch_unwind(|| target.run(&input));
         outcomes.insert(before.unwrap_or_else(|_| panic!("input {input:02x?}")));
     }
-    // They get somewhere: not all end at the same place.
+    // The inputs reach different places, so outcomes differ.
     assert!(outcomes.len() > 20, "{} outcomes", outcomes.len());
 }
 
@@ -146,7 +148,8 @@ fn the_same_inputs_come_from_the_same_seed() {
     assert_ne!(made(3), made(4));
 }
 
-/// The inputs to begin with that are made of values. Those of files and of faults that were found are put there by hand.
+/// Returns the initial inputs that are made from values. Inputs from files and from former faults
+/// are added by hand.
 fn made() -> Vec<(String, Vec<u8>)> {
     let mut runner = TestRunner::deterministic();
     let mut all = Vec::new();
@@ -209,7 +212,7 @@ fn made() -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// What is said between nodes, as correct ones say it.
+/// Returns control messages between nodes as correct nodes send them.
 fn said() -> Vec<(String, Vec<u8>)> {
     let mut all = packets();
     let notes = [
@@ -281,7 +284,7 @@ fn packets() -> Vec<(String, Vec<u8>)> {
     packets.into_iter().enumerate().map(named).collect()
 }
 
-/// Words to a group: of its rules, of others, and beside them.
+/// Returns messages to a group: valid ones, ones of other kinds, and invalid ones.
 fn words() -> Vec<Vec<u8>> {
     let member = |node, slot| Member { node: NodeId(node), slot, votes: 1, weight: 1 };
     let members = vec![member(1, 0), member(2, 1), member(3, 2)];
@@ -322,7 +325,7 @@ fn sample<T: DdsType>(value: &T, encoding: usize) -> (Vec<u8>, String) {
     (payload, text)
 }
 
-/// What is made stays what the code makes; `UPDATE_CORPUS=1` writes it.
+/// The stored corpus equals the generated one; `UPDATE_CORPUS=1` writes it.
 #[test]
 fn the_corpus_has_what_the_code_makes() {
     let update = std::env::var_os("UPDATE_CORPUS").is_some();

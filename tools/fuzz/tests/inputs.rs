@@ -1,5 +1,5 @@
-//! Inputs that the mutator does not make: those of random values, words of the language, files that break off, harmed
-//! type objects whose names are right.
+//! Inputs that the mutator does not make: random values, words of the language, truncated files,
+//! and damaged type objects with matching hashes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -38,13 +38,13 @@ proptest! {
         run("idl", text.as_bytes());
     }
 
-    /// Words of the language get further than letters do.
+    /// Words of the language get further in the compiler than random letters.
     #[test]
     fn words_of_the_language_are_rust_or_refused(words in proptest::collection::vec(word(), 0..120)) {
         run("idl", words.join(" ").as_bytes());
     }
 
-    /// A few words changed in a sound file.
+    /// A valid file with some words changed.
     #[test]
     fn a_file_with_other_words_is_rust_or_refused(
         file in any::<prop::sample::Index>(),
@@ -73,7 +73,7 @@ proptest! {
         run("objects", &bytes);
     }
 
-    /// Bytes of them are others, and still each is called what it hashes to, or is named anew.
+    /// Changed bytes of type objects, with their names recomputed from their hashes.
     #[test]
     fn harmed_objects_are_a_type_or_refused(
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
@@ -94,7 +94,7 @@ fn told<T: DdsType>() -> Vec<u8> {
     object_bytes(&DynamicType::of::<T>().objects(ObjectKind::Complete))
 }
 
-/// Every file that breaks off somewhere.
+/// Every prefix of a file.
 #[test]
 fn files_that_break_off_are_rust_or_refused() {
     for file in files() {

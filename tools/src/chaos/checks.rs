@@ -1,9 +1,10 @@
-//! Judgement of a cycle by what its members have recorded.
+//! Judgement of a cycle by the records of its members.
 //!
 //! Owns: the rules. Never does: anything to a member.
 //!
-//! Every reader of an ordered topic delivers one contiguous piece of one sequence. This holds if and only if each
-//! sample has at most one successor and one predecessor among all readers, so that is what is checked, in one pass.
+//! Every reader of an ordered topic delivers one contiguous part of one sequence. This holds if and
+//! only if each sample has at most one successor and one predecessor among all readers, so one pass
+//! checks exactly that.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,12 +12,12 @@ use super::evidence::{Evidence, Reader};
 use super::journal::{Owner, Record};
 use super::sample::{Level, SampleId, writer_name};
 
-/// Violations of one kind that are told of a cycle.
+/// Maximum number of violations of one kind that are reported for a cycle.
 const TOLD: usize = 3;
-/// A delivery that comes later than this after an action is no recovery from it.
+/// Time after an action, in nanoseconds, after which a delivery does not count as recovery from it.
 const RECOVERY: u64 = 60_000_000_000;
 
-/// What a cycle has shown.
+/// Result of a cycle.
 #[derive(Default)]
 pub(crate) struct Judgement {
     pub(crate) violations: Vec<String>,
@@ -62,7 +63,7 @@ pub(crate) fn judge(evidence: &Evidence) -> Judgement {
     judgement
 }
 
-/// Each writer's samples come in its order, with no gap and no duplicate.
+/// Checks that each writer's samples arrive in its order, without gap or duplicate.
 fn each_writer_in_order(reader: &Reader<'_>) -> Result<(), String> {
     let mut last: HashMap<u64, u64> = HashMap::new();
     for delivery in reader.deliveries() {
@@ -92,7 +93,7 @@ fn no_corruption(reader: &Reader<'_>) -> Result<(), String> {
     }
 }
 
-/// All readers deliver contiguous pieces of one sequence.
+/// Checks that all readers deliver contiguous parts of one sequence.
 fn one_order(evidence: &Evidence, level: Level) -> Result<(), String> {
     let mut next: HashMap<SampleId, (SampleId, Reader<'_>)> = HashMap::new();
     let mut previous: HashMap<SampleId, (SampleId, Reader<'_>)> = HashMap::new();
@@ -127,7 +128,7 @@ fn disagreement(
     format!("{name} and {others} disagree: {side} {at} one has {own}, the other {theirs}")
 }
 
-/// No survivor lacks a sample at the end that anybody has delivered.
+/// Checks that no survivor lacks a sample at the end that any member has delivered.
 pub(crate) fn ends_agree(evidence: &mut Evidence) {
     let mut found = Vec::new();
     for level in Level::ALL.into_iter().filter(|level| level.is_ordered()) {
@@ -154,7 +155,8 @@ pub(crate) fn ends_agree(evidence: &mut Evidence) {
     evidence.violations.extend(found.into_iter().take(TOLD));
 }
 
-/// A late joiner's reader begins no later than the anchor's first sample, which the anchor has kept since.
+/// Checks that a late joiner's reader begins no later than the anchor's first sample, which the
+/// anchor has kept since.
 fn late_joiners_complete(evidence: &Evidence, level: Level) -> Result<(), String> {
     let is_anchor = |reader: &Reader<'_>| Some(reader.process) == evidence.anchor_process;
     let Some(anchor) = evidence.readers(level).find(|it| is_anchor(it) && it.is_open()) else {
@@ -173,7 +175,7 @@ fn late_joiners_complete(evidence: &Evidence, level: Level) -> Result<(), String
     Ok(())
 }
 
-/// Every delivery comes within the bound of recovery.
+/// Checks that every delivery comes within the bound of recovery.
 fn deliveries_in_time(evidence: &Evidence, reader: &Reader<'_>) -> Result<(), String> {
     let began = reader.began();
     for delivery in reader.deliveries() {
@@ -193,7 +195,7 @@ fn deliveries_in_time(evidence: &Evidence, reader: &Reader<'_>) -> Result<(), St
     Ok(())
 }
 
-/// A writer makes progress within the bound of recovery after each stop.
+/// Checks that a writer makes progress within the bound of recovery after each stop.
 fn writer_progresses(
     evidence: &Evidence,
     level: Level,
@@ -215,7 +217,7 @@ fn writer_progresses(
     Ok(())
 }
 
-/// Survivors have all samples of a writer that was deleted in order.
+/// Checks that survivors have all samples of a writer that was deleted in order.
 fn all_of_a_deleted_writer(
     evidence: &Evidence,
     level: Level,
@@ -243,7 +245,7 @@ fn all_of_a_deleted_writer(
     Ok(())
 }
 
-/// Only processes that were stopped or got no processor are isolated.
+/// Checks that only processes that were stopped or got no processor are isolated.
 fn nobody_healthy_is_isolated(evidence: &Evidence) -> Vec<String> {
     let mut found = Vec::new();
     for (process, fate) in &evidence.fates {
@@ -261,8 +263,8 @@ fn nobody_healthy_is_isolated(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Time from each action to the first delivery of a sample that was written after it, at each reader of an ordered
-/// topic that is not the action's own.
+/// Returns the time from each action to the first delivery of a sample that was written after it,
+/// at each reader of an ordered topic outside of the action's own process.
 fn recovery(evidence: &Evidence) -> BTreeMap<&'static str, Vec<u64>> {
     let mut recovery: BTreeMap<&'static str, Vec<u64>> = BTreeMap::new();
     for level in Level::ALL.into_iter().filter(|level| level.is_ordered()) {
@@ -273,7 +275,7 @@ fn recovery(evidence: &Evidence) -> BTreeMap<&'static str, Vec<u64>> {
                 if *time < begin {
                     continue;
                 }
-                // Deliveries are in the order of their times.
+                // Deliveries are ordered by time.
                 let start = deliveries.partition_point(|delivery| delivery.delivered < *time);
                 let next = deliveries[start..].iter().find(|delivery| delivery.written >= *time);
                 let Some(next) = next.map(|next| next.delivered - time) else { continue };

@@ -1,7 +1,8 @@
-//! One cycle: a domain of its own, its members, the schedule applied to them, and the end at which all is judged.
+//! One cycle: a domain of its own, its members, the schedule applied to them, and the end at which
+//! all members are judged.
 //!
-//! Owns: the members, the folder with their runtime files, logs and journals; all of it goes with the cycle, however
-//! it ends. Never does: judge what was delivered ([`super::checks`]).
+//! Owns: the members, and the folder with their runtime files, logs and journals. All of them are
+//! removed with the cycle, however it ends. Never does: judge deliveries ([`super::checks`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
@@ -24,14 +25,15 @@ use crate::ends::Ends;
 use crate::outcome::Failure;
 use crate::perf::clock;
 
-/// Interval between two looks at the members.
+/// Interval between two checks of the members.
 const LOOK: Duration = Duration::from_millis(5);
-/// Added to some times the bound of recovery for each part of the end of a cycle, in which much is done at once.
+/// Time added to a multiple of the bound of recovery for each part of the end of a cycle, in which
+/// many things happen at once.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Time in which the last words of an ended process come.
+/// Time in which the last lines of an ended process arrive.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// How a cycle ends.
+/// Ways in which a cycle ends.
 pub(crate) enum Ended {
     Judged(Judgement),
     Interrupted,
@@ -43,7 +45,7 @@ type Closing = (Level, u32, Option<SampleId>);
 pub(crate) struct Cycle<'a> {
     settings: &'a Settings,
     ends: &'a Ends,
-    /// Dropped before the folder.
+    /// Processes of the cycle; dropped before the folder.
     processes: Vec<Process>,
     /// Index of the process that occupies each slot.
     slots: Vec<Option<usize>>,
@@ -56,7 +58,7 @@ pub(crate) struct Cycle<'a> {
     folder: TempDir,
 }
 
-/// A signal asked the command to end.
+/// Error: a signal asked the command to end.
 struct Interrupted;
 
 impl<'a> Cycle<'a> {
@@ -174,7 +176,8 @@ impl<'a> Cycle<'a> {
             return Ok(());
         }
         let number = self.processes.len() as u32;
-        // The plant is in the process of the anchor, which is not killed; all others are compared with it.
+        // The planted violation is in the process of the anchor, which is not killed; all other
+        // processes are compared with it.
         let plant = self.settings.plant.filter(|_| step.slot == self.evidence.anchor);
         let now = clock::now();
         let path = self.folder.path();
@@ -188,7 +191,7 @@ impl<'a> Cycle<'a> {
         Ok(())
     }
 
-    /// Hears the members until a time comes.
+    /// Handles the lines of the members until a time.
     fn watch_until(&mut self, time: Instant) -> Result<(), Interrupted> {
         loop {
             let left = time.saturating_duration_since(Instant::now());
@@ -202,7 +205,7 @@ impl<'a> Cycle<'a> {
         }
     }
 
-    /// Hears the members until something holds. Returns whether it holds in time.
+    /// Handles the lines of the members until a condition holds. Returns whether it holds in time.
     fn watch_for(&mut self, holds: impl Fn(&mut Self) -> bool) -> Result<bool, Interrupted> {
         let deadline = Instant::now() + 3 * self.settings.limit + PATIENCE;
         loop {
@@ -216,7 +219,7 @@ impl<'a> Cycle<'a> {
         }
     }
 
-    /// Handles what members have said.
+    /// Handles lines from members.
     fn hear(&mut self, time: Duration) {
         let mut wait = time;
         while let Ok(said) = self.said.recv_timeout(wait) {
@@ -290,12 +293,13 @@ impl<'a> Cycle<'a> {
         }
     }
 
-    /// Processes that have to make progress.
+    /// Returns the processes that must make progress.
     fn healthy(&self) -> Vec<usize> {
         (0..self.processes.len()).filter(|index| self.processes[*index].is_healthy()).collect()
     }
 
-    /// Lets the survivors write a closing sample each, and waits until each of their readers has all of these.
+    /// Lets the survivors write a closing sample each, and waits until each of their readers has
+    /// all closing samples.
     fn close(&mut self) -> Result<Result<(), Interrupted>, Failure> {
         for index in self.healthy() {
             self.processes[index].tell("SETTLE");
@@ -322,7 +326,7 @@ impl<'a> Cycle<'a> {
                 return Ok(Ok(()));
             }
         }
-        // A process that was stopped for long may find only now that it is isolated.
+        // A process that was stopped for long may detect only now that it is isolated.
         let told = std::cell::RefCell::new(Vec::new());
         let closed = self.watch_for(|cycle| {
             let healthy = cycle.healthy();
@@ -388,7 +392,7 @@ impl<'a> Cycle<'a> {
         }
     }
 
-    /// Writers of healthy processes that have not written their closing samples.
+    /// Returns the writers of healthy processes that have not written their closing samples.
     fn open_writers(&self) -> Vec<(Level, u32)> {
         let is_open = |(_, number, closing): &&Closing| {
             closing.is_none() && self.processes[*number as usize].is_healthy()
@@ -396,7 +400,7 @@ impl<'a> Cycle<'a> {
         self.closings.iter().filter(is_open).map(|(level, number, _)| (*level, *number)).collect()
     }
 
-    /// Readers of healthy processes, and a closing sample that each lacks.
+    /// Returns the readers of healthy processes, and a closing sample that each lacks.
     fn missing_closings(&self) -> Vec<(Level, u32, SampleId)> {
         let mut missing = Vec::new();
         for index in self.healthy() {
@@ -415,7 +419,7 @@ impl<'a> Cycle<'a> {
         missing
     }
 
-    /// Ends all processes, the frozen ones after a look at what they do when they run again.
+    /// Ends all processes. Frozen ones are first resumed and observed.
     fn end(&mut self, wakes_frozen: bool) -> Result<(), Interrupted> {
         let frozen: Vec<usize> = (0..self.processes.len())
             .filter(|index| self.processes[*index].takes_part())
@@ -427,7 +431,7 @@ impl<'a> Cycle<'a> {
                 false => self.processes[index].kill(),
             }
         }
-        // Whoever is isolated finds that before it hears that it is to leave.
+        // An isolated process detects its isolation before it receives the order to leave.
         let _ = self.watch_until(Instant::now() + 4 * LOOK);
         for process in &mut self.processes {
             if process.takes_part() {
@@ -461,12 +465,14 @@ impl<'a> Cycle<'a> {
         Ok(())
     }
 
-    /// Whether every process that was not killed left in order, so that somebody removed what was there.
+    /// Whether every process that was not killed left in order, so that the last one has removed
+    /// the shared files.
     fn last_left_in_order(&mut self) -> bool {
         self.processes.iter_mut().any(|process| process.status().is_some_and(|it| it.success()))
     }
 
-    /// Asks all healthy processes what they wait for, and prints the answers. Of a process that does not answer its threads are printed.
+    /// Asks all healthy processes what they wait for, and prints the answers. For a process that
+    /// does not answer, prints its threads.
     fn describe(&mut self) {
         let asked = self.healthy();
         for index in &asked {
@@ -480,7 +486,7 @@ impl<'a> Cycle<'a> {
         asked.filter(|process| !process.is_described).for_each(Process::show_threads);
     }
 
-    /// Reads what members have recorded.
+    /// Reads the records of members.
     fn collect(&mut self) -> Result<(), Failure> {
         for process in &self.processes {
             self.evidence.fates.insert(process.number, process.fate.clone());

@@ -1,4 +1,4 @@
-//! What is known of a cycle: the journals of its members, their fates, and what was done to them when.
+//! Evidence of a cycle: the journals of its members, their fates, and the actions with their times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,9 +17,10 @@ pub(crate) struct Evidence {
     pub(crate) fates: BTreeMap<u32, Fate>,
     /// Actions at their times, from which recovery is measured.
     pub(crate) actions: Vec<(u64, &'static str)>,
-    /// Times at which a process was stopped: the others may wait for it for the member timeout.
+    /// Times at which a process was stopped. The others may wait for the process for up to the
+    /// member timeout.
     pub(crate) stops: Vec<u64>,
-    /// Slot that is spared.
+    /// Slot of the anchor, which is spared.
     pub(crate) anchor: usize,
     /// Process in that slot.
     pub(crate) anchor_process: Option<u32>,
@@ -28,7 +29,7 @@ pub(crate) struct Evidence {
     pub(crate) violations: Vec<String>,
     /// Bound of recovery, in nanoseconds.
     pub(crate) limit: u64,
-    /// In nanoseconds.
+    /// Member timeout, in nanoseconds.
     pub(crate) member_timeout: u64,
     processes: u32,
 }
@@ -52,7 +53,7 @@ impl Evidence {
         }
     }
 
-    /// Notes a step that was applied.
+    /// Records a step that was applied.
     pub(crate) fn applied(&mut self, time: u64, step: &Step) {
         if let Some(action) = step.action {
             self.actions.push((time, action.name()));
@@ -69,7 +70,7 @@ impl Evidence {
         }
     }
 
-    /// Reads what was recorded since the last call.
+    /// Reads the records written since the last call.
     pub(crate) fn collect(&mut self) -> io::Result<()> {
         open_new(&self.folder, &mut self.journals)?;
         for journal in &mut self.journals {
@@ -79,7 +80,7 @@ impl Evidence {
         Ok(())
     }
 
-    /// All readers of a level with their records.
+    /// Returns all readers of a level with their records.
     pub(crate) fn readers(&self, of: Level) -> impl Iterator<Item = Reader<'_>> {
         self.records.iter().filter_map(move |(owner, records)| match *owner {
             Owner::Reader { level, process, ordinal } if level == of => {
@@ -89,20 +90,21 @@ impl Evidence {
         })
     }
 
-    /// Closing samples that the readers of a process have.
+    /// Returns the closing samples that the readers of a process have.
     pub(crate) fn closings_seen(&self, level: Level, process: u32) -> BTreeSet<SampleId> {
         let readers = self.readers(level).filter(|reader| reader.process == process);
         let closing = |record: &Record| match record {
             Record::Closing { id, .. } => Some(*id),
             _ => None,
         };
-        // Only the last samples can be closing ones: a few of each writer.
+        // Closing samples are among the last: a few of each writer.
         readers
             .flat_map(|reader| reader.records.iter().rev().take(4096).filter_map(closing))
             .collect()
     }
 
-    /// The longest time within an interval in which some process got no processor, stops left aside.
+    /// Returns the longest time within an interval in which some process got no processor, apart
+    /// from stops.
     pub(crate) fn starved(&self, from: u64, to: u64) -> u64 {
         let mut longest = 0;
         for (owner, records) in &self.records {
@@ -123,14 +125,14 @@ impl Evidence {
         longest
     }
 
-    /// The time at which a process ran again after the last stop that began within an interval or lasted into it.
+    /// Returns the time at which a process resumed after the last stop that overlaps an interval.
     pub(crate) fn runs_since(&self, process: u32, from: u64, to: u64) -> u64 {
         let stops = self.fates.get(&process).map_or(&[][..], |fate| &fate.stops);
         let ends = stops.iter().filter(|(begin, _)| *begin <= to).map(|(_, end)| end.unwrap_or(to));
         ends.filter(|end| *end >= from).max().map_or(from, |end| end.min(to))
     }
 
-    /// The last stop of any process within an interval.
+    /// Returns the last stop of any process within an interval.
     pub(crate) fn last_stop(&self, from: u64, to: u64) -> u64 {
         let within = self.stops.iter().filter(|time| (from..=to).contains(time));
         within.max().copied().unwrap_or(from)
@@ -146,7 +148,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) records: &'a [Record],
 }
 
-/// A sample that a reader has got.
+/// A sample that a reader has received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Delivery {
     pub(crate) id: SampleId,
@@ -155,7 +157,7 @@ pub(crate) struct Delivery {
 }
 
 impl<'a> Reader<'a> {
-    /// Deliveries in their order.
+    /// Returns the deliveries in order.
     pub(crate) fn deliveries(&self) -> impl Iterator<Item = Delivery> + use<'a> {
         self.records.iter().filter_map(|record| match *record {
             Record::Delivered { id, written, delivered }

@@ -1,10 +1,11 @@
-//! Journals: files in which members record what happened, and which outlive a killed member.
+//! Journals: files in which members record events, and which survive the kill of a member.
 //!
-//! Owns: the file format. A journal is a sequence of records of three words, each written whole by one call, so that
-//! whatever a member recorded before it was killed is there.
+//! Owns: the file format. A journal is a sequence of records of three words. One call writes each
+//! record whole, so that all records of a killed member are present.
 //!
 //! ```text
-//!   file name    reader-<level>-<process>-<ordinal>   writer-<level>-<process>-<ordinal>   member-<process>
+//!   file name    reader-<level>-<process>-<ordinal>, writer-<level>-<process>-<ordinal>,
+//!                or member-<process>
 //!   record       kind << 60 | value   time   time
 //! ```
 
@@ -14,28 +15,30 @@ use std::path::{Path, PathBuf};
 
 use super::sample::{Level, SampleId};
 
-/// What a record tells. Times are nanoseconds of the monotonic clock.
+/// A record. Times are nanoseconds of the monotonic clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Record {
-    /// A sample was delivered; a last sample is the closing sample of its writer.
+    /// A sample was delivered. Closing samples have their own kind.
     Delivered { id: SampleId, written: u64, delivered: u64 },
-    /// The same, of the closing sample of a writer.
+    /// The closing sample of a writer was delivered.
     Closing { id: SampleId, written: u64, delivered: u64 },
     /// The endpoint exists.
     Began { time: u64 },
-    /// The endpoint was deleted in order. A writer has written `count` samples.
+    /// The endpoint was deleted in order. `count` is the number of samples that a writer
+    /// has written.
     Deleted { time: u64, count: u64 },
-    /// A writer had no success in writing for this time.
+    /// A writer had no successful write in this interval.
     Stalled { from: u64, to: u64 },
-    /// A member's own clock tick was late: the process got no processor for this time.
+    /// A member's own clock tick was late: the process got no processor in this interval.
     Starved { from: u64, to: u64 },
-    /// A sample that was delivered is not what was written.
+    /// A delivered sample differs from the written one.
     Corrupt { id: SampleId, time: u64 },
 }
 
 const RECORD: usize = 24;
 const KIND_SHIFT: u32 = 60;
-/// Identities of samples have four bits less than a word, so a kind fits above them.
+/// Mask of a record's value. Identities of samples have four bits less than a word, so a kind fits
+/// above them.
 const VALUE: u64 = (1 << KIND_SHIFT) - 1;
 
 impl Record {
@@ -68,7 +71,7 @@ impl Record {
     }
 }
 
-/// Whose journal a file is.
+/// Owner of a journal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Owner {
     Reader { level: Level, process: u32, ordinal: u32 },
@@ -123,7 +126,7 @@ impl Journal {
         record.words().iter().for_each(|word| self.pending.extend_from_slice(&word.to_le_bytes()));
     }
 
-    /// Writes what was added.
+    /// Writes the records that were added.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let written = self.file.write_all(&self.pending);
         self.pending.clear();

@@ -1,5 +1,5 @@
-//! `squall chaos-member`: one process of a cycle. It obeys the lines on its standard input and records what happens in
-//! journals.
+//! `squall chaos-member`: one process of a cycle. It obeys the lines on its standard input and
+//! records events in journals.
 //!
 //! ```text
 //!   cycle                                   member
@@ -12,8 +12,8 @@
 //!   DESCRIBE                           <--
 //!                                      -->  DESCRIBED text
 //!   SETTLE                             <--  no churn from now on
-//!                                      -->  SETTLED r:level:ordinal w:level ...   what is read and written here
-//!   CLOSE level reader reader ...      <--  write the closing sample when exactly these readers are matched
+//!                                      -->  SETTLED r:level:ordinal w:level ...   the endpoints here
+//!   CLOSE level reader reader ...      <--  write the closing sample when exactly these match
 //!                                      -->  CLOSED level sample
 //!   LEAVE keep, or end of file         <--
 //!                                      -->  ISOLATED why        at any time; the process ends
@@ -46,19 +46,19 @@ const LATE: Duration = Duration::from_millis(100);
 /// One process of `squall chaos`.
 #[derive(Args, Debug)]
 pub(crate) struct MemberArgs {
-    /// The folder where participants meet.
+    /// Folder where participants meet.
     #[arg(long)]
     runtime_dir: PathBuf,
-    /// The folder of logs.
+    /// Folder of logs.
     #[arg(long)]
     logs: PathBuf,
-    /// The folder of journals.
+    /// Folder of journals.
     #[arg(long)]
     journals: PathBuf,
     /// Number of the process within its cycle.
     #[arg(long)]
     process: u32,
-    /// In milliseconds.
+    /// Member timeout, in milliseconds.
     #[arg(long)]
     member_timeout: u64,
     /// Bound of recovery, in milliseconds.
@@ -68,13 +68,13 @@ pub(crate) struct MemberArgs {
     plant: Option<Plant>,
 }
 
-/// What all threads of a member share.
+/// State shared by all threads of a member.
 pub(crate) struct Shared {
     pub(crate) journals: PathBuf,
     pub(crate) process: u32,
     pub(crate) limit: Duration,
     pub(crate) plant: Option<Plant>,
-    /// Samples that each reader holds.
+    /// Number of samples that each reader holds.
     pub(crate) holds: AtomicU32,
     /// Pause of readers between two calls, in milliseconds.
     pub(crate) pause: AtomicU32,
@@ -88,12 +88,12 @@ impl Shared {
     pub(crate) fn isolated(&self, why: &str) {
         if !self.is_over.swap(true, Ordering::Relaxed) {
             let _ = say(&format!("ISOLATED {}", one_line(why)));
-            // Threads may be inside of calls, and nothing is to be said to the others any more.
+            // Threads may be inside calls, and the other processes expect no further message.
             std::process::exit(ISOLATED_CODE);
         }
     }
 
-    /// Tells the cycle that a call failed which must not.
+    /// Tells the cycle that a call failed that must not fail.
     pub(crate) fn failed(&self, what: &str) {
         if !self.is_over.swap(true, Ordering::Relaxed) {
             let _ = say(&format!("FAILED {}", one_line(what)));
@@ -101,7 +101,7 @@ impl Shared {
         }
     }
 
-    /// Passes on a success; ends the process at an error other than a time-out.
+    /// Returns a success; ends the process at an error other than a time-out.
     pub(crate) fn succeeds<T>(&self, what: &str, result: DdsResult<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -131,7 +131,7 @@ impl Shared {
     }
 
     fn cannot_record(&self, error: &std::io::Error) -> ! {
-        // A killed cycle removes the folder under its members: nobody listens then.
+        // A killed cycle removes the folder while its members run; then nobody reads the message.
         let _ = say(&format!("FAILED the journal cannot be written: {error}"));
         std::process::exit(1)
     }
@@ -154,7 +154,7 @@ struct Member {
 
 /// Runs the command.
 pub(crate) fn run(args: MemberArgs) -> Done {
-    // A cycle that is killed takes its members along, also stopped ones.
+    // If the cycle is killed, its members die too, including stopped ones.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(
         |error| Failure::new(format!("the death of the parent cannot be heard: {error}")),
     )?;
@@ -203,7 +203,8 @@ pub(crate) fn run(args: MemberArgs) -> Done {
     Ok(Outcome::Yes)
 }
 
-/// Records when this process gets no processor, and whether the participant is a member.
+/// Records the times in which this process gets no processor, and checks whether the participant is
+/// a member.
 fn tick(shared: &Arc<Shared>) -> JoinHandle<()> {
     let shared = Arc::clone(shared);
     std::thread::spawn(move || {
@@ -321,7 +322,7 @@ impl Member {
         Ok(())
     }
 
-    /// Deletes all entities in order. Samples that are held outlive the participant if `keeps` is set.
+    /// Deletes all entities in order. If `keeps` is set, held samples outlive the participant.
     fn leave(self, keeps: bool) {
         let Member { participant, topics, readers, writers, mut held, .. } = self;
         writers.into_values().for_each(WriterTask::end);
@@ -332,7 +333,7 @@ impl Member {
         drop(topics);
         drop(participant);
         if !held.is_empty() {
-            // The others use what they may use again meanwhile.
+            // During this time the other processes reuse the memory that they may reuse.
             std::thread::sleep(Duration::from_millis(100));
         }
         for held in held {

@@ -1,4 +1,4 @@
-//! The threads of a member that read and write.
+//! Threads of a member that read and write.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -14,21 +14,21 @@ use super::sample::{Level, Mark, Plant, SampleId};
 use crate::outcome::say;
 use crate::perf::clock;
 
-/// Time of one call of a reader.
+/// Timeout of one call of a reader.
 const TAKE: Timeout = Timeout::millis(20);
-/// A writer that has no success for longer records that.
+/// Time without a successful write after which a writer records a stall.
 const STALL: Duration = Duration::from_millis(250);
-/// Deliveries before a planted violation, so that other readers have the same samples.
+/// Deliveries before a planted violation, so that other readers have received the same samples.
 const BEFORE_PLANT: u64 = 200;
 
-/// A sample in the hands of the application, and what it was when it was taken.
+/// A sample held by the application, with its value at the time it was taken.
 pub(crate) struct Held {
     sample: Sample<Mark>,
     then: Mark,
 }
 
 impl Held {
-    /// Tells the cycle if the sample has changed.
+    /// Reports to the cycle if the sample has changed.
     pub(crate) fn check(self) {
         if *self.sample != self.then {
             let _ = say(&format!("CORRUPT {} changed while it was held", SampleId(self.then.id)));
@@ -47,7 +47,7 @@ struct ReaderControl {
     ends: AtomicBool,
     churns: AtomicBool,
     is_settled: AtomicBool,
-    /// The reader that exists from now on, once there is no churn any more.
+    /// Ordinal of the reader that stays, once churn has ended.
     settled: OnceLock<u32>,
 }
 
@@ -67,12 +67,13 @@ impl ReaderTask {
         self.control.churns.store(is_on, Ordering::Relaxed);
     }
 
-    /// Ends all churn, holding and slowness for good.
+    /// Ends churn, holding and slowness permanently.
     pub(crate) fn settle(&self) {
         self.control.is_settled.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until the reader exists that is not deleted any more, and returns its ordinal; `None` if that takes longer than the limit.
+    /// Waits for the reader that is not deleted any more, and returns its ordinal; `None` if that
+    /// takes longer than the limit.
     pub(crate) fn settled(&self, limit: Duration) -> Option<u32> {
         let end = Instant::now() + limit;
         while self.control.settled.get().is_none() && Instant::now() < end {
@@ -114,12 +115,12 @@ impl ReaderLoop {
         self.control.is_settled.load(Ordering::Relaxed)
     }
 
-    /// One reader from its creation to its deletion.
+    /// Runs one reader from its creation to its deletion.
     fn live(&self, lives: u32, held: &mut VecDeque<Held>) {
         let shared = &self.shared;
         let ordinal = READERS.fetch_add(1, Ordering::Relaxed);
         let owner = Owner::Reader { level: self.level, process: shared.process, ordinal };
-        // Writers tell readers from each other by it.
+        // Writers identify readers by this name.
         let builder = self.participant.reader(&self.topic).user_data(owner.file_name());
         let Some(reader) = shared.succeeds("creating a reader", builder.create()) else { return };
         let mut journal = shared.journal(owner);
@@ -148,7 +149,7 @@ impl ReaderLoop {
             let timeout = if churns { Timeout::millis(1) } else { TAKE };
             self.take(&reader, timeout, &mut recorder, &mut journal, held);
         }
-        // What the call that deletes the reader discards was not delivered.
+        // Samples discarded by the deletion of the reader were not delivered.
         reader.delete();
         let time = clock::now();
         shared.recorded(journal.record(Record::Deleted { time, count: recorder.deliveries }));
@@ -177,7 +178,8 @@ impl ReaderLoop {
                 (sample, mark)
             })
             .collect();
-        // This process may have been stopped since: then others use the memory again, and the samples are no samples.
+        // This process may have been stopped since the call. Then other processes reuse the memory,
+        // and the samples are invalid.
         if reader.membership_changes() != before || self.participant.is_isolated() {
             shared.isolated("the participant is isolated");
             return;
@@ -201,7 +203,7 @@ impl ReaderLoop {
     }
 }
 
-/// Records deliveries, and feigns violations that are planted.
+/// Recorder of deliveries that also feigns planted violations.
 struct Recorder<'a> {
     shared: &'a Shared,
     level: Level,
@@ -247,8 +249,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// Keeps a record back until one of another writer comes, and records that one first. Each writer's own order
-    /// stays. Returns whether the record is dealt with.
+    /// Holds a record back until one of another writer arrives, and records that one first. Each
+    /// writer's own order is kept. Returns whether the record has been handled.
     fn swap(&mut self, journal: &mut Journal, record: Record, id: SampleId) -> bool {
         let Some((earlier, other)) = self.kept_back.take() else {
             if self.deliveries >= BEFORE_PLANT {
@@ -277,7 +279,8 @@ pub(crate) struct WriterTask {
 
 struct WriterControl {
     ends: AtomicBool,
-    /// Names of the readers that have to be matched, and no others, before the closing sample.
+    /// Names of the readers that must be matched, and no others, before the closing sample
+    /// is written.
     closing: Mutex<Option<BTreeSet<String>>>,
 }
 
@@ -303,8 +306,8 @@ impl WriterTask {
         WriterTask { control, thread }
     }
 
-    /// Writes the closing sample as soon as these readers are matched, and no others: a reader of a process that was just killed is
-    /// matched until the others notice that.
+    /// Writes the closing sample as soon as exactly these readers are matched. A reader of a
+    /// process that was just killed stays matched until the other members detect the failure.
     pub(crate) fn close(&self, readers: BTreeSet<String>) {
         *self.control.closing.lock().unwrap_or_else(PoisonError::into_inner) = Some(readers);
     }
@@ -364,12 +367,13 @@ impl Writing {
             let data = self.writer.matched_subscription_data(*handle).ok()?;
             String::from_utf8(data.user_data.value).ok()
         };
-        // A reader that is gone by now has no name.
+        // A reader that has gone has no name.
         let names: Option<BTreeSet<String>> = matched.iter().map(name).collect();
         names.as_ref() == Some(readers) && self.writer.matched_readers() == readers.len()
     }
 
-    /// Writes one sample, half of them in place. Returns whether it is written.
+    /// Writes one sample: eight are copied, the next eight are built in place. Returns whether
+    /// the sample is written.
     fn write(&mut self, last: bool) -> bool {
         let id = SampleId::new(self.shared.process, self.ordinal, self.number);
         let written = match self.number % 16 < 8 {

@@ -1,12 +1,12 @@
-//! `squall chaos`: processes of one domain under faults, and a judgement of what they delivered.
+//! `squall chaos`: processes of one domain under faults, and a judgement of their deliveries.
 //!
-//! Owns: the command line, the sequence of cycles and the summary. Never does: faults ([`cycle`]) or
-//! checks ([`checks`]).
+//! Owns: the command line, the sequence of cycles and the summary. Never does: faults ([`cycle`])
+//! or checks ([`checks`]).
 //!
 //! ```text
 //!   seed --> Schedule --> Cycle: starts members, applies each step, closes the domain
 //!                           |
-//!             members (`squall chaos-member`) write journals: what was delivered when
+//!             members (`squall chaos-member`) write journals: deliveries with their times
 //!                           |
 //!                         checks: order, agreement, gaps, duplicates, progress
 //! ```
@@ -34,7 +34,7 @@ use cycle::{Cycle, Ended};
 use sample::Plant;
 use schedule::{Action, Schedule};
 
-/// Run processes of one domain under faults, and check what they deliver.
+/// Run processes of one domain under faults, and check their deliveries.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  squall chaos --seed 7 --duration 300 --processes 5\n\n\
     A run consists of cycles. Each cycle is a domain of its own with a schedule of its own: the first cycle has the \
@@ -44,16 +44,16 @@ pub(crate) struct ChaosArgs {
     /// Seed of the first cycle.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Seconds in which cycles are started.
+    /// Seconds in which new cycles are started.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     duration: u64,
     /// Seconds of faults in each cycle.
     #[arg(long, value_name = "SECONDS", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=3600))]
     cycle: u64,
-    /// Processes that are alive at the same time, at most.
+    /// Maximum number of processes that are alive at the same time.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..=32))]
     processes: u16,
-    /// Actions of the schedule. `all` stands for all of them.
+    /// Actions of the schedule; `all` selects all of them.
     #[arg(long, value_name = "ACTION", value_delimiter = ',', default_values_t = Action::DEFAULT.map(Choice::Only))]
     actions: Vec<Choice>,
     /// Mean time between two actions, in milliseconds.
@@ -62,10 +62,11 @@ pub(crate) struct ChaosArgs {
     /// `member_timeout` of all participants, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=60_000))]
     member_timeout: u64,
-    /// Time beyond `member_timeout` within which writers and readers make progress after a fault, in milliseconds.
+    /// Time beyond `member_timeout` within which writers and readers must make progress after a
+    /// fault, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 3000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     margin: u64,
-    /// Violation that one member feigns, for the tests of the checks.
+    /// Violation that one member feigns, to test the checks.
     #[arg(long, hide = true)]
     plant: Option<Plant>,
 }
@@ -254,7 +255,7 @@ fn settings(args: &ChaosArgs) -> Settings {
     }
 }
 
-/// Command line that repeats a cycle.
+/// Returns the command line that repeats a cycle.
 fn repetition(args: &ChaosArgs, seed: u64) -> String {
     let length = args.cycle.min(args.duration);
     let actions: Vec<String> = args.actions.iter().map(Choice::to_string).collect();

@@ -1,4 +1,4 @@
-//! One member as the cycle sees it: a child process, the lines that it says, and its fate.
+//! A member from the view of the cycle: a child process, its output lines, and its fate.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -14,32 +14,32 @@ use super::sample::{Level, Plant};
 use crate::outcome::Failure;
 use crate::perf::clock;
 
-/// A line that a member has said.
+/// A line from a member.
 pub(crate) struct Said {
     pub(crate) process: u32,
     pub(crate) line: String,
 }
 
-/// How a member ended.
+/// Ways in which a member ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
     Killed,
     Left,
 }
 
-/// What happened to a member. Times are nanoseconds of the monotonic clock.
+/// History of a member. Times are nanoseconds of the monotonic clock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fate {
     pub(crate) ready: Option<u64>,
-    /// From SIGSTOP to SIGCONT, which is missing while the process is stopped.
+    /// Times of SIGSTOP and SIGCONT; the latter is missing while the process is stopped.
     pub(crate) stops: Vec<(u64, Option<u64>)>,
     pub(crate) isolated: Option<(u64, String)>,
-    /// When the process was killed or told to leave.
+    /// Time at which the process was killed or told to leave.
     pub(crate) ended: Option<(u64, End)>,
 }
 
 impl Fate {
-    /// Whether the process is stopped now.
+    /// Whether the process is stopped.
     pub(crate) fn is_stopped(&self) -> bool {
         matches!(self.stops.last(), Some((_, None)))
     }
@@ -51,9 +51,9 @@ pub(crate) struct Process {
     child: Child,
     input: Option<ChildStdin>,
     pub(crate) fate: Fate,
-    /// Levels that are read here, and the ordinals of their readers, once the process has settled.
+    /// Levels read by the process, and the ordinals of their readers, once the process has settled.
     pub(crate) settled: Option<BTreeMap<Level, u32>>,
-    /// Whether the process has said what it waits for.
+    /// Whether the process has answered what it waits for.
     pub(crate) is_described: bool,
     status: Option<ExitStatus>,
 }
@@ -82,7 +82,8 @@ impl Process {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // A group of its own: an interrupt from the terminal reaches the cycle only.
+            // A process group of its own, so that an interrupt from the terminal reaches the
+            // cycle only.
             .process_group(0)
             .spawn()
             .map_err(fail)?;
@@ -102,17 +103,17 @@ impl Process {
         Ok(Process { number, child, input, fate, settled: None, is_described: false, status: None })
     }
 
-    /// Whether the process takes part: it has not ended, and nothing has told it to end.
+    /// Whether the process takes part: it has neither ended nor been told to end.
     pub(crate) fn takes_part(&self) -> bool {
         self.fate.ended.is_none() && self.fate.isolated.is_none()
     }
 
-    /// Whether the process is expected to make progress now.
+    /// Whether the process is expected to make progress.
     pub(crate) fn is_healthy(&self) -> bool {
         self.takes_part() && !self.fate.is_stopped()
     }
 
-    /// Says a line to the member. One that has ended meanwhile hears nothing.
+    /// Sends a line to the member. A member that has ended does not receive it.
     pub(crate) fn tell(&mut self, line: &str) {
         if let Some(input) = &mut self.input {
             let _ = writeln!(input, "{line}").and_then(|()| input.flush());
@@ -145,12 +146,12 @@ impl Process {
 
     fn signal(&mut self, signal: Signal) {
         if self.status().is_none() {
-            // The process is a child that was not waited for, so the number is its own.
+            // The process is a child that has not been reaped, so the pid is its own.
             let _ = kill_process(Pid::from_child(&self.child), signal);
         }
     }
 
-    /// Prints in which function of the kernel each thread of the process waits.
+    /// Prints the kernel function in which each thread of the process waits.
     pub(crate) fn show_threads(&self) {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
         for task in tasks.into_iter().flatten().flatten() {
@@ -164,7 +165,7 @@ impl Process {
         }
     }
 
-    /// How the process has ended, if it has.
+    /// Returns the exit status of the process, if it has ended.
     pub(crate) fn status(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -182,7 +183,7 @@ impl Drop for Process {
     }
 }
 
-/// Channel of all lines of a cycle.
+/// Creates the channel for all lines of a cycle.
 pub(crate) fn lines() -> (Sender<Said>, Receiver<Said>) {
     std::sync::mpsc::channel()
 }

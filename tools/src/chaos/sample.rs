@@ -1,4 +1,4 @@
-//! The samples that members write, and the topics that they write them to.
+//! Samples that members write, and their topics.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use dds_api::infrastructure::DdsResult;
 use dds_api::prelude::*;
 
-/// Promise of a topic. There is one topic of each level.
+/// Delivery level of a topic. There is one topic of each level.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
 pub(crate) enum Level {
     Unordered,
@@ -29,12 +29,12 @@ impl Level {
         }
     }
 
-    /// Whether all readers get the same samples in the same order.
+    /// Whether all readers receive the same samples in the same order.
     pub(crate) fn is_ordered(self) -> bool {
         self != Level::Unordered
     }
 
-    /// Whether late joiners get the samples that were written before.
+    /// Whether late joiners receive earlier samples.
     pub(crate) fn is_kept(self) -> bool {
         matches!(self, Level::Kept | Level::Logged)
     }
@@ -67,12 +67,12 @@ impl FromStr for Level {
     }
 }
 
-/// Violation that a member feigns in what it records, so that tests see the checks fail.
+/// Violation that a member feigns in its records, so that tests can verify the checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Plant {
     /// One sample of an atomic topic is not recorded.
     Skip,
-    /// Two samples of different writers of an atomic topic are recorded in the other order.
+    /// Two samples of different writers of an atomic topic are recorded in swapped order.
     Swap,
     /// One sample is recorded twice.
     Twice,
@@ -84,7 +84,7 @@ pub(crate) enum Plant {
     Isolate,
     /// A sample that is held changes.
     Change,
-    /// A member does not leave when it is told to.
+    /// A member ignores the order to leave.
     Linger,
 }
 
@@ -92,7 +92,8 @@ pub(crate) enum Plant {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct SampleId(pub(crate) u64);
 
-/// Numbers and writers have so many bits; with 14 of processes that leaves four bits of a word.
+/// Bits of a sample's number, and bits of a writer; with 14 bits for processes, four bits of a word
+/// are left.
 const NUMBER_BITS: u32 = 36;
 const WRITER_BITS: u32 = 10;
 
@@ -103,12 +104,12 @@ impl SampleId {
         SampleId(writer << NUMBER_BITS | number)
     }
 
-    /// Identity of the writer, unique within a cycle.
+    /// Returns the identity of the writer, unique within a cycle.
     pub(crate) fn writer(self) -> u64 {
         self.0 >> NUMBER_BITS
     }
 
-    /// Number of the process that wrote the sample.
+    /// Returns the number of the process that wrote the sample.
     pub(crate) fn process(self) -> u32 {
         (self.writer() >> WRITER_BITS) as u32
     }
@@ -118,7 +119,7 @@ impl SampleId {
     }
 }
 
-/// Name of a writer in messages.
+/// Returns the name of a writer in messages.
 pub(crate) fn writer_name(writer: u64) -> String {
     format!("writer {} of process {}", writer & ((1 << WRITER_BITS) - 1), writer >> WRITER_BITS)
 }
@@ -129,15 +130,15 @@ impl fmt::Display for SampleId {
     }
 }
 
-/// A sample that shows whether all of its bytes are those that were written.
+/// A sample that contains a check of all its bytes.
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Mark {
     pub(crate) id: u64,
     /// Time of writing, in nanoseconds of the monotonic clock.
     pub(crate) written: u64,
-    /// Not zero in the last sample of a writer.
+    /// Non-zero in the last sample of a writer.
     pub(crate) last: u64,
-    /// Function of the other fields.
+    /// Check value, a function of the other fields.
     pub(crate) check: [u64; 4],
 }
 

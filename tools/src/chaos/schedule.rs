@@ -1,17 +1,19 @@
-//! The schedule of a cycle: which action is applied to which process when. A function of the seed and the settings.
+//! Schedule of a cycle: actions with their processes and times. A function of the seed and
+//! the settings.
 //!
-//! Owns: what is random. Never does: anything to a process.
+//! Owns: all randomness. Never does: anything to a process.
 //!
-//! A process occupies a slot. One slot, the anchor, is never killed, stopped or left, so that kept samples have a
-//! keeper and logs are never all gone. Any slot can be the anchor; the first process of a domain decides views, so in
-//! most cycles it is a victim like the others.
+//! A process occupies a slot. One slot, the anchor, is never killed, stopped or told to leave, so
+//! that one process always keeps the kept samples, and logs are never all gone. Any slot can be
+//! the anchor. The first process of a domain decides views, so in most cycles it is a victim like
+//! the others.
 
 use std::time::Duration;
 
 use super::Settings;
 use super::sample::Level;
 
-/// What a schedule is made of.
+/// Kinds of actions in a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Action {
     Kill,
@@ -43,7 +45,7 @@ impl Action {
         Action::Slow,
         Action::Starve,
     ];
-    /// Actions without which nothing is known to fail.
+    /// Actions that are not known to fail.
     pub(crate) const DEFAULT: [Action; 6] =
         [Action::Kill, Action::Join, Action::Leave, Action::Hold, Action::Slow, Action::Starve];
 
@@ -86,7 +88,7 @@ impl Action {
     }
 }
 
-/// Order to a member, or to the process that it is.
+/// Order to a member, or to its process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     /// Start a process if the slot has none.
@@ -96,7 +98,7 @@ pub(crate) enum Order {
     Kill,
     Stop,
     Continue,
-    /// Stop until all others are judged.
+    /// Stop the process until all others are judged.
     Freeze,
     Leave {
         keep: bool,
@@ -125,7 +127,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// Lines that tell a member what to do.
+    /// Returns the lines that give the order to a member.
     pub(crate) fn lines(&self) -> Vec<String> {
         let switch = |is_on: &bool| if *is_on { "on" } else { "off" };
         vec![match self {
@@ -148,7 +150,7 @@ impl Order {
     }
 }
 
-/// How a writer writes.
+/// Pace of a writer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Pace {
     pub(crate) burst: u32,
@@ -156,13 +158,13 @@ pub(crate) struct Pace {
     pub(crate) in_flight: u32,
 }
 
-/// One order at its time.
+/// One order and its time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Step {
-    /// Since the beginning of the cycle.
+    /// Time since the beginning of the cycle.
     pub(crate) at: Duration,
     pub(crate) slot: usize,
-    /// Action that the order belongs to, where recovery is measured from this step.
+    /// Action of the order, if recovery is measured from this step.
     pub(crate) action: Option<Action>,
     pub(crate) order: Order,
 }
@@ -171,13 +173,13 @@ pub(crate) struct Step {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Schedule {
     pub(crate) steps: Vec<Step>,
-    /// Slot that is spared.
+    /// Slot of the anchor, which is spared.
     pub(crate) anchor: usize,
     /// Whether frozen processes run again after the others are judged.
     pub(crate) wakes_frozen: bool,
 }
 
-/// Pseudo-random numbers.
+/// Pseudo-random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -192,7 +194,7 @@ impl Dice {
         self.roll() % bound.max(1)
     }
 
-    /// True in `share` of a hundred rolls.
+    /// Returns true in `share` of a hundred calls.
     fn percent(&mut self, share: u64) -> bool {
         self.below(100) < share
     }
@@ -208,17 +210,17 @@ impl Dice {
     }
 }
 
-/// A process that is started becomes a writer within this time.
+/// Maximum time after which a started process becomes a writer.
 const LATER: Duration = Duration::from_millis(100);
 
-/// What the schedule knows of a slot.
+/// State of a slot in the schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Condition {
     Empty,
     Running,
-    /// Stopped, or perhaps isolated since: nothing happens to it until it is started again.
+    /// Stopped, or possibly isolated since; gets no action until it is started again.
     Uncertain,
-    /// Stopped for good.
+    /// Stopped permanently.
     Frozen,
 }
 
@@ -226,7 +228,7 @@ enum Condition {
 struct Slot {
     is_anchor: bool,
     condition: Condition,
-    /// Orders are planned until this time; nothing else happens to the slot before.
+    /// End of the planned orders; the slot gets no other action before this time.
     taken_until: Duration,
     reads: [bool; 4],
     writes: [bool; 4],
@@ -283,14 +285,14 @@ impl Planner<'_> {
         self.steps.push(Step { at, slot, action, order });
     }
 
-    /// A slot that satisfies a condition, at random.
+    /// Returns a random slot that satisfies a condition.
     fn slot(&mut self, fits: impl Fn(usize, &Slot) -> bool) -> Option<usize> {
         let fitting: Vec<usize> =
             (0..self.slots.len()).filter(|slot| fits(*slot, &self.slots[*slot])).collect();
         self.dice.pick(&fitting)
     }
 
-    /// A process that runs and is not stopped for a moment.
+    /// Returns a process that runs and is not temporarily stopped.
     fn running(&mut self, at: Duration) -> Option<usize> {
         self.slot(|_, slot| slot.condition == Condition::Running && slot.taken_until <= at)
     }
@@ -306,7 +308,7 @@ impl Planner<'_> {
     fn pace(&mut self, level: Level) -> Pace {
         let in_flight = self.dice.pick(&[64, 128, 256]).unwrap_or(64);
         let (burst, pause_us) = match (level.is_kept(), self.dice.below(3)) {
-            // Kept samples stay in the memory of every process.
+            // Kept samples stay in the memory of every process, so their rate is lower.
             (true, 0) => (4, 2_000),
             (true, _) => (1, 4_000),
             (false, 0) => (16, 500),
@@ -316,9 +318,10 @@ impl Planner<'_> {
         Pace { burst, pause_us, in_flight }
     }
 
-    /// Starts a process with readers and writers at random. Whoever reads or writes the unordered topic reads or
-    /// writes the atomic one as well: nobody awaits a stopped reader of an unordered topic, so writers wait for it
-    /// unless an ordered topic brings its eviction.
+    /// Starts a process with random readers and writers. A process that reads or writes the
+    /// unordered topic also reads or writes the atomic one: no member awaits a stopped reader of
+    /// an unordered topic, so its writers would wait until an ordered topic causes the eviction of
+    /// the reader.
     fn start(&mut self, at: Duration, slot: usize, action: Option<Action>) {
         let is_anchor = slot == self.anchor;
         let mut endpoints = Vec::new();
@@ -343,7 +346,7 @@ impl Planner<'_> {
         }
         for level in Level::ALL.into_iter().filter(|level| writes[*level as usize]) {
             let order = Order::Writer { level, pace: Some(self.pace(level)) };
-            // Readers become writers a moment later, in another view perhaps.
+            // Readers become writers a moment later, possibly in another view.
             match toggles && self.dice.percent(50) {
                 true => later.push(order),
                 false => endpoints.push(order),
@@ -414,7 +417,8 @@ impl Planner<'_> {
             }
             Action::Writers => {
                 let Some((slot, level)) = self.endpoint(at, |slot, level| {
-                    // The anchor writes the atomic topic for good, so stopped readers of it are awaited.
+                    // The anchor writes the atomic topic all the time, so its stopped readers
+                    // are awaited.
                     level != Level::Atomic
                         || !slot.is_anchor && !slot.writes[Level::Unordered as usize]
                 }) else {
@@ -452,7 +456,7 @@ impl Planner<'_> {
         self.push(at, slot, Some(Action::Writers), Order::Writer { level, pace });
     }
 
-    /// A running process and a level that satisfy a condition.
+    /// Returns a running process and a level that satisfy a condition.
     fn endpoint(
         &mut self,
         at: Duration,
@@ -464,8 +468,8 @@ impl Planner<'_> {
         Some((slot, self.dice.pick(&levels)?))
     }
 
-    /// Half of the stops end long before the member timeout; a process that was stopped for longer may be isolated,
-    /// and another one is started in its place.
+    /// Plans a stop. Half of the stops end long before the member timeout. A process that is
+    /// stopped for longer may be isolated, and another one is started in its place.
     fn stop(&mut self, at: Duration, timeout: Duration) {
         let Some(slot) = self.victim(at) else { return };
         let is_brief = self.dice.percent(50);
@@ -524,7 +528,7 @@ mod tests {
             assert!(victims.len() < settings.processes, "seed {seed}");
             let count =
                 |action| schedule.steps.iter().filter(|step| step.action == Some(action)).count();
-            // A frozen slot is lost to the other actions.
+            // Frozen slots are not available to the other actions.
             assert!(Action::ALL.into_iter().filter(|action| count(*action) > 0).count() > 8);
         }
     }

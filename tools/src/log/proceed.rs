@@ -1,7 +1,7 @@
-//! `squall log proceed`: a restart that waits is told to go on without a log.
+//! `squall log proceed`: tells a waiting restart to continue without a log.
 //!
-//! Owns: what is awaited, as the folders of a root say, and the checks before somebody's word is recorded. Never does:
-//! touch a log.
+//! Owns: the list of awaited logs according to the folders of a root, and the checks before the
+//! operator's decision is recorded. Never does: touch a log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,16 +17,16 @@ use serde_json::json;
 
 use crate::outcome::{Done, Failure, Outcome, show};
 
-/// Without whom.
+/// Arguments of the command.
 #[derive(Args, Debug)]
 pub(super) struct ProceedArgs {
-    /// The folder of a domain or group in a root of logs, such as /var/lib/squall/domain-0.
+    /// Folder of a domain or group in a root of logs, such as /var/lib/squall/domain-0.
     dir: PathBuf,
-    /// The log without which to go on. What only it has is no part of what goes on; if it comes back it is put aside.
-    /// Without this, what is awaited is listed.
+    /// Log to continue without. Data that only this log has is lost to the topic; if the log
+    /// returns it is put aside. Without this argument the awaited logs are listed.
     #[arg(long, value_name = "LOG", value_parser = log_id)]
     without: Vec<LogId>,
-    /// Who says so; else the variable USER says it.
+    /// Name of the operator; by default the variable USER.
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
 }
@@ -35,14 +35,14 @@ fn log_id(text: &str) -> Result<LogId, String> {
     u128::from_str_radix(text, 16).map(LogId).map_err(|_| format!("`{text}` is no log's identity"))
 }
 
-/// What the folders of a root say.
+/// Contents of the folders of a root.
 struct Found {
     there: BTreeMap<LogId, PathBuf>,
-    /// Somebody keeps logs there at this moment.
+    /// Whether a process keeps logs there at this moment.
     runs: bool,
     last: Option<LoggedView>,
     awaited: BTreeSet<LogId>,
-    /// Harm of the logs that are there: the first error, and that of each stream.
+    /// Damage of the present logs: the first error, and the errors of each stream.
     harmed: BTreeMap<LogId, (LogError, Vec<SaidHarm>)>,
 }
 
@@ -63,7 +63,7 @@ impl Found {
             runs |= matches!(Folder::look(&path), Err(LogError::Locked));
             for stream in folder::streams(&mut disk)? {
                 let read = StreamLog::read(&mut disk, (owner, stream), Check::Last);
-                // As processes look for it when they claim a log.
+                // Same check as that of processes when they claim a log.
                 let harm = match &read {
                     Ok((log, _)) => log.find_harm(&mut disk),
                     Err(error) => Some(error.clone()).filter(LogError::is_harm),
@@ -100,17 +100,17 @@ impl Found {
         let mut awaited: BTreeSet<LogId> = marked.flat_map(|(_, keepers)| keepers).collect();
         if let Some(last) = &last {
             awaited.extend(last.names());
-            // Those who run see who is a member.
+            // Running processes know the members.
             let is_back = |log: &LogId| runs && last.keepers().any(|keeper| keeper == *log);
             awaited.retain(|log| !is_back(log));
         }
         awaited.retain(|log| !there.contains_key(log));
-        // A harmed log may have messages that no other log has (I-98).
+        // A damaged log may have messages that no other log has (I-98).
         awaited.extend(harmed.keys());
         Ok(Found { there, runs, last, awaited, harmed })
     }
 
-    /// Whether this log can be gone on without.
+    /// Checks whether the restart can continue without this log.
     fn check(&self, root: &Path, without: LogId) -> Result<(), Failure> {
         let names = |logs: &BTreeSet<LogId>| {
             logs.iter().map(ToString::to_string).collect::<Vec<String>>().join(", ")
@@ -130,7 +130,7 @@ impl Found {
     }
 }
 
-/// Does it.
+/// Runs the command.
 pub(super) fn run(args: &ProceedArgs, json: bool) -> Done {
     let ProceedArgs { dir, without, by } = args;
     let found = Found::in_root(dir)?;

@@ -1,4 +1,4 @@
-//! The clocks of a measurement: the monotonic one, which all processes of a host share, and the
+//! Clocks of a measurement: the monotonic one, which all processes of a host share, and the
 //! processor time of this process.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -8,18 +8,18 @@ fn nanos(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Nanoseconds of CLOCK_MONOTONIC.
+/// Returns the nanoseconds of CLOCK_MONOTONIC.
 #[inline]
 pub(crate) fn now() -> u64 {
     nanos(clock_gettime(ClockId::Monotonic))
 }
 
-/// Nanoseconds of processor time that all threads of this process have used.
+/// Returns the nanoseconds of processor time that all threads of this process have used.
 pub(crate) fn cpu() -> u64 {
     nanos(clock_gettime(ClockId::ProcessCPUTime))
 }
 
-/// Nanoseconds as seconds.
+/// Converts nanoseconds to seconds.
 pub(crate) fn secs(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }

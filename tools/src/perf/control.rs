@@ -1,9 +1,9 @@
-//! What a role hears from whoever started it, over standard input.
+//! Commands to a role from its harness, over standard input.
 //!
 //! Owns: standard input, read line by line on a thread of its own. Under a harness (the measuring
-//! protocol) a role waits for `GO` before it sends and for `EXIT` before it leaves, and the end of
-//! standard input means that it has to end now, so that no process outlives its harness. A role
-//! that a person starts waits for nothing.
+//! protocol) a role waits for `GO` before it sends and for `EXIT` before it leaves. The end of
+//! standard input means that the role must end now, so that no process outlives its harness. A role
+//! started by a person waits for nothing.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use crate::outcome::{Failure, say};
 
-/// How long a process may take to leave after its standard input has ended.
+/// Maximum time in which a process must leave after its standard input has ended.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Standard input, or nobody.
+/// Standard input under a harness, or no input.
 pub(crate) struct Control {
     lines: Option<Receiver<String>>,
     shared: Arc<Shared>,
@@ -24,12 +24,12 @@ pub(crate) struct Control {
 
 struct Shared {
     ended: AtomicBool,
-    /// How many samples there are in all, when that is known.
+    /// Total number of samples, once it is known.
     total: AtomicU64,
 }
 
 impl Control {
-    /// For a role under a harness if `harness`, for a free one if not.
+    /// Makes a control for a role under a harness if `harness`, otherwise for a free one.
     pub(crate) fn new(harness: bool) -> Control {
         let shared =
             Arc::new(Shared { ended: AtomicBool::new(false), total: AtomicU64::new(u64::MAX) });
@@ -42,7 +42,7 @@ impl Control {
             for line in std::io::stdin().lock().lines() {
                 let Ok(line) = line else { break };
                 let line = line.trim();
-                // Only our own harness says this: a run that is limited by time has ended.
+                // Only this command's own harness sends this line: a run limited by time has ended.
                 if let Some(total) = line.strip_prefix("TOTAL ").and_then(|n| n.parse().ok()) {
                     heard.total.store(total, Ordering::Release);
                 } else if sender.send(line.to_owned()).is_err() {
@@ -58,52 +58,53 @@ impl Control {
         Control { lines: Some(lines), shared }
     }
 
-    /// Whether to end now.
+    /// Whether the role must end now.
     #[inline]
     pub(crate) fn ended(&self) -> bool {
         self.shared.ended.load(Ordering::Relaxed)
     }
 
-    /// How many samples there are in all, if somebody has said so.
+    /// Returns the total number of samples, once the harness has sent it.
     pub(crate) fn total(&self) -> Option<u64> {
         let total = self.shared.total.load(Ordering::Acquire);
         (total != u64::MAX).then_some(total)
     }
 
-    /// Says that this role is connected, and waits for `word` if it is to.
+    /// Reports that this role is connected, and waits for `word` if one is given.
     ///
-    /// Answers whether to go on.
+    /// Returns whether to continue.
     pub(crate) fn ready(&self, word: Option<&str>) -> Result<bool, Failure> {
         let Some(lines) = &self.lines else { return Ok(true) };
         say("READY")?;
         Ok(word.is_none_or(|word| wait_for(lines, word)))
     }
 
-    /// Waits until it may leave.
+    /// Waits until the role may leave.
     pub(crate) fn wait_for_exit(&self) {
         if let Some(lines) = &self.lines {
             wait_for(lines, "EXIT");
         }
     }
 
-    /// Whether it may leave; does not wait.
+    /// Whether the role may leave; does not wait.
     pub(crate) fn may_leave(&self) -> bool {
         self.has_heard("EXIT")
     }
 
-    /// Whether it was told so, or nobody is there any more to tell it; does not wait. What is said before is left out.
+    /// Whether `word` was received, or the harness has ended; does not wait. Other lines before it
+    /// are ignored.
     pub(crate) fn has_heard(&self, word: &str) -> bool {
         self.ended()
             || self.lines.as_ref().is_none_or(|lines| lines.try_iter().any(|line| line == word))
     }
 
-    /// Whether a harness is there.
+    /// Whether there is a harness.
     pub(crate) fn is_harnessed(&self) -> bool {
         self.lines.is_some()
     }
 }
 
-/// Waits for a line; any other is left out. `false` at the end of standard input.
+/// Waits for a line and ignores others; `false` at the end of standard input.
 fn wait_for(lines: &Receiver<String>, word: &str) -> bool {
     lines.iter().any(|line| line == word)
 }

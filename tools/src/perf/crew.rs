@@ -1,9 +1,9 @@
-//! The processes of one measurement.
+//! Processes of one measurement.
 //!
-//! Owns: the children, which are this very command in other roles, their standard input and
-//! output, and a temporary folder where they alone meet. All of it goes with the crew: children
-//! that do not leave by themselves are killed, and the folder is removed. Children end when their
-//! standard input does, so they outlive a killed parent only by moments.
+//! Owns: the children, which are this command in other roles, their standard input and output, and
+//! a temporary folder where only they meet. All of them end with the crew: children that do not
+//! leave are killed, and the folder is removed. Children end when their standard input does, so
+//! they outlive a killed parent only briefly.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
@@ -19,9 +19,9 @@ use tempfile::TempDir;
 
 use crate::outcome::Failure;
 
-/// How long a child may take to leave when it is told to.
+/// Maximum time in which a child must leave when told to.
 const LEAVE_LIMIT: Duration = Duration::from_secs(10);
-/// Between two looks whether a child has left.
+/// Interval between two checks whether a child has left.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// One child.
@@ -40,19 +40,20 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    /// Nobody yet, and no folder to meet in; everything has to be done within `limit`.
+    /// Makes an empty crew without a folder; the measurement must end within `limit`.
     pub(crate) fn without_folder(limit: Duration) -> Crew {
         Crew { hands: Vec::new(), deadline: Instant::now() + limit, folder: None }
     }
 
-    /// Nobody yet; everything has to be done within `limit`.
+    /// Makes an empty crew; the measurement must end within `limit`.
     pub(crate) fn new(limit: Duration) -> Result<Crew, Failure> {
         let folder = tempfile::Builder::new()
             .prefix("squall-perf-")
             .permissions(Permissions::from_mode(0o700))
             .tempdir()
             .map_err(|error| Failure::new(format!("no temporary folder can be made: {error}")))?;
-        // The name alone: the first child makes the folder, so the last one removes it, also when this command was killed.
+        // Only the name is kept. The first child makes the folder, so the last one removes it, even
+        // if this command was killed.
         std::fs::remove_dir(folder.path()).map_err(|error| {
             Failure::new(format!("the temporary folder cannot be left to the children: {error}"))
         })?;
@@ -74,8 +75,8 @@ impl Crew {
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // A group of its own: an interrupt from the terminal reaches this process only, and
-            // the children then leave in order.
+            // A process group of its own, so that an interrupt from the terminal reaches this
+            // process only, and the children then leave in order.
             .process_group(0)
             .spawn()
             .map_err(fail)?;
@@ -95,13 +96,13 @@ impl Crew {
         Ok(self.hands.len() - 1)
     }
 
-    /// Where the children meet.
+    /// Returns the folder where the children meet.
     pub(crate) fn folder(&self) -> Result<&Path, Failure> {
         let folder = self.folder.as_ref().map(TempDir::path);
         folder.ok_or_else(|| Failure::new("this crew has no folder of its own"))
     }
 
-    /// Kills a child: it is not asked to leave at the end.
+    /// Kills a child; the child is not asked to leave at the end.
     pub(crate) fn kill(&mut self, hand: usize) -> Result<(), Failure> {
         let Hand { name, child, input, .. } = &mut self.hands[hand];
         let killed = child.kill().and_then(|()| child.wait());
@@ -121,7 +122,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Tells a child something.
+    /// Sends a line to a child.
     pub(crate) fn tell(&mut self, hand: usize, line: &str) -> Result<(), Failure> {
         let Hand { name, input, .. } = &mut self.hands[hand];
         let told =
@@ -154,7 +155,7 @@ impl Crew {
         })
     }
 
-    /// Lets all children leave, and waits until they have.
+    /// Lets all children leave, and waits until they have left.
     pub(crate) fn dismiss(mut self) -> Result<(), Failure> {
         self.hands.retain(|hand| hand.input.is_some());
         for hand in 0..self.hands.len() {
@@ -164,7 +165,7 @@ impl Crew {
         self.hands.iter_mut().try_for_each(|hand| hand.leave(deadline))
     }
 
-    /// Lets one leave, and waits until it has.
+    /// Lets one child leave, and waits until it has left.
     pub(crate) fn let_go(&mut self, hand: usize) -> Result<(), Failure> {
         self.tell(hand, "EXIT")?;
         self.hands[hand].leave(Instant::now() + LEAVE_LIMIT)
@@ -189,8 +190,8 @@ impl Hand {
 
 impl Drop for Crew {
     fn drop(&mut self) {
-        // Those that have left by now are only collected. For the others it is over: what was
-        // measured is worth nothing, and they must not outlive this.
+        // Children that have left are only reaped. The others are killed: the measurement has
+        // failed, and they must not outlive this process.
         for hand in &mut self.hands {
             let _ = hand.child.kill();
             let _ = hand.child.wait();

@@ -1,4 +1,4 @@
-//! `squall perf latency`: ping-pong between two processes, once or in turn with the bare one.
+//! `squall perf latency`: ping-pong between two processes, once or alternating with the bare one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use super::pingpong::{OneWay, Pinged, Ponged};
 use super::role::Part;
 use crate::outcome::{Done, Failure, Outcome, progress, show};
 
-/// Runs of each kind beside a baseline, if nothing else is said.
+/// Default number of runs of each kind beside a baseline.
 const BASELINE_RUNS: u32 = 3;
 
 /// How long a sample takes from one process to another: half of a round trip.
@@ -30,19 +30,19 @@ pub(crate) struct LatencyArgs {
     /// Round trips that count; a tenth as many come before them.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
-    /// Both sides go to sleep as soon as they may, instead of staying awake for the answer.
+    /// Both sides sleep as soon as possible, instead of staying awake for the answer.
     #[arg(long, conflicts_with_all = ["spin", "linger"])]
     sleep: bool,
-    /// So many threads keep processors busy meanwhile, as programs do that know nothing of this.
+    /// Threads that keep processors busy during the measurement, like unrelated programs.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=256))]
     load: u32,
-    /// Measure a ping-pong through bare rings beside it, in turn.
+    /// Measure a ping-pong through bare rings beside it, alternating.
     #[arg(long)]
     baseline: bool,
-    /// Runs; of several the one in the middle is reported [default: 1, with --baseline 3].
+    /// Runs; the median of several is reported [default: 1, with --baseline 3].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
-    /// Seconds after which a run that has not ended has failed.
+    /// Seconds after which an unfinished run counts as failed.
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
 }
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &LatencyArgs, json: bool) -> Done {
     Ok(Outcome::Yes)
 }
 
-/// Threads that have something to do all the time. They end when this is dropped.
+/// Threads that are busy all the time. They end when this value is dropped.
 struct Load {
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -131,7 +131,7 @@ impl Drop for Load {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // It does nothing that could go wrong.
+            // The thread does nothing that could fail.
             let _ = thread.join();
         }
     }

@@ -1,7 +1,8 @@
-//! `squall perf levels`: the four levels of delivery side by side, as in figure 18 of the Spindle paper.
+//! `squall perf levels`: the four levels of delivery side by side, as in figure 18 of the
+//! Spindle paper.
 //!
-//! Owns: which levels are measured and how, and what is made of the rates. Never does: measure anything itself; each
-//! number is a run of `squall perf throughput`.
+//! Owns: the choice of levels and settings, and the evaluation of the rates. Never does: measure
+//! anything itself; each number is a run of `squall perf throughput`.
 
 use std::path::PathBuf;
 
@@ -16,9 +17,9 @@ use super::role::{Level, Means, USUAL_KEEP, sample_size};
 use super::throughput::{ThroughputArgs, measure, seconds, short};
 use crate::outcome::{Done, Failure, Outcome, progress, show};
 
-/// The figure that stands beside.
+/// Figure for comparison.
 const FIGURE: &str = "spindle-18";
-/// Every level, from the one that promises least, and its name in the figure.
+/// All levels, the weakest first, with their names in the figure.
 const LEVELS: [(Level, &str); 4] = [
     (Level::Unordered, "unordered"),
     (Level::Atomic, "atomic"),
@@ -26,8 +27,8 @@ const LEVELS: [(Level, &str); 4] = [
     (Level::Logged, "logged storage"),
 ];
 
-/// The four levels of delivery side by side: one publisher, one to so many subscribers, each in a process of its own,
-/// with everything that makes the product fast and without.
+/// The four levels of delivery side by side: one publisher, and an increasing number of
+/// subscribers, each in a process of its own, with and without all optimisations.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     squall perf levels --subs 3 --logs /var/tmp\n  \
@@ -37,30 +38,32 @@ pub(crate) struct LevelsArgs {
     /// Bytes of a sample.
     #[arg(long, value_name = "BYTES", default_value_t = 10240, value_parser = sample_size)]
     size: usize,
-    /// From one subscriber to so many.
+    /// Maximum number of subscribers; all numbers from one are measured.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=32))]
     subs: u32,
-    /// How long the publisher writes in each run.
+    /// Seconds that the publisher writes in each run.
     #[arg(long, default_value_t = 0.5, value_parser = seconds)]
     seconds: f64,
-    /// Runs of each kind, in turn; the one in the middle counts.
+    /// Runs of each kind, alternating; the median counts.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// At levels volatile and logged every member keeps so many MiB of samples in memory.
+    /// MiB of samples that every member keeps in memory at levels volatile and logged.
     #[arg(long, value_name = "MIB", default_value_t = USUAL_KEEP, value_parser = clap::value_parser!(u32).range(1..=16384))]
     keep: u32,
-    /// The folder, on the disk that is meant, in which the members log [default: the folder for temporary files].
+    /// Folder for the logs of members, on the disk to be measured [default: the folder for
+    /// temporary files].
     #[arg(long, value_name = "DIR")]
     logs: Option<PathBuf>,
-    /// What subscribers look at.
+    /// Bytes that subscribers check.
     #[arg(long, value_enum, default_value_t = Read::Whole)]
     read: Read,
-    /// Show beside it what `squall sim figure spindle-18` gives, with the prices of this product.
+    /// Show the result of `squall sim figure spindle-18` beside it, with the prices of
+    /// this product.
     #[arg(long)]
     figure: bool,
 }
 
-/// What is measured of a level: everything, or without what can be switched off of it.
+/// Variants of a level: with all optimisations, or without those that can be switched off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Everything,
@@ -76,26 +79,26 @@ impl Stage {
     }
 }
 
-/// A level with so many subscribers.
+/// A level with a number of subscribers.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct Row {
     subs: u32,
     level: &'static str,
-    /// Messages a second to each subscriber; of an unordered topic nothing can be switched off.
+    /// Messages per second to each subscriber; nothing can be switched off for an unordered topic.
     everything: f64,
     baseline: Option<f64>,
-    /// `everything` over `baseline`.
+    /// Ratio of `everything` to `baseline`.
     gain: Option<f64>,
-    /// `everything` over that of the atomic level with as many subscribers.
+    /// Ratio of `everything` to that of the atomic level with as many subscribers.
     of_atomic: f64,
-    /// The same two of the figure.
+    /// The ratios `gain` and `of_atomic` of the figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     figure_gain: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     figure_of_atomic: Option<f64>,
 }
 
-/// One that is measured, and its rates so far.
+/// A combination to measure, and its rates so far.
 struct Cell {
     subs: u32,
     level: Level,
@@ -143,7 +146,7 @@ impl LevelsArgs {
     }
 }
 
-/// All that is measured, in the order in which it takes turns.
+/// Returns all combinations in the order in which they alternate.
 fn cells(most: u32) -> Vec<Cell> {
     let mut cells = Vec::new();
     for subs in 1..=most {
@@ -160,7 +163,7 @@ fn can_be(level: Level, stage: Stage) -> bool {
     stage == Stage::Everything || level.is_ordered()
 }
 
-/// The run of `squall perf throughput` that measures this.
+/// Returns the run of `squall perf throughput` for a combination.
 fn order(args: &LevelsArgs, cell: &Cell) -> ThroughputArgs {
     let mut means = Means::of(cell.level);
     means.keep = args.keep;
@@ -208,7 +211,7 @@ fn rows(cells: &[Cell], figure: Option<&Figure>) -> Vec<Row> {
     (1..=most).flat_map(of).collect()
 }
 
-/// The rows as people read them.
+/// Returns the rows as text.
 fn text(args: &LevelsArgs, rows: &[Row]) -> String {
     let mut text = format!(
         "{} bytes, one publisher, messages/s to each subscriber, medians of {}; logs in {}\n  \
@@ -250,7 +253,7 @@ mod tests {
 
     use super::*;
 
-    /// Rates as a run might give them: of the second number of subscribers half as much.
+    /// Returns example rates: half as much for the second number of subscribers.
     fn measured() -> Vec<Cell> {
         let mut cells = cells(2);
         for cell in &mut cells {

@@ -1,8 +1,8 @@
-//! What was measured on, and of what: without it a number says little.
+//! The machine and the commit of a measurement, without which a number is not meaningful.
 
 use serde_json::{Value, json};
 
-/// The processor's name and the number of cores that this process may use.
+/// Returns the processor's name and the number of cores that this process may use.
 pub(crate) fn machine() -> Value {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info
@@ -12,17 +12,17 @@ pub(crate) fn machine() -> Value {
     json!({ "cpu": model, "cores": cores() })
 }
 
-/// Cores that this process may use.
+/// Returns the number of cores that this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The commit that this command was built from.
+/// Returns the commit that this command was built from.
 pub(crate) fn commit() -> &'static str {
     option_env!("SQUALL_COMMIT").unwrap_or("unknown")
 }
 
-/// The middle of some values; zero if there are none.
+/// Returns the median of some values; zero if there are none.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

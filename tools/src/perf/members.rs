@@ -1,7 +1,7 @@
 //! Processes that share a topic, each of which may write and read it at once.
 //!
-//! Owns: which process does what, starting them, and the comparison of all that write with one that
-//! does. Never does: measure anything itself.
+//! Owns: the role of each process, their start, and the comparison of all processes writing with
+//! one writing. Never does: measure anything itself.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use super::subscribe::Subscribed;
 use super::throughput::{Run, ThroughputArgs, USUAL_SECONDS, report, short, sum_up, text};
 use crate::outcome::{Done, Failure, Outcome, progress, show};
 
-/// What a process does.
+/// Role of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Duty {
     pub(super) writes: bool,
@@ -20,19 +20,19 @@ pub(super) struct Duty {
 }
 
 impl Duty {
-    /// So many that only write, and so many that only read.
+    /// Returns a number of processes that only write, and a number that only read.
     pub(super) fn apart(writers: u32, readers: u32) -> Vec<Duty> {
         let duty = |index| Duty { writes: index < writers, reads: index >= writers };
         (0..writers + readers).map(duty).collect()
     }
 
-    /// So many that read, of whom the first write.
+    /// Returns a number of processes that read, of which the first ones write too.
     fn reading(members: u32, writers: u32) -> Vec<Duty> {
         (0..members).map(|index| Duty { writes: index < writers, reads: true }).collect()
     }
 }
 
-/// Measures all members writing, in turn with one of them.
+/// Measures all members writing, alternating with one of them writing.
 pub(super) fn run(args: &ThroughputArgs, members: u32, json: bool) -> Done {
     let level = args.part.means.level;
     let (mut all, mut one) = (Vec::new(), Vec::new());
@@ -64,7 +64,7 @@ pub(super) fn run(args: &ThroughputArgs, members: u32, json: bool) -> Done {
     Ok(if clean { Outcome::Yes } else { Outcome::No })
 }
 
-/// Starts the processes, lets them run, and gathers what they found.
+/// Starts the processes, runs them, and collects their results.
 pub(super) fn measure(args: &ThroughputArgs, duties: &[Duty]) -> Result<Run, Failure> {
     let mut crew = Crew::new(args.limit())?;
     let count = |does: fn(&Duty) -> bool| duties.iter().filter(|duty| does(duty)).count();

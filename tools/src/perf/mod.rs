@@ -1,8 +1,8 @@
 //! `squall perf`: throughput and latency between processes.
 //!
 //! Owns: the roles (publisher, subscriber, ping, pong), the harness that starts them as processes
-//! of their own, and the baselines. Never does: reach below the public API of `dds-api`, but where
-//! what lies below is itself what is measured: the shared state table, and the multicast.
+//! of their own, and the baselines. Never does: reach below the public API of `dds-api`, except
+//! where the lower layer itself is measured: the shared state table, and the multicast.
 
 mod baseline;
 pub(crate) mod clock;
@@ -32,7 +32,7 @@ use clap::{Args, Subcommand};
 
 use crate::outcome::Done;
 
-/// What to measure, or which part to play.
+/// Measurement, or role in one.
 #[derive(Args, Debug)]
 #[command(
     arg_required_else_help = true,

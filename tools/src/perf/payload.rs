@@ -1,14 +1,14 @@
-//! What is measured with: samples of any size whose content can be checked.
+//! Samples of measurements: any size, with content that can be checked.
 //!
 //! ```text
 //!   byte  0   index: u64 le       0, 1, ... of each publisher
-//!         8   stamp: u64 le       CLOCK_MONOTONIC when it was written, or zero  } where there
+//!         8   stamp: u64 le       CLOCK_MONOTONIC when it was written, or zero  } if there
 //!        16   filling             every byte the low one of the index           } are 24 bytes
 //!   last 8    index again                                                      } or more
 //! ```
 //!
-//! Owns: the types (a topic's type is known when the command is compiled, so there is a plain one
-//! for each common size, and a sequence of bytes for all others), filling and checking.
+//! Owns: the types (a topic's type is known at compile time, so there is a plain type for each
+//! common size, and a sequence of bytes for all others), filling and checking.
 
 use clap::ValueEnum;
 use dds_api::prelude::{DataWriter, DdsResult, DdsType, Loan};
@@ -17,28 +17,28 @@ use dds_api::prelude::{DataWriter, DdsResult, DdsType, Loan};
 pub(crate) const SMALLEST: usize = 8;
 /// The largest sample.
 pub(crate) const LARGEST: usize = 64 << 20;
-/// From this size on a sample has a stamp and ends with its index.
+/// Minimum size of a sample with a stamp and a second index at the end.
 const FULL: usize = 24;
 
 /// A sample type.
 pub(crate) trait Payload: DdsType + Default {
     /// Whether samples are read where they were written.
     const PLAIN: bool;
-    /// A loan whose every byte is going to be written: where readers read it if the type is plain.
+    /// Returns a loan whose every byte will be written: in the readers' view if the type is plain.
     fn loan(writer: &DataWriter<Self>) -> DdsResult<Loan<'_, Self>>;
-    /// Gives it this size, if it has not got it by its type.
+    /// Sets the size, if the type does not fix it.
     fn resize(&mut self, size: usize);
-    /// Its bytes.
+    /// Returns the bytes.
     fn bytes(&self) -> &[u8];
-    /// Its bytes, to be filled.
+    /// Returns the bytes, to be filled.
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
-/// What is to be done with the sample type for a size.
+/// Work that is generic over the sample type for a size.
 pub(crate) trait WithPayload {
-    /// What comes of it.
+    /// Result of the work.
     type Output;
-    /// Does it.
+    /// Runs the work.
     fn with<P: Payload>(self) -> Self::Output;
 }
 
@@ -73,7 +73,7 @@ macro_rules! plain_payloads {
             }
         )*
 
-        /// Does something with the type for samples of `size` bytes.
+        /// Runs work with the type for samples of `size` bytes.
         pub(crate) fn for_size<W: WithPayload>(size: usize, work: W) -> W::Output {
             match size {
                 $($size => work.with::<$name>(),)*
@@ -81,7 +81,7 @@ macro_rules! plain_payloads {
             }
         }
 
-        /// How samples of this size travel: `plain` or `cdr`.
+        /// Returns the form in which samples of this size are sent: `plain` or `cdr`.
         pub(crate) fn form(size: usize) -> &'static str {
             match size {
                 $($size => "plain",)*
@@ -113,7 +113,7 @@ plain_payloads! {
     P1048576: 1_048_576,
 }
 
-/// A sample of any other size, which travels as CDR.
+/// A sample of any other size, which is sent as CDR.
 #[derive(DdsType, Clone, Default)]
 struct Bytes {
     bytes: Vec<u8>,
@@ -135,7 +135,7 @@ impl Payload for Bytes {
     }
 }
 
-/// What a subscriber looks at.
+/// Bytes that a subscriber checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Read {
     /// Every byte.
@@ -145,7 +145,7 @@ pub(crate) enum Read {
 }
 
 impl Read {
-    /// As it is written on the command line.
+    /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Read::Whole => "whole",
@@ -178,7 +178,8 @@ pub(crate) fn fill(bytes: &mut [u8], index: u64, stamp: u64) {
     }
 }
 
-/// The index and the stamp (zero: none) of a sample, or `None` if what was looked at is corrupt.
+/// Returns the index and the stamp (zero: none) of a sample, or `None` if the checked bytes
+/// are corrupt.
 #[inline]
 pub(crate) fn check(bytes: &[u8], read: Read) -> Option<(u64, u64)> {
     let size = bytes.len();
@@ -195,7 +196,7 @@ pub(crate) fn check(bytes: &[u8], read: Read) -> Option<(u64, u64)> {
     whole.then_some((index, stamp))
 }
 
-/// Whether every byte is the same one. Always looks at all of them, eight at a time.
+/// Whether all bytes are equal to `byte`. Always reads all of them, eight at a time.
 #[inline]
 fn is_filled_with(bytes: &[u8], byte: u8) -> bool {
     let wanted = u64::from_ne_bytes([byte; 8]);

@@ -39,7 +39,7 @@ struct Session {
     /// Samples, or round trips.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
-    /// The name under which the processes of one measurement meet.
+    /// Name under which the processes of one measurement meet.
     #[arg(long, value_name = "NAME")]
     session: String,
 }
@@ -50,7 +50,7 @@ enum PeerRole {
     Pub {
         #[command(flatten)]
         session: Session,
-        /// Subscribers in all.
+        /// Number of subscribers.
         #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
         subs: u16,
     },
@@ -58,10 +58,10 @@ enum PeerRole {
     Sub {
         #[command(flatten)]
         session: Session,
-        /// Subscribers in all.
+        /// Number of subscribers.
         #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
         subs: u16,
-        /// Which of them this one is.
+        /// Index of this subscriber.
         #[arg(long)]
         index: u16,
     },
@@ -77,7 +77,7 @@ enum PeerRole {
     },
 }
 
-/// Plays the role.
+/// Runs the role.
 pub(crate) fn run(args: PeerArgs) -> Done {
     match args.role {
         PeerRole::Pub { session: Session { part, count, session }, subs } => {

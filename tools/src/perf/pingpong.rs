@@ -1,4 +1,4 @@
-//! Ping and pong: one sample to and fro.
+//! Ping and pong: one sample back and forth.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ use super::role::{LOOK, Means, Meter, Report, Used, meet, on_large_stack};
 use super::track::nanos_histogram;
 use crate::outcome::Failure;
 
-/// How long an answer may take.
+/// Maximum time for an answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
-/// How long pong waits for the first sample, or the next.
+/// Maximum time that pong waits for a sample.
 const IDLE_LIMIT: Duration = Duration::from_secs(60);
 
-/// What ping or pong is to do.
+/// Settings of ping or pong.
 #[derive(Clone, Debug)]
 pub(crate) struct PingPong {
     pub(crate) means: Means,
@@ -27,7 +27,7 @@ pub(crate) struct PingPong {
     pub(crate) rounds: u64,
 }
 
-/// The times of one way, in nanoseconds: half a round trip.
+/// One-way times in nanoseconds: half a round trip.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct OneWay {
     pub(crate) p50_ns: u64,
@@ -41,7 +41,7 @@ pub(crate) struct OneWay {
 }
 
 impl OneWay {
-    /// Of these times.
+    /// Makes the summary of these times.
     pub(crate) fn of(histogram: &Histogram<u64>) -> OneWay {
         let at = |quantile| histogram.value_at_quantile(quantile);
         OneWay {
@@ -57,7 +57,7 @@ impl OneWay {
     }
 }
 
-/// What ping found.
+/// Result of ping.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Pinged {
     pub(crate) role: String,
@@ -67,7 +67,7 @@ pub(crate) struct Pinged {
     pub(crate) used: Used,
 }
 
-/// What pong did.
+/// Result of pong.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ponged {
     pub(crate) role: String,
@@ -75,11 +75,11 @@ pub(crate) struct Ponged {
     pub(crate) used: Used,
 }
 
-/// What one side writes with and reads with.
+/// Writer and reader of one side.
 type Ends<P> = (DataWriter<P>, DataReader<P>);
 
 impl PingPong {
-    /// Round trips before those that count.
+    /// Returns the number of round trips before those that count.
     fn warm_up(&self) -> u64 {
         self.rounds / 10
     }
@@ -104,7 +104,8 @@ impl PingPong {
         on_large_stack(move || for_size(self.size, Pong { order: self, control, report }))
     }
 
-    /// Both ends of this side: the writer and the reader, matched. `None` if it is to end.
+    /// Creates the writer and the reader of this side, and waits until they are matched. `None` if
+    /// the role must end.
     fn meet<P: Payload>(
         &self,
         participant: &DomainParticipant,
@@ -120,7 +121,7 @@ impl PingPong {
     }
 }
 
-/// Writes one sample, built where it is read if its type is plain.
+/// Writes one sample, built in the readers' view if its type is plain.
 #[inline]
 fn send<P: Payload>(writer: &DataWriter<P>, spare: &mut P, index: u64) -> DdsResult<()> {
     if P::PLAIN {
@@ -180,7 +181,7 @@ impl WithPayload for Ping {
     }
 }
 
-/// The next answer; none if it is to end.
+/// Returns the next answer; `None` if the role must end.
 #[inline]
 fn await_answer<P: Payload>(
     reader: &DataReader<P>,

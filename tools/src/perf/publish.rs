@@ -11,33 +11,33 @@ use super::payload::{Payload, WithPayload, fill, for_size, has_stamp};
 use super::role::{Cast, LOOK, Means, Meter, Report, Used, meet, on_large_stack};
 use crate::outcome::Failure;
 
-/// How long a write may find no room before the publisher gives up.
+/// Maximum time for which a write may find no room before the publisher gives up.
 pub(super) const STALL_LIMIT: Duration = Duration::from_secs(10);
-/// Samples smaller than this are stamped one in [`STAMP_EVERY`], for reading the clock for each
-/// would cost as much as sending it.
+/// Minimum size of samples that are all stamped. Of smaller ones, one in [`STAMP_EVERY`] is
+/// stamped, because reading the clock for each would cost as much as sending it.
 const STAMP_ALL_FROM: usize = 64 << 10;
-/// See [`STAMP_ALL_FROM`].
+/// Number of samples per stamp, see [`STAMP_ALL_FROM`].
 pub(super) const STAMP_EVERY: u64 = 64;
 
-/// How samples get into the writer's memory.
+/// Way in which samples get into the writer's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Manner {
     /// Built where readers read them. A type that is not plain is built on the heap.
     Loan,
-    /// Built in a place of the application's, and copied by the write.
+    /// Built in the application's memory, and copied by the write.
     Copy,
 }
 
-/// When the publisher stops.
+/// Amount after which the publisher stops.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Amount {
-    /// After so many samples.
+    /// Number of samples.
     Count(u64),
-    /// After so many seconds.
+    /// Number of seconds.
     Seconds(f64),
 }
 
-/// What a publisher is to do.
+/// Settings of a publisher.
 #[derive(Clone, Debug)]
 pub(crate) struct Publish {
     pub(crate) means: Means,
@@ -49,23 +49,23 @@ pub(crate) struct Publish {
     pub(crate) stamps: bool,
 }
 
-/// What it did.
+/// Result of a publisher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Published {
     pub(crate) role: String,
     pub(crate) sent: u64,
-    /// CLOCK_MONOTONIC, before the first write.
+    /// CLOCK_MONOTONIC before the first write.
     pub(crate) t_start_ns: u64,
-    /// After the last write.
+    /// CLOCK_MONOTONIC after the last write.
     pub(crate) t_end_ns: u64,
-    /// Copies of the payload that were made per sample.
+    /// Copies of the payload per sample.
     pub(crate) copies: f64,
     pub(crate) used: Used,
 }
 
 impl Publish {
-    /// Publishes. `report` gets the result while the writer is still there; readers may be
-    /// reading yet. Nothing is reported if it was told to end before it began.
+    /// Publishes. `report` receives the result while the writer still exists; readers may still be
+    /// reading. Nothing is reported if the role must end before it begins.
     pub(crate) fn run(
         self,
         control: Control,
@@ -114,7 +114,8 @@ impl WithPayload for Running {
         let used = meter.used(participant.counters());
         let copies = if P::PLAIN && order.manner == Manner::Loan { 0.0 } else { 1.0 };
         let role = "pub".to_owned();
-        // Whoever reads the report may end this process: by then nothing is to be lost by that.
+        // The reader of the report may end this process, so all samples must be
+        // acknowledged before.
         writer.wait_for_acknowledgments(STALL_LIMIT)?;
         report(&Published { role, sent, t_start_ns, t_end_ns, copies, used })?;
         control.wait_for_exit();
@@ -122,12 +123,12 @@ impl WithPayload for Running {
     }
 }
 
-/// How many samples of this size share a look at the clock.
+/// Returns the number of samples of this size per read of the clock.
 pub(super) fn stamp_every(size: usize) -> u64 {
     if size >= STAMP_ALL_FROM { 1 } else { STAMP_EVERY }
 }
 
-/// Writes samples until there are enough, or it is to end. Returns how many.
+/// Writes samples until there are enough, or the role must end. Returns their number.
 fn write_all(
     order: &Publish,
     control: &Control,
@@ -151,7 +152,7 @@ fn write_all(
         loop {
             match write(index, stamp) {
                 Ok(()) => break,
-                // The write found no room for as long as it may wait.
+                // The write found no room within its maximum blocking time.
                 Err(DdsError::Timeout(_)) if control.ended() => return Ok(index),
                 Err(DdsError::Timeout(_))
                     if stalled.get_or_insert_with(Instant::now).elapsed() < STALL_LIMIT => {}

@@ -1,4 +1,4 @@
-//! What all roles have in common: where they meet, and what they count of themselves.
+//! Common parts of all roles: the domain where they meet, and their resource counters.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -16,33 +16,33 @@ use super::payload::{LARGEST, Payload, SMALLEST};
 use crate::allocations;
 use crate::outcome::Failure;
 
-/// How long roles look for each other.
+/// Maximum time in which roles look for each other.
 const MATCH_LIMIT: Duration = Duration::from_secs(60);
-/// How often a role that waits looks whether it is to end.
+/// Interval at which a waiting role checks whether it must end.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
-/// Room on the stack of a role: a few samples of the largest plain type.
+/// Stack size of a role: room for a few samples of the largest plain type.
 const STACK: usize = 256 << 20;
 
-/// MiB that members keep if nothing else is said.
+/// Default number of MiB that members keep.
 pub(crate) const USUAL_KEEP: u32 = 64;
 
-/// What is done with a role's result.
+/// Consumer of a role's result.
 pub(crate) type Report<T> = Box<dyn FnOnce(&T) -> Result<(), Failure> + Send>;
 
-/// How samples are delivered.
+/// Delivery level of samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Level {
     /// Reliable, in the order of each writer.
     Unordered,
     /// To all readers or to none, in one order.
     Atomic,
-    /// The same, and kept in memory for readers that come later.
+    /// As atomic, and kept in memory for late joiners.
     Volatile,
-    /// The same, and in logs.
+    /// As atomic, and kept in logs.
     Logged,
 }
 
-/// What is measured: the whole product, or what it stands on.
+/// Interface to measure: the whole product, or the layer below.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Interface {
     /// Writers and readers of the DDS interface.
@@ -53,7 +53,7 @@ pub(crate) enum Interface {
 }
 
 impl Interface {
-    /// As it is written on the command line.
+    /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Interface::Dds => "dds",
@@ -62,7 +62,7 @@ impl Interface {
     }
 }
 
-/// What moves them.
+/// Transport of samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Transport {
     /// Shared memory.
@@ -70,7 +70,7 @@ pub(crate) enum Transport {
 }
 
 impl Level {
-    /// Whether all readers get one order.
+    /// Whether all readers see one order.
     pub(crate) fn is_ordered(self) -> bool {
         self != Level::Unordered
     }
@@ -80,7 +80,7 @@ impl Level {
         matches!(self, Level::Volatile | Level::Logged)
     }
 
-    /// As it is written on the command line.
+    /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Level::Unordered => "unordered",
@@ -92,7 +92,7 @@ impl Level {
 }
 
 impl Transport {
-    /// As it is written on the command line.
+    /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Transport::Shm => "shm",
@@ -110,7 +110,7 @@ pub(crate) fn sample_size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// How every role takes part.
+/// Settings with which every role takes part.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Part {
     /// Bytes of a sample.
@@ -120,45 +120,45 @@ pub(crate) struct Part {
     pub(crate) means: Means,
 }
 
-/// By what means samples go.
+/// Delivery, transport and resources.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Means {
-    /// How samples are delivered.
+    /// Delivery level of samples.
     #[arg(long, value_enum, default_value_t = Level::Unordered)]
     pub(crate) level: Level,
-    /// What moves them.
+    /// Transport of samples.
     #[arg(long, value_enum, default_value_t = Transport::Shm)]
     pub(crate) transport: Transport,
-    /// The domain to meet in.
+    /// Domain to meet in.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=232))]
     pub(crate) domain: u32,
-    /// Look for news again and again for so many microseconds when there is nothing to do (the
-    /// product's default otherwise).
+    /// Microseconds of polling when there is nothing to do (the product's default otherwise).
     #[arg(long, value_name = "MICROS")]
     pub(crate) spin: Option<u64>,
-    /// Then stay awake for so many microseconds, offering the processor to others between two
-    /// looks, before sleeping (the product's default otherwise).
+    /// Microseconds to stay awake after that, yielding the processor between polls, before sleeping
+    /// (the product's default otherwise).
     #[arg(long, value_name = "MICROS")]
     pub(crate) linger: Option<u64>,
     /// Memory of each writer for samples that are not taken yet (the product's default otherwise).
     #[arg(long, value_name = "BYTES")]
     pub(crate) memory: Option<usize>,
-    /// Samples of each writer that may be under way (the product's default otherwise).
+    /// Samples of each writer that may be in flight (the product's default otherwise).
     #[arg(long, value_name = "SAMPLES", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub(crate) in_flight: Option<u32>,
-    /// At level logged every member logs in a folder of its own in this one; they are removed in the end.
+    /// Folder in which every member logs at level logged, each in a folder of its own; the logs are
+    /// removed at the end.
     #[arg(long, value_name = "DIR")]
     pub(crate) logs: Option<PathBuf>,
-    /// At levels volatile and logged every member keeps so many MiB of samples in memory.
+    /// MiB of samples that every member keeps in memory at levels volatile and logged.
     #[arg(long, value_name = "MIB", default_value_t = USUAL_KEEP, value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub(crate) keep: u32,
-    /// Optimisations to switch off, of an atomic topic, to see what each is worth: send-batching,
+    /// Optimisations to switch off, of an atomic topic, to see the effect of each: send-batching,
     /// receive-batching, delivery-batching, nulls, post-at-end, in-place, activity, or all.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ablation)]
     pub(crate) ablate: Vec<String>,
 }
 
-/// How many participants write a topic, and how many read it.
+/// Numbers of participants that write a topic, and that read it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cast {
     pub(crate) writers: u32,
@@ -166,13 +166,13 @@ pub(crate) struct Cast {
 }
 
 impl Cast {
-    /// One that writes, and so many that read.
+    /// Returns one writer, and a number of readers.
     pub(crate) fn one_to(readers: usize) -> Cast {
         Cast { writers: 1, readers: readers as u32 }
     }
 }
 
-/// Parses the name of something that can be switched off.
+/// Parses the name of an optimisation that can be switched off.
 fn ablation(text: &str) -> Result<String, String> {
     if text == "all" || Ablation::NAMES.contains(&text) {
         return Ok(text.to_owned());
@@ -184,7 +184,7 @@ fn ablation(text: &str) -> Result<String, String> {
 }
 
 impl Means {
-    /// This level; everything else as the product has it by itself.
+    /// Returns the means of this level, with the product's defaults otherwise.
     pub(crate) fn of(level: Level) -> Means {
         Means {
             level,
@@ -200,7 +200,7 @@ impl Means {
         }
     }
 
-    /// As arguments for another process.
+    /// Returns the arguments for another process.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let mut arguments = vec![
             "--level".to_owned(),
@@ -220,7 +220,7 @@ impl Means {
         arguments
     }
 
-    /// Fails if the product does not offer this.
+    /// Fails if the product does not offer this combination.
     pub(crate) fn are_offered(&self) -> Result<(), Failure> {
         if self.level == Level::Unordered && !self.ablate.is_empty() {
             return Err(Failure::Usage(
@@ -236,7 +236,7 @@ impl Means {
         Ok(())
     }
 
-    /// A folder for the logs of one run, if there are to be any: what was logged before is no part of it.
+    /// Makes a folder for the logs of one run, if it logs, so that earlier logs are no part of it.
     pub(crate) fn fresh_logs(&self) -> Result<Option<tempfile::TempDir>, Failure> {
         let Some(dir) = &self.logs else { return Ok(None) };
         let made = tempfile::Builder::new().prefix("squall-perf-").tempdir_in(dir);
@@ -245,7 +245,7 @@ impl Means {
         })
     }
 
-    /// What is switched off.
+    /// Returns the optimisations that are switched off.
     pub(crate) fn ablation(&self) -> Ablation {
         let mut ablation = Ablation::default();
         for name in &self.ablate {
@@ -257,7 +257,7 @@ impl Means {
         ablation
     }
 
-    /// What is kept: all samples, up to so many bytes of them.
+    /// Returns the retention: all samples, up to a number of bytes.
     fn service(&self, size: usize) -> DurabilityServiceQosPolicy {
         let most = ((self.keep as usize) << 20) / size.max(1);
         DurabilityServiceQosPolicy {
@@ -300,8 +300,8 @@ impl Means {
         Ok(DomainParticipant::with_config(self.domain, config)?)
     }
 
-    /// A writer of samples of `size` bytes. A write never waits for long, so that the role hears
-    /// when it is to end.
+    /// Creates a writer of samples of `size` bytes. A write waits only briefly, so that the role
+    /// notices when it must end.
     pub(crate) fn writer<P: Payload>(
         &self,
         participant: &DomainParticipant,
@@ -317,13 +317,13 @@ impl Means {
             writer = writer.in_flight(samples as usize);
         }
         if !P::PLAIN {
-            // Header, length and padding of CDR take less.
+            // Header, length and padding of CDR need less.
             writer = writer.max_sample_size(size + 64);
         }
         Ok(writer.create()?)
     }
 
-    /// A reader.
+    /// Creates a reader.
     pub(crate) fn reader<P: Payload>(
         &self,
         participant: &DomainParticipant,
@@ -335,7 +335,8 @@ impl Means {
     }
 }
 
-/// Waits until `wait`, which waits for [`LOOK`] at most, has met everyone. Answers whether to go on.
+/// Waits until `wait`, which waits for at most [`LOOK`], has met all other roles. Returns whether
+/// to continue.
 pub(crate) fn meet(
     control: &Control,
     mut wait: impl FnMut() -> DdsResult<()>,
@@ -355,7 +356,7 @@ pub(crate) fn meet(
     }
 }
 
-/// Waits until `wait`, which waits for [`LOOK`] at most, answers true. Answers whether to go on.
+/// Waits until `wait`, which waits for at most [`LOOK`], returns true. Returns whether to continue.
 pub(crate) fn within_match_limit(
     control: &Control,
     mut wait: impl FnMut() -> Result<bool, Failure>,
@@ -384,38 +385,38 @@ pub(crate) fn on_large_stack<T: Send + 'static>(
     thread.join().unwrap_or_else(|_| Err(Failure::new("the role failed; its message is above")))
 }
 
-/// What a process has used between two moments.
+/// Resources that a process used between two moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Used {
     /// Seconds of processor time, over all threads.
     pub(crate) cpu_s: f64,
-    /// Allocations.
+    /// Number of allocations.
     pub(crate) allocs: u64,
     /// Turns of the engine.
     pub(crate) turns: u64,
-    /// Turns that found something to do.
+    /// Turns that found work.
     pub(crate) busy_turns: u64,
-    /// Times that whoever drove went to sleep.
+    /// Times that the driving thread went to sleep.
     pub(crate) parks: u64,
     /// Times that the driver thread left the driving to application threads.
     pub(crate) handed_over: u64,
-    /// Times that it took it back.
+    /// Times that the driver thread took the driving back.
     pub(crate) taken_over: u64,
 }
 
-/// What a process had used at one moment.
+/// Resources that a process had used at one moment.
 pub(crate) struct Meter {
     cpu: u64,
     start: Used,
 }
 
 impl Meter {
-    /// Starts to count.
+    /// Starts counting.
     pub(crate) fn start(counters: &Counters) -> Meter {
         Meter { cpu: clock::cpu(), start: so_far(counters) }
     }
 
-    /// What was used since the start, by the engine of the same counters.
+    /// Returns the resources used since the start, by the engine of the same counters.
     pub(crate) fn used(&self, counters: &Counters) -> Used {
         let (now, start) = (so_far(counters), &self.start);
         Used {

@@ -12,15 +12,15 @@ use super::subscribe::{Subscribe, Subscribed};
 use super::throughput::{MannerArgs, seconds};
 use crate::outcome::{Done, Failure, Outcome, say, show};
 
-/// Samples that a publisher writes, or round trips that ping makes, if nothing else is said.
+/// Default number of samples that a publisher writes, or of round trips that ping makes.
 const USUAL_COUNT: u64 = 100_000;
 
-/// What every role has.
+/// Arguments of every role.
 #[derive(Args, Debug)]
 struct RoleArgs {
     #[command(flatten)]
     part: Part,
-    /// The name under which the roles of one measurement meet.
+    /// Name under which the roles of one measurement meet.
     #[arg(long, default_value = "perf")]
     session: String,
     /// Speak the measuring protocol: READY, GO, the result, EXIT.
@@ -28,54 +28,54 @@ struct RoleArgs {
     harness: bool,
 }
 
-/// Publish, and say how fast.
+/// Publish, and report the rate.
 #[derive(Args, Debug)]
 #[command(after_help = "Example, in two terminals:\n  \
     squall perf sub --size 128\n  squall perf pub --size 128 --count 1000000")]
 pub(crate) struct PubArgs {
     #[command(flatten)]
     role: RoleArgs,
-    /// Begin when so many subscribers are there.
+    /// Begin when this many subscribers are present.
     #[arg(long, default_value_t = 1)]
     subs: usize,
-    /// Publishers in all; they have to agree on it where the level is atomic.
+    /// Number of publishers; all roles must agree on it if the level is atomic.
     #[arg(long, default_value_t = 1)]
     pubs: usize,
     /// Samples to write [default: 100000].
     #[arg(long, conflicts_with = "seconds")]
     count: Option<u64>,
-    /// How long to write.
+    /// Seconds of writing.
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
     #[command(flatten)]
     manner: MannerArgs,
 }
 
-/// Subscribe, and say how fast samples come and whether they are right.
+/// Subscribe, and report the rate and errors of samples.
 #[derive(Args, Debug)]
 #[command(after_help = "Example, in two terminals:\n  \
     squall perf sub --size 128\n  squall perf pub --size 128 --count 1000000")]
 pub(crate) struct SubArgs {
     #[command(flatten)]
     role: RoleArgs,
-    /// Begin when so many publishers are there.
+    /// Begin when this many publishers are present.
     #[arg(long, default_value_t = 1)]
     pubs: usize,
-    /// Subscribers in all; they have to agree on it where the level is atomic.
+    /// Number of subscribers; all roles must agree on it if the level is atomic.
     #[arg(long, default_value_t = 1)]
     subs: usize,
     /// Samples of all publishers together [default: until they leave].
     #[arg(long)]
     count: Option<u64>,
-    /// This subscriber's number, for the report.
+    /// Number of this subscriber, for the report.
     #[arg(long, default_value_t = 0)]
     index: usize,
-    /// What to look at.
+    /// Bytes to check.
     #[arg(long, value_enum, default_value_t = Read::Whole)]
     read: Read,
 }
 
-/// Send to pong, wait for the answer, and say how long one way takes.
+/// Send to pong, wait for the answer, and report the one-way time.
 #[derive(Args, Debug)]
 #[command(after_help = "Example, in two terminals:\n  \
     squall perf pong --size 128\n  squall perf ping --size 128")]
@@ -154,7 +154,7 @@ pub(crate) fn subscribe(args: SubArgs, json: bool) -> Done {
             )
         })
     })?;
-    // Under a harness it is the harness that judges.
+    // Under a harness, the harness judges.
     let clean = harness || found.try_recv().unwrap_or(true);
     Ok(if clean { Outcome::Yes } else { Outcome::No })
 }
@@ -209,7 +209,7 @@ impl OneWayMicros {
     }
 }
 
-/// Tells the result to the harness or to a person.
+/// Reports the result to the harness or to a person.
 fn tell<T: Serialize>(
     harness: bool,
     json: bool,

@@ -15,7 +15,7 @@ use crate::outcome::{Done, Failure, Outcome, progress, show};
 
 /// Round trips of the bare machine beside counting.
 const BARE_ROUNDS: u64 = 200_000;
-/// The tables that are evaluated, if nothing else is said.
+/// Default sizes of the tables that are evaluated.
 const USUAL_ROWS: [u16; 3] = [2, 8, 32];
 
 /// How fast the shared state table is: detection, evaluation, counting in lock step.
@@ -25,22 +25,23 @@ const USUAL_ROWS: [u16; 3] = [2, 8, 32];
     squall perf sst --what count --count 1000000 --json\n  \
     squall perf sst --what evaluate --nodes 16")]
 pub(crate) struct SstArgs {
-    /// What to measure [default: all].
+    /// Measurement to run [default: all].
     #[arg(long, value_enum)]
     what: Option<What>,
     /// Rows of the table [default: 2; to evaluate: 2, 8 and 32, one after the other].
     #[arg(long, value_parser = clap::value_parser!(u16).range(2..=64))]
     nodes: Option<u16>,
-    /// Rounds to detect [default: 100000], or how far to count [default: 1000000].
+    /// Rounds to detect [default: 100000], or final count [default: 1000000].
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     count: Option<u64>,
-    /// How long to evaluate each table.
+    /// Seconds of evaluating each table.
     #[arg(long, default_value = "1", value_parser = seconds)]
     seconds: f64,
-    /// Runs of detection and counting, each in turn with the bare machine's; medians are reported.
+    /// Runs of detection and counting, each alternating with the bare machine's; medians
+    /// are reported.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Seconds after which a measurement that has not ended has failed.
+    /// Seconds after which an unfinished measurement counts as failed.
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
 }
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &SstArgs, json: bool) -> Done {
     Ok(Outcome::Yes)
 }
 
-/// Starts the processes of a table, each with so many nodes, and returns what each found.
+/// Starts the processes of a table with the given numbers of nodes, and returns the result of each.
 fn table(args: &SstArgs, what: What, hosts: &[u16], count: u64) -> Result<Vec<Found>, Failure> {
     let mut crew =
         Crew::new(Duration::from_secs(args.limit) + Duration::from_secs_f64(args.seconds))?;
@@ -130,7 +131,7 @@ fn detect(args: &SstArgs) -> Result<Value, Failure> {
 }
 
 fn evaluate(args: &SstArgs, rows: u16) -> Result<Value, Failure> {
-    // One process evaluates; the other has all the other rows.
+    // One process evaluates; the other has all other rows.
     let found = table(args, What::Evaluate, &[1, rows - 1], 0)?;
     let Some(&Found::Evaluated { evaluations, nanos }) = found.first() else {
         return Err(unexpected());

@@ -24,19 +24,19 @@ use super::pingpong::OneWay;
 use super::track::nanos_histogram;
 use crate::outcome::{Done, Failure, Outcome, say};
 
-/// The row of those who detect: the least there is.
+/// Row of nodes that detect: the smallest possible row.
 type Mark = Elements<1>;
 type SstEngine<R> = Engine<Sst<R>, ShmLink>;
 
-/// Nanoseconds between two looks whether to leave.
+/// Nanoseconds between two checks whether to leave.
 const LOOK: u64 = 20_000_000;
-/// Evaluations between two looks at the clock.
+/// Evaluations between two reads of the clock.
 const EVALUATIONS_A_LOOK: u32 = 256;
 
-/// What is measured.
+/// Kinds of measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum What {
-    /// How soon a node sees what another has written.
+    /// How soon a node sees a write of another node.
     Detect,
     /// How often a predicate over all rows is evaluated.
     Evaluate,
@@ -45,7 +45,7 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// As it is written on the command line.
+    /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             What::Detect => "detect",
@@ -58,36 +58,36 @@ impl What {
 /// One process of a table.
 #[derive(Args, Debug)]
 pub(crate) struct SstNodeArgs {
-    /// What is measured.
+    /// Kind of measurement.
     #[arg(value_enum)]
     what: What,
     /// Rows of the table.
     #[arg(long)]
     rows: usize,
-    /// The rank of this process's first node.
+    /// Rank of this process's first node.
     #[arg(long)]
     rank: u16,
     /// Nodes in this process.
     #[arg(long, default_value_t = 1)]
     hosts: u16,
-    /// Rounds, or how far to count.
+    /// Rounds, or the final count.
     #[arg(long, default_value_t = 1000)]
     count: u64,
-    /// How long to evaluate.
+    /// Seconds of evaluating.
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
 }
 
-/// What a process found.
+/// Result of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Found {
-    /// It only had rows.
+    /// The process only had rows.
     Nothing,
-    /// The time from one node's push to the other's trigger.
+    /// Time from one node's push to the other's trigger.
     Detected(OneWay),
-    /// Predicates evaluated, in so many nanoseconds.
+    /// Number of evaluated predicates, and the nanoseconds they took.
     Evaluated { evaluations: u64, nanos: u64 },
-    /// Counted to the end in so many nanoseconds.
+    /// Nanoseconds of the whole count.
     Counted { nanos: u64 },
 }
 
@@ -130,13 +130,13 @@ fn join<R: Row>(
         link.open(Sst::<R>::region(0), Sst::<R>::REGION_WORDS).map_err(|error| fail(&error))?;
     let parker = link.parker();
     let sst = Sst::new(link.node(), own, args.rows, Strategy::Writes, initial, setup);
-    // Only the nodes that measure nothing have a thread of their own.
+    // Only the nodes without a measurement have a thread of their own.
     let alone = args.what == What::Evaluate && rank > 0;
     let start = if alone { Engine::start } else { Engine::unattended };
     Ok(start(sst, link, parker, Pace::default()))
 }
 
-/// Drives until `done`, or until it is to end. Answers whether it is done.
+/// Drives until `done`, or until the role must end. Returns whether it is done.
 fn drive<R: Row>(engine: &SstEngine<R>, control: &Control, done: impl Fn() -> bool) -> bool {
     while !done() {
         if control.ended() {
@@ -190,7 +190,7 @@ fn detect(args: &SstNodeArgs, control: &Control) -> Done {
                 }
                 if round == warm_up + rounds {
                     if let Some((times, done)) = found.take() {
-                        // The receiver waits for it in `detect`.
+                        // The receiver waits for the message in `detect`.
                         let _ = done.send(times);
                         flag.store(true, Ordering::Release);
                     }
@@ -215,7 +215,7 @@ fn evaluate(args: &SstNodeArgs, control: &Control) -> Done {
     let count = Arc::clone(&fired);
     let last = args.rows as u16 - 1;
     let setup = detection::spin(0..=last, move || {
-        // One thread counts, so a plain load and store do.
+        // One thread counts, so a plain load and store are sufficient.
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     });
     let engine = join(args, 0, Mark::HELD, setup)?;
@@ -228,14 +228,14 @@ fn evaluate(args: &SstNodeArgs, control: &Control) -> Done {
     let (mut calls, mut over) = (0u32, false);
     engine.wait(None, || {
         calls = calls.wrapping_add(1);
-        // It is asked again after it has answered, and must stand by its answer.
+        // The predicate is asked again after it has answered, and must repeat its answer.
         if calls.is_multiple_of(EVALUATIONS_A_LOOK) {
             over = clock::now() >= end || control.ended();
         }
         over
     });
     let (evaluations, nanos) = (so_far() - before, clock::now() - start);
-    // From here on nobody drives this node, or it would evaluate for ever.
+    // From here on the node must not be driven, or the evaluation would never end.
     tell(&Found::Evaluated { evaluations, nanos })?;
     control.wait_for_exit();
     engine.stop();

@@ -12,12 +12,12 @@ use super::role::{Cast, LOOK, Means, Meter, Report, Used, meet, on_large_stack};
 use super::track::Track;
 use crate::outcome::Failure;
 
-/// How long a subscriber waits for the next sample.
+/// Maximum time that a subscriber waits for the next sample.
 pub(super) const SILENCE_LIMIT: Duration = Duration::from_secs(5);
-/// How long it waits for the first one.
+/// Maximum time that a subscriber waits for the first sample.
 pub(super) const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// What a subscriber is to do.
+/// Settings of a subscriber.
 #[derive(Clone, Debug)]
 pub(crate) struct Subscribe {
     pub(crate) means: Means,
@@ -25,12 +25,12 @@ pub(crate) struct Subscribe {
     pub(crate) session: String,
     pub(crate) cast: Cast,
     pub(crate) index: usize,
-    /// Samples of all publishers; none: until they leave.
+    /// Samples of all publishers; `None`: until they leave.
     pub(crate) count: Option<u64>,
     pub(crate) read: Read,
 }
 
-/// What it saw.
+/// Result of a subscriber.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Subscribed {
     pub(crate) role: String,
@@ -39,26 +39,26 @@ pub(crate) struct Subscribed {
     pub(crate) lost: u64,
     pub(crate) disorder: u64,
     pub(crate) corrupt: u64,
-    /// CLOCK_MONOTONIC, at the first and after the last sample; zero if there was none.
+    /// CLOCK_MONOTONIC at the first and after the last sample; zero if there was none.
     pub(crate) t_first_ns: u64,
     pub(crate) t_last_ns: u64,
-    /// From write to take; none if no sample had a stamp.
+    /// Latency from write to take; `None` if no sample had a stamp.
     pub(crate) p50_ns: Option<u64>,
     pub(crate) p99_ns: Option<u64>,
     pub(crate) latency_samples: u64,
-    /// Copies of the payload that were made per sample, at least.
+    /// Minimum number of copies of the payload per sample.
     pub(crate) copies: f64,
-    /// Bytes of the value that a taken sample is. Where the payload is a part of it, every move of
-    /// it copies the payload, also where the application reads the writer's memory.
+    /// Size in bytes of the value of a taken sample. If the payload is part of the value, every
+    /// move of the value copies the payload, even if the application reads the writer's memory.
     pub(crate) sample_bytes: usize,
-    /// Follows from the order in which all samples came.
+    /// Hash of the order in which all samples arrived.
     pub(crate) order: u64,
     pub(crate) used: Used,
 }
 
 impl Subscribe {
-    /// Subscribes. `report` gets the result. Nothing is reported if it was told to end before it
-    /// began.
+    /// Subscribes. `report` receives the result. Nothing is reported if the role must end before
+    /// it begins.
     pub(crate) fn run(
         self,
         control: Control,
@@ -75,7 +75,7 @@ struct Running {
     report: Report<Subscribed>,
 }
 
-/// What is counted besides what [`Track`] does.
+/// Counters beside those of [`Track`].
 #[derive(Default)]
 struct Run {
     copied: u64,
@@ -125,16 +125,16 @@ impl WithPayload for Running {
     }
 }
 
-/// Whether a taken sample has room for the payload itself, so that taking it moves all of it.
+/// Whether a taken sample contains the payload itself, so that taking moves all of it.
 pub(super) const fn carries_payload<P: Payload>() -> bool {
-    /// A smaller payload is no larger than the references that a sample consists of.
+    /// A payload up to this size is no larger than the references in a sample.
     const SMALL: usize = 64;
     P::PLAIN
         && size_of::<P>() >= SMALL
         && size_of::<Sample<P>>() >= size_of::<P>() + size_of::<SampleInfo>()
 }
 
-/// Takes samples until there are enough, nobody writes any more, or it is to end.
+/// Takes samples until there are enough, no writer is left, or the role must end.
 fn take_all<P: Payload>(
     order: &Subscribe,
     control: &Control,
@@ -166,7 +166,7 @@ fn take_all<P: Payload>(
         if control.ended() {
             return Ok(run);
         }
-        // What the last writer wrote was queued before it was counted off.
+        // The samples of the last writer were queued before its departure was counted.
         if reader.matched_writers() == 0 && reader.take(.., Timeout::NOW)?.is_empty() {
             return Ok(run);
         }

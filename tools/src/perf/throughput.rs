@@ -1,4 +1,5 @@
-//! `squall perf throughput`: all processes of one measurement, once or in turn with the bare ring.
+//! `squall perf throughput`: all processes of one measurement, once or alternating with the
+//! bare ring.
 
 use std::time::Duration;
 
@@ -16,16 +17,16 @@ use super::role::{Interface, Level, Means, Part};
 use super::subscribe::Subscribed;
 use crate::outcome::{Done, Failure, Outcome, progress, show};
 
-/// Seconds of a run that says nothing else.
+/// Default duration of a run in seconds.
 pub(super) const USUAL_SECONDS: f64 = 2.0;
-/// How long starting and ending may take besides.
+/// Additional time limit for starting and ending.
 const USUAL_LIMIT: Duration = Duration::from_secs(120);
-/// Runs of each kind beside a baseline, if nothing else is said.
+/// Default number of runs of each kind beside a baseline.
 const BASELINE_RUNS: u32 = 3;
 /// The shortest and the longest run of the bare ring.
 const BARE_SECONDS: (f64, f64) = (0.2, 5.0);
 
-/// How many samples a second reach the subscribers, each participant in a process of its own.
+/// How many samples per second reach the subscribers, each participant in a process of its own.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     squall perf throughput --size 10240 --subs 3 --seconds 2\n  \
@@ -35,46 +36,46 @@ const BARE_SECONDS: (f64, f64) = (0.2, 5.0);
 pub(crate) struct ThroughputArgs {
     #[command(flatten)]
     pub(super) part: Part,
-    /// What is measured: the whole product, or the multicast below it.
+    /// Interface to measure: the whole product, or the multicast below it.
     #[arg(long, value_enum, default_value_t = Interface::Dds)]
     pub(super) interface: Interface,
-    /// Processes that each write as long as there is room and read everything, measured beside as
-    /// many of which only the first writes.
+    /// Processes that each write while there is room and read everything, compared with as many of
+    /// which only the first writes.
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=32),
         conflicts_with_all = ["subs", "pubs", "baseline"])]
     pub(super) members: Option<u32>,
-    /// Subscribers.
+    /// Number of subscribers.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
     pub(super) subs: u32,
-    /// Publishers.
+    /// Number of publishers.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
     pub(super) pubs: u32,
     /// Samples that each publisher writes.
     #[arg(long, conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) count: Option<u64>,
-    /// How long the publishers write [default: 2].
+    /// Seconds of writing [default: 2].
     #[arg(long, value_parser = seconds)]
     pub(super) seconds: Option<f64>,
-    /// What subscribers look at.
+    /// Bytes that subscribers check.
     #[arg(long, value_enum, default_value_t = Read::Whole)]
     pub(super) read: Read,
     #[command(flatten)]
     pub(super) manner: MannerArgs,
-    /// Measure a bare shared-memory ring beside it, in turn.
+    /// Measure a bare shared-memory ring beside it, alternating.
     #[arg(long)]
     baseline: bool,
-    /// Runs; of several the one in the middle is reported [default: 1, with --baseline or
-    /// --members 3].
+    /// Runs; the median of several is reported [default: 1, with --baseline or --members 3].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
-    /// Seconds after which a run that has not ended has failed [default: 120, and the time that
-    /// publishers write].
+    /// Seconds after which an unfinished run counts as failed [default: 120, and the time
+    /// of writing].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
 }
 
 impl ThroughputArgs {
-    /// One publisher of samples of `size` bytes, and so many subscribers; everything else as it is by itself.
+    /// Returns one publisher of samples of `size` bytes, and a number of subscribers, with the
+    /// defaults otherwise.
     pub(super) fn one_to(
         subs: u32,
         size: usize,
@@ -98,34 +99,34 @@ impl ThroughputArgs {
         }
     }
 
-    /// How many runs of each kind.
+    /// Returns the number of runs of each kind.
     pub(super) fn runs(&self) -> u32 {
         let compares = self.baseline || self.members.is_some();
         self.runs.unwrap_or(if compares { BASELINE_RUNS } else { 1 })
     }
 
-    /// How long a run may take in all.
+    /// Returns the time limit of a run.
     pub(super) fn limit(&self) -> Duration {
         let usual = || USUAL_LIMIT + Duration::from_secs_f64(self.seconds.unwrap_or(USUAL_SECONDS));
         self.limit.map_or_else(usual, |limit| Duration::from_secs(limit.into()))
     }
 }
 
-/// How samples get into the writer's memory.
+/// Way in which samples get into the writer's memory.
 #[derive(Args, Clone, Copy, Debug)]
 #[group(multiple = false)]
 pub(crate) struct MannerArgs {
     /// Build samples where readers read them (the default for plain types).
     #[arg(long)]
     loan: bool,
-    /// Build samples elsewhere and let the write copy them (the default for types that are not
-    /// plain).
+    /// Build samples elsewhere and let the write copy them (the default for types that are
+    /// not plain).
     #[arg(long)]
     copy: bool,
 }
 
 impl MannerArgs {
-    /// What was chosen, or what suits samples of this size.
+    /// Returns the chosen manner, or the default for samples of this size.
     pub(crate) fn manner(self, size: usize) -> super::publish::Manner {
         use super::publish::Manner;
         match (self.loan, self.copy) {
@@ -152,7 +153,7 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// One run.
+/// Result of one run.
 #[derive(Debug, Serialize)]
 pub(super) struct Run {
     pub(super) msgs_per_s: f64,
@@ -162,7 +163,7 @@ pub(super) struct Run {
     lost: u64,
     reordered: u64,
     corrupt: u64,
-    /// All subscribers have seen all samples in the same order.
+    /// Whether all subscribers have seen all samples in the same order.
     orders_agree: bool,
     p50_ns: Option<u64>,
     p99_ns: Option<u64>,
@@ -175,14 +176,14 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Whether all is as the level promises.
+    /// Whether the run satisfies the guarantees of the level.
     pub(super) fn is_clean(&self, level: Level) -> bool {
         self.lost + self.reordered + self.corrupt == 0
             && (self.orders_agree || level == Level::Unordered)
     }
 }
 
-/// The bare rings that a level is measured beside; the first is its limit.
+/// Returns the bare rings for comparison with a level; the first is its limit.
 fn rings(level: Level) -> &'static [Kind] {
     match level.is_ordered() {
         false => &[Kind::Plain, Kind::Futex],
@@ -190,7 +191,7 @@ fn rings(level: Level) -> &'static [Kind] {
     }
 }
 
-/// A bare ring, and what was measured of it.
+/// A bare ring, and its measurements.
 type Bare = (Kind, Vec<BareThroughput>);
 
 /// Runs the command.
@@ -240,7 +241,7 @@ pub(crate) fn run(args: &ThroughputArgs, json: bool) -> Done {
     Ok(if clean { Outcome::Yes } else { Outcome::No })
 }
 
-/// Starts the processes, lets them run, and gathers what they found.
+/// Starts the processes, runs them, and collects their results.
 pub(super) fn measure(args: &ThroughputArgs) -> Result<Run, Failure> {
     if args.interface == Interface::Core {
         return members::measure(args, &Duty::apart(args.pubs, args.subs));
@@ -296,7 +297,7 @@ pub(super) fn measure(args: &ThroughputArgs) -> Result<Run, Failure> {
     Ok(sum_up(args, sent, publishers, subscribers))
 }
 
-/// What all processes of one run have found.
+/// Combines the results of all processes of one run.
 pub(super) fn sum_up(
     args: &ThroughputArgs,
     sent: u64,
@@ -331,7 +332,7 @@ pub(super) fn sum_up(
     }
 }
 
-/// The report of the run in the middle, and what all runs have in common.
+/// Returns the report of the median run, with the checks of all runs.
 pub(super) fn report(args: &ThroughputArgs, mut runs: Vec<Run>) -> Result<Value, Failure> {
     let rates: Vec<f64> = runs.iter().map(|run| run.msgs_per_s).collect();
     let bad = |count: fn(&Run) -> u64| runs.iter().map(count).sum::<u64>();
@@ -363,14 +364,14 @@ pub(super) fn report(args: &ThroughputArgs, mut runs: Vec<Run>) -> Result<Value,
     if let (Value::Object(report), Value::Object(middle)) = (&mut report, middle) {
         report.extend(middle);
     }
-    // Of all runs, not only of the one that is shown.
+    // The checks cover all runs, not only the reported one.
     report["orders_agree"] = agree.into();
     (report["lost"], report["reordered"]) = (lost.into(), reordered.into());
     report["corrupt"] = corrupt.into();
     Ok(report)
 }
 
-/// Adds the baselines and the ratios to them. `ratio` is the one to the polling ring, at every
+/// Adds the baselines and the ratios to them. `ratio` is the ratio to the polling ring at every
 /// level, so that levels can be compared.
 fn compare(report: &mut Value, rate: f64, size: usize, bare: &[Bare]) {
     let memcpy = baseline::memcpy(size);
@@ -386,7 +387,7 @@ fn compare(report: &mut Value, rate: f64, size: usize, bare: &[Bare]) {
     report["ratio_memcpy"] = (rate * size as f64 / memcpy).into();
 }
 
-/// Where a report has the ratio to a ring.
+/// Returns the name of the ratio to a ring in a report.
 fn ratio_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Plain => "ratio",
@@ -395,7 +396,7 @@ fn ratio_name(kind: Kind) -> &'static str {
     }
 }
 
-/// A rate as people read it.
+/// Formats a rate for human readers.
 pub(crate) fn short(rate: f64) -> String {
     match rate {
         r if r >= 1e6 => format!("{:.2} million", r / 1e6),
@@ -404,7 +405,7 @@ pub(crate) fn short(rate: f64) -> String {
     }
 }
 
-/// The report as people read it.
+/// Returns the report as text.
 pub(super) fn text(report: &Value) -> String {
     let number = |name: &str| report[name].as_f64().unwrap_or(0.0);
     let mut text = format!(
@@ -425,7 +426,7 @@ pub(super) fn text(report: &Value) -> String {
         report["corrupt"],
         match report["orders_agree"].as_bool() {
             Some(true) => ", all orders agree",
-            // Of several writers, as they may.
+            // Orders may differ for several writers of an unordered topic.
             _ if report["level"] == "unordered" => "",
             _ => ", ORDERS DIFFER",
         },

@@ -1,5 +1,5 @@
-//! What arrives, checked: the order of each publisher and of all of them together, the content of
-//! each sample, and latencies.
+//! Checks of arriving samples: the order of each publisher and of all together, the content of each
+//! sample, and latencies.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,33 +8,33 @@ use hdrhistogram::Histogram;
 use super::clock;
 use super::payload::{Read, check};
 
-/// One publisher, as a subscriber sees it.
+/// One publisher from the view of a subscriber.
 struct Origin<W> {
     writer: W,
-    /// The same in all processes.
+    /// Identifier of the publisher, equal in all processes.
     mark: u64,
     next: u64,
 }
 
-/// Everything that a subscriber has seen. `W` names a publisher, alike in all processes.
+/// Statistics of a subscriber. `W` identifies a publisher, equally in all processes.
 pub(crate) struct Track<W> {
     origins: Vec<Origin<W>>,
     read: Read,
-    /// Samples in their place.
+    /// Samples in the right position.
     pub(crate) received: u64,
-    /// Indices that were passed over.
+    /// Indices that were skipped.
     pub(crate) lost: u64,
     /// Samples that came late or twice.
     pub(crate) disorder: u64,
     /// Samples whose content is wrong.
     pub(crate) corrupt: u64,
-    /// Nanoseconds from the write to the take, of those samples that have a stamp.
+    /// Nanoseconds from the write to the take, of samples with a stamp.
     pub(crate) latency: Histogram<u64>,
-    /// Follows from who published what in which order, in equal orders equally.
+    /// Hash of the publishers and indices in order; equal orders give equal hashes.
     pub(crate) order: u64,
 }
 
-/// A histogram of nanoseconds, three digits of each, of a size that never grows.
+/// Returns a histogram of nanoseconds with three digits, of a size that never grows.
 pub(crate) fn nanos_histogram() -> Histogram<u64> {
     const MINUTE: u64 = 60_000_000_000;
     Histogram::new_with_bounds(1, MINUTE, 3).expect("the bounds are valid")
@@ -46,7 +46,7 @@ impl<W: Copy + PartialEq + Hash> Track<W> {
         Track { origins, read, received: 0, lost: 0, disorder: 0, corrupt: 0, latency, order: 0 }
     }
 
-    /// Looks at one sample.
+    /// Checks one sample.
     #[inline]
     pub(crate) fn look(&mut self, bytes: &[u8], writer: W) {
         let Some((index, stamp)) = check(bytes, self.read) else {
@@ -54,7 +54,7 @@ impl<W: Copy + PartialEq + Hash> Track<W> {
             return;
         };
         if stamp != 0 {
-            // Saturating: the stamp is a word of another process.
+            // Saturating, because the stamp comes from another process.
             self.latency.saturating_record(clock::now().saturating_sub(stamp));
         }
         let known = self.origins.iter().position(|origin| origin.writer == writer);
@@ -65,7 +65,8 @@ impl<W: Copy + PartialEq + Hash> Track<W> {
             self.origins.len() - 1
         });
         let what = self.origins[at].mark.wrapping_add(index);
-        // Odd, so that no order is forgotten; one multiplication, for it is done for every sample.
+        // The odd multiplier loses no information. Only one multiplication, because it runs for
+        // every sample.
         self.order = (self.order ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);
         let next = &mut self.origins[at].next;
         if index < *next {
@@ -77,7 +78,7 @@ impl<W: Copy + PartialEq + Hash> Track<W> {
         self.received += 1;
     }
 
-    /// Samples that came, whatever was wrong with them.
+    /// Returns the number of samples that arrived, with or without errors.
     pub(crate) fn seen(&self) -> u64 {
         self.received + self.disorder + self.corrupt
     }

@@ -1,8 +1,9 @@
-//! `squall perf upcall`: what one member takes its time for, and what that costs the others.
+//! `squall perf upcall`: the effect of one slow member on the others.
 //!
-//! Owns: the trials and their comparison. Each is a sender and others on the multicast below DDS,
-//! atomic. A sender at full speed for a given time shows the rates once the slow one's ring is full;
-//! one that sends less than the ring takes, at a pace, shows how long the others are held up before.
+//! Owns: the trials and their comparison. Each trial has a sender and others on the multicast below
+//! DDS, atomic. A sender at full speed for a given time shows the rates once the ring of the slow
+//! member is full. A sender that sends less than the ring holds, at a pace, shows the delay of the
+//! others before that.
 
 use std::time::Duration;
 
@@ -16,38 +17,39 @@ use super::role::sample_size;
 use super::throughput::{seconds, short};
 use crate::outcome::{Done, Failure, Outcome, progress, show};
 
-/// How long starting and ending may take besides.
+/// Additional time limit for starting and ending.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Nanoseconds between two messages of a sender that has little to send.
+/// Nanoseconds between two messages of a paced sender.
 const PACE: u64 = 10_000;
-/// The first messages, of which it is asked when they were there: not more than half of what the
-/// usual memory has room for.
+/// Maximum number of the first messages whose arrival time is measured: at most half of the
+/// messages that fit into the default memory.
 const MOST_FIRST: usize = 4096;
 
-/// What work for each delivery costs the worker, the other reader and the sender, done in the turn
-/// or in a thread of its own; or what fixed batches, or undeclared silence, cost.
+/// The cost of work for each delivery to the worker, the other reader and the sender, in the turn
+/// or in a thread of its own; or the cost of fixed batches, or of undeclared silence.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     squall perf upcall --work 1us,100us,1ms\n  \
     squall perf upcall --fixed-batch 32\n  \
     squall perf upcall --silence --json")]
 pub(crate) struct UpcallArgs {
-    /// What one of the two readers does for each delivery.
+    /// Work of one of the two readers for each delivery.
     #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = nanos,
         default_value = "1us,100us,1ms")]
     work: Vec<u64>,
-    /// Measure a sender that holds back so many messages until all of them are built, beside one
-    /// that sends what there is.
+    /// Measure a sender that holds back this many messages until all of them are built, beside one
+    /// that sends at once.
     #[arg(long, value_name = "MESSAGES", value_parser = clap::value_parser!(u64).range(2..=1024),
         conflicts_with = "work")]
     fixed_batch: Option<u64>,
-    /// Measure a second sender that sends nothing and says so, beside one that sends nulls.
+    /// Measure a second sender that declares silence and sends nothing, beside one that sends
+    /// null messages.
     #[arg(long, conflicts_with_all = ["work", "fixed_batch"])]
     silence: bool,
     /// Bytes of a message.
     #[arg(long, default_value_t = 128, value_name = "BYTES", value_parser = sample_size)]
     size: usize,
-    /// How long each trial takes.
+    /// Seconds of each trial.
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
 }
@@ -63,7 +65,7 @@ fn nanos(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is no time such as 100us or 1ms, of one second at most"))
 }
 
-/// What one process of a trial does.
+/// Role of one process of a trial.
 struct Part<'a> {
     duty: &'a str,
     more: Vec<String>,
@@ -140,7 +142,7 @@ pub(crate) fn run(args: &UpcallArgs, json: bool) -> Done {
     Ok(if clean { Outcome::Yes } else { Outcome::No })
 }
 
-/// A sender, a reader that works for each message, and one that does not.
+/// Runs a sender, a reader that works for each message, and one that does not.
 fn slow(args: &UpcallArgs) -> Result<Vec<Value>, Failure> {
     let mut rows = Vec::new();
     for &work in [0].iter().chain(&args.work) {
@@ -158,7 +160,7 @@ fn slow(args: &UpcallArgs) -> Result<Vec<Value>, Failure> {
             };
             let full = args.trial(&parts(&[]))?;
             let first = args.first() as u64;
-            // Twice the time that it takes, for whoever is late.
+            // Twice the required time, for delayed members.
             let seconds = 2.0 * (first * PACE) as f64 / 1e9;
             let paced = [format!("--every={PACE}"), format!("--most={first}")];
             let paced = args.trial_of(seconds, &parts(&paced))?;
@@ -185,7 +187,7 @@ fn slow(args: &UpcallArgs) -> Result<Vec<Value>, Failure> {
     Ok(rows)
 }
 
-/// A row of a sender with little and with much to send, and its reader.
+/// Returns a row for a paced or full-speed sender and its reader.
 fn sends(what: &str, every: u64, sender: &Tried, reader: &Tried) -> Value {
     json!({
         "manner": what,
@@ -198,7 +200,7 @@ fn sends(what: &str, every: u64, sender: &Tried, reader: &Tried) -> Value {
     })
 }
 
-/// A sender that holds back, beside one that does not.
+/// Compares a sender that holds messages back with one that does not.
 fn batches(args: &UpcallArgs, batch: u64) -> Result<Vec<Value>, Failure> {
     let mut rows = Vec::new();
     for every in [PACE, 0] {
@@ -211,7 +213,7 @@ fn batches(args: &UpcallArgs, batch: u64) -> Result<Vec<Value>, Failure> {
     Ok(rows)
 }
 
-/// A sender beside one that is silent.
+/// Runs a sender beside a silent one.
 fn silence(args: &UpcallArgs) -> Result<Vec<Value>, Failure> {
     let mut rows = Vec::new();
     for every in [PACE, 0] {
@@ -230,7 +232,7 @@ fn silence(args: &UpcallArgs) -> Result<Vec<Value>, Failure> {
     Ok(rows)
 }
 
-/// A row as people read it.
+/// Returns a row as text.
 fn line(row: &Value) -> String {
     let number = |name: &str| row[name].as_f64();
     let manner = row["manner"].as_str().unwrap_or("?");

@@ -1,8 +1,9 @@
-//! `squall perf views`: how long it takes until deliveries go on after a member was killed, and until a member
-//! that joins has its first.
+//! `squall perf views`: time until deliveries continue after a member was killed, and until a
+//! joining member has its first sample.
 //!
-//! Owns: the rounds. Three processes write and read one atomic topic as fast as they can; one of them is this
-//! one, which kills another, waits for the view without it, and lets one more come.
+//! Owns: the rounds. Three processes write and read one atomic topic as fast as they can. This
+//! process is one of them; it kills another one, waits for the view without it, and starts a
+//! new one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,25 +22,25 @@ use super::machine::machine;
 use super::track::nanos_histogram;
 use crate::outcome::{Done, Failure, Outcome, progress, say, show};
 
-/// How many processes there are at a time.
+/// Number of processes at a time.
 const MEMBERS: usize = 3;
-/// How long anything may take.
+/// Maximum time of any step.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long all may flow between two events.
+/// Time of undisturbed flow between two events.
 const CALM: Duration = Duration::from_millis(100);
 
-/// How long a view change keeps readers waiting: three processes over shared memory under full load, of which
-/// one is killed; and how soon one that joins has its first sample.
+/// How long a view change blocks readers: three processes over shared memory under full load, one
+/// of which is killed; and how soon a joining one has its first sample.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  squall perf views --rounds 50 --json")]
 pub(crate) struct ViewsArgs {
-    /// How many times one is killed and another one joins.
+    /// Number of times one process is killed and another one joins.
     #[arg(long, default_value_t = 30, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: u32,
 }
 
-/// One of the others.
+/// One of the other processes.
 #[derive(Args, Debug)]
 pub(crate) struct ViewsMemberArgs {}
 
@@ -49,14 +50,14 @@ struct Beat {
     rest: [u64; 7],
 }
 
-/// What a member says of its coming in.
+/// Report of a member that has joined.
 #[derive(Serialize, Deserialize)]
 struct Joined {
-    /// From the call that joins the domain to the first sample.
+    /// Nanoseconds from the call that joins the domain to the first sample.
     nanos: u64,
 }
 
-/// What a member does: writes as fast as it can, and counts what it takes.
+/// Work of a member: writes as fast as it can, and counts the samples it takes.
 struct Flow {
     taken: Arc<AtomicU64>,
     over: Arc<AtomicBool>,
@@ -106,7 +107,7 @@ impl Flow {
     }
 }
 
-/// Waits until something holds; looks as seldom as is good enough.
+/// Waits until a condition holds, checking as rarely as is sufficient.
 fn until(what: &str, mut holds: impl FnMut() -> bool) -> Result<(), Failure> {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
@@ -181,7 +182,7 @@ fn quantiles(of: &Histogram<u64>) -> Value {
     json!({ "p50": at(0.5), "p90": at(0.9), "max": at(1.0) })
 }
 
-/// Plays one of the others.
+/// Runs one of the other processes.
 pub(crate) fn play(_: &ViewsMemberArgs) -> Done {
     let control = Control::new(true);
     let start = clock::now();

@@ -1,6 +1,7 @@
-//! `squall sim run` and `squall sim replay`: random lives of whole groups under faults, with all checkers.
+//! `squall sim run` and `squall sim replay`: random runs of whole groups under faults, with
+//! all checkers.
 //!
-//! Owns: which lives are lived, and how it is told what came of them. Never does: judge one.
+//! Owns: the choice of runs, and the report of their results. Never does: judge one.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +11,13 @@ use serde_json::{Value, json};
 
 use crate::outcome::{Done, Outcome, progress, show};
 
-/// More nodes make no other kind of life, only a slower one.
+/// Allowed numbers of nodes; more nodes only make a run slower.
 const NODES: std::ops::RangeInclusive<usize> = 1..=16;
 
-/// So many violations are told; the others are counted.
+/// Maximum number of violations that are shown; the others are counted.
 const TOLD: usize = 20;
 
-/// Live random lives of whole groups under faults, and check what everybody delivers.
+/// Run random histories of whole groups under faults, and check all deliveries.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     squall sim run --seeds 0..1000\n  \
@@ -26,21 +27,21 @@ const TOLD: usize = 20;
     A seed with the same options is the same life, to the last word that lands. Exit code 1 if any\n\
     rule was broken; each violation names the command that shows it step by step.")]
 pub(crate) struct RunArgs {
-    /// The seeds, the second one excluded.
+    /// Range of seeds, without the second one.
     #[arg(long, value_name = "A..B", default_value = "0..200", value_parser = seeds)]
     seeds: (u64, u64),
     #[command(flatten)]
     life: LifeArgs,
-    /// Goes on after the last seed until so many minutes have passed.
+    /// Continue after the last seed until this many minutes have passed.
     #[arg(long, value_name = "M", value_parser = minutes)]
     minutes: Option<f64>,
 }
 
-/// Live one of these lives again, and tell it step by step.
+/// Repeat one of these runs, and show it step by step.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  squall sim replay --seed 84 --group local --faults crash")]
 pub(crate) struct ReplayArgs {
-    /// The seed.
+    /// Seed of the run.
     #[arg(long, value_name = "N")]
     seed: u64,
     #[command(flatten)]
@@ -49,37 +50,38 @@ pub(crate) struct ReplayArgs {
 
 #[derive(Args, Debug)]
 struct LifeArgs {
-    /// How many nodes it begins with, from 1 to 16.
+    /// Number of nodes at the beginning, from 1 to 16.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = nodes)]
     nodes: usize,
-    /// What the group lives on.
+    /// Kind of group.
     #[arg(long, value_enum, default_value_t = Groups::All)]
     group: Groups,
-    /// What happens to it: crash, restart, partition, one-way, pause, slow-node, slow-link, delay, skew,
-    /// stop, separated by commas; all; none.
+    /// Faults: crash, restart, partition, one-way, pause, slow-node, slow-link, delay, skew, stop,
+    /// separated by commas; all; none.
     #[arg(long, value_name = "LIST", default_value = "all")]
     faults: Faults,
-    /// View change follows view change, and faults are aimed at their steps.
+    /// View changes follow each other, and faults are aimed at their steps.
     #[arg(long)]
     aimed: bool,
     /// Readers become writers, and writers become readers only, all the time.
     #[arg(long)]
     toggles: bool,
-    /// Faults do not spare a networked group: most of these groups are lost, and little is left to judge.
+    /// Faults do not spare a networked group: most of these groups are lost, and little is left
+    /// to judge.
     #[arg(long)]
     wild: bool,
 }
 
-/// Which groups.
+/// Kinds of groups.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 enum Groups {
-    /// On one host over memory that the nodes share: any survivors go on.
+    /// On one host over memory that the nodes share: any survivors continue.
     Shared,
-    /// On one host over memory that is copied: any survivors go on.
+    /// On one host over memory that is copied: any survivors continue.
     Local,
-    /// On several hosts: only a primary partition goes on.
+    /// On several hosts: only a primary partition continues.
     Network,
-    /// One after the other.
+    /// All kinds, one after the other.
     All,
 }
 
@@ -126,7 +128,7 @@ impl LifeArgs {
     }
 }
 
-/// Lives the lives of some seeds.
+/// Runs the histories of some seeds.
 pub(crate) fn run(args: &RunArgs, json: bool) -> Done {
     let begun = Instant::now();
     let most = args.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
@@ -153,7 +155,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> Done {
     Ok(if told.is_empty() { Outcome::Yes } else { Outcome::No })
 }
 
-/// Lives one again, and tells it.
+/// Repeats one run, and shows it.
 pub(crate) fn replay(args: &ReplayArgs, json: bool) -> Done {
     let (mut sum, mut told, mut text) = (Account::default(), Vec::new(), String::new());
     for plan in args.life.plans(args.seed) {

@@ -1,4 +1,4 @@
-//! `squall ls`: which topics there are in a domain, and who writes and reads them.
+//! `squall ls`: the topics of a domain, with their writers and readers.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::outcome::{Done, Outcome, show};
 pub(crate) struct LsArgs {
     #[command(flatten)]
     domain: Domain,
-    /// Wait so many seconds for the first topic.
+    /// Seconds to wait for the first topic.
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     wait: f64,
 }

@@ -1,6 +1,8 @@
-//! The commands that show, write, record and replay the samples of topics whose types they were not compiled with.
+//! Commands that show, write, record and replay the samples of topics whose types are not
+//! compiled in.
 //!
-//! Owns: how such a command takes part in a domain, and when it ends. Never does: look into a sample by itself.
+//! Owns: the participation of such a command in a domain, and its end. Never does: look into a
+//! sample by itself.
 
 pub(crate) mod ls;
 pub(crate) mod publish;
@@ -22,16 +24,16 @@ use dds_api::topic::{AnnouncedTopic, TopicDescription};
 use crate::ends::Ends;
 use crate::outcome::Failure;
 
-/// How often it is looked whether it is to end.
+/// Interval between two checks whether the command must end.
 const LOOK: Timeout = Timeout::millis(50);
 
-/// Which domain it is about.
+/// Domain of a command.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Domain {
-    /// The domain.
+    /// Number of the domain.
     #[arg(long, default_value_t = 0)]
     domain: u32,
-    /// The folder where participants meet.
+    /// Folder where participants meet.
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
 }
@@ -46,13 +48,13 @@ impl Domain {
     }
 }
 
-/// A time that an option says in seconds.
+/// Parses a time that an option gives in seconds.
 fn time(option: &str, seconds: f64) -> Result<Duration, Failure> {
     Duration::try_from_secs_f64(seconds)
         .map_err(|error| Failure::Usage(format!("--{option}: {error}")))
 }
 
-/// When a command ends by itself.
+/// Conditions under which a command ends.
 struct Until {
     ends: Ends,
     deadline: Option<Instant>,
@@ -69,7 +71,7 @@ impl Until {
     }
 }
 
-/// Whoever was stopped for too long has nothing to say any more.
+/// Checks the membership: a participant that was stopped for too long has lost it.
 fn require_membership(participant: &DomainParticipant) -> Result<(), Failure> {
     match participant.is_isolated() {
         false => Ok(()),
@@ -79,7 +81,7 @@ fn require_membership(participant: &DomainParticipant) -> Result<(), Failure> {
     }
 }
 
-/// What is announced of a topic, as soon as there is anything.
+/// Waits for the announcement of a topic, and returns it.
 fn announced(
     participant: &DomainParticipant,
     name: &str,
@@ -106,7 +108,8 @@ fn announced(
     }
 }
 
-/// Readers of what is written in these partitions. Where each partition is a stream by itself, one for each.
+/// Creates readers in these partitions. If each partition is a stream by itself, creates one reader
+/// for each.
 fn readers<D: TopicDescription>(
     participant: &DomainParticipant,
     (topic, announced): (&D, &AnnouncedTopic),

@@ -1,6 +1,7 @@
 //! `squall publish`: samples from the command line or standard input.
 //!
-//! Owns: which samples, how often. Never does: know the type by itself; it is learnt from the domain or from IDL.
+//! Owns: the choice and the number of samples. Never does: know the type by itself; it is learnt
+//! from the domain or from IDL.
 
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ use crate::idl::Search;
 use crate::outcome::{Done, Failure, Outcome, show};
 use crate::types::Source;
 
-/// How long readers may take to get what was written before the command ends.
+/// Maximum time for readers to receive the samples before the command ends.
 const PATIENCE: Timeout = Timeout::secs(10);
 
 /// Write samples of a topic.
@@ -30,34 +31,34 @@ const PATIENCE: Timeout = Timeout::secs(10);
     A sample is JSON, or text as squall spy shows it; members that are left out have their defaults. Without one each line of\n\
     standard input is a sample. The type is learnt from those who have the topic; with --idl nobody needs to.")]
 pub(crate) struct PublishArgs {
-    /// The topic.
+    /// Name of the topic.
     topic: String,
     /// The sample; without it one from each line of standard input.
     sample: Option<String>,
     #[command(flatten)]
     domain: Domain,
-    /// Write it so often.
+    /// Number of times to write each sample.
     #[arg(long, default_value_t = 1)]
     count: u64,
-    /// So many seconds apart.
+    /// Seconds between samples.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     every: f64,
-    /// Wait for so many readers first.
+    /// Wait for this many readers first.
     #[arg(long, default_value_t = 1)]
     readers: usize,
-    /// Wait so many seconds for them, and for somebody to have the topic.
+    /// Seconds to wait for them, and for a participant that has the topic.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     wait: f64,
     /// Dispose the instance of each sample instead.
     #[arg(long)]
     dispose: bool,
-    /// Write in this partition, or in these.
+    /// Write in this partition, or in several.
     #[arg(long, value_name = "NAME")]
     partition: Vec<String>,
-    /// The type is in this IDL file, and the topic, unless it is there, is unordered.
+    /// IDL file with the type. Unless the topic exists, it is unordered.
     #[arg(long, value_name = "FILE")]
     idl: Option<PathBuf>,
-    /// The type's name in it, if it has several for topics.
+    /// Name of the type in the file, if there are several topic types.
     #[arg(long = "type", value_name = "NAME", requires = "idl")]
     type_name: Option<String>,
     #[command(flatten)]
@@ -65,7 +66,7 @@ pub(crate) struct PublishArgs {
     /// With --idl: the topic is atomic.
     #[arg(long, requires = "idl")]
     atomic: bool,
-    /// With --idl: the topic keeps the last sample of each instance for readers that come later.
+    /// With --idl: the topic keeps the last sample of each instance for late joiners.
     #[arg(long, requires = "idl")]
     transient_local: bool,
 }
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &PublishArgs, json: bool) -> Done {
         }
         None => None,
     };
-    // What is wrong with it is said before anybody is kept waiting.
+    // Errors in the sample are reported before the command waits.
     if let (Some(of), Some(text)) = (&of, &args.sample) {
         parsed(of, text, "the sample")?;
     }
@@ -129,7 +130,7 @@ pub(crate) fn run(args: &PublishArgs, json: bool) -> Done {
     Ok(Outcome::Yes)
 }
 
-/// The topic as others have it, or else as it was said to be.
+/// Creates the topic as announced by others, or else as given by the options.
 fn topic(
     args: &PublishArgs,
     participant: &DomainParticipant,
@@ -152,7 +153,7 @@ fn parsed(of: &DynamicType, text: &str, what: &str) -> Result<DynamicData, Failu
     DynamicData::parse(of, text).map_err(|error| Failure::Usage(format!("{what}: {error}")))
 }
 
-/// Waits, but not beyond a signal.
+/// Waits until a time or a signal.
 pub(super) fn pause(next: Instant, until: &Until) {
     while Instant::now() < next && !until.is_over() {
         let left = next.saturating_duration_since(Instant::now());

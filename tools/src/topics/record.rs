@@ -1,7 +1,7 @@
 //! `squall record`: topics to a file, as they are written.
 //!
-//! Owns: which topics, and the order in which samples came. Never does: lose a sample that its reader was given; it holds writers
-//! up before that.
+//! Owns: the choice of topics, and the order in which samples came. Never does: lose a sample that
+//! its reader received; before that, it makes writers wait.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -34,23 +34,24 @@ use crate::outcome::{Done, Failure, Outcome, say, show};
     Topics are recorded from the moment on at which somebody has them, with what is kept of them. It reads as any reader that\n\
     loses nothing: a disk that is slower than the writers holds them up. Ends at SIGINT or SIGTERM. squall replay writes it again.")]
 pub(crate) struct RecordArgs {
-    /// Record topics whose names match: `*` stands for any text, `?` for one character. May be given more than once; all without it.
+    /// Record topics whose names match: `*` stands for any text, `?` for one character. May be
+    /// given more than once; without it all topics are recorded.
     #[arg(long, value_name = "GLOB")]
     topics: Vec<String>,
-    /// The file, which must not be there.
+    /// Output file, which must not exist.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     #[command(flatten)]
     domain: Domain,
-    /// End after so many seconds.
+    /// End after this many seconds.
     #[arg(long = "for", value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// End after so many samples.
+    /// End after this many samples.
     #[arg(long)]
     count: Option<u64>,
 }
 
-/// A topic that is recorded.
+/// A recorded topic.
 struct Source {
     number: u32,
     readers: Vec<DataReader<SerializedData>>,
@@ -121,7 +122,7 @@ pub(super) fn globs(patterns: &[String]) -> Result<Vec<Glob>, Failure> {
     patterns.iter().map(glob).collect()
 }
 
-/// Readers of a topic; none if nobody tells of its type.
+/// Creates readers of a topic; `None` if its type is not announced.
 fn open(
     participant: &DomainParticipant,
     announced: &AnnouncedTopic,

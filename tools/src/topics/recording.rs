@@ -1,4 +1,4 @@
-//! A file of samples as they came.
+//! A file of samples in the order of arrival.
 //!
 //! ```text
 //!   byte  0   "SQUALLRC", version: u32
@@ -7,7 +7,7 @@
 //!         4   CRC32C of it: u32
 //!         8   an entry, CDR with its header: a topic before its first sample, or a sample
 //! ```
-//! Numbers are little endian. A frame that is cut short at the end is what a crash left: it is passed over.
+//! Numbers are little endian. An incomplete frame at the end is left by a crash and is ignored.
 //!
 //! Owns: the format. Never does: take part in a domain.
 
@@ -22,14 +22,14 @@ use crate::outcome::Failure;
 
 const MAGIC: &[u8; 8] = b"SQUALLRC";
 const VERSION: u32 = 1;
-/// No entry is longer.
+/// Maximum length of an entry.
 const LONGEST: u32 = 1 << 30;
 
-/// What is recorded.
+/// An entry of a recording.
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "idl_cdr", union, discriminator = "u8", extensibility = "appendable")]
 pub(super) enum Entry {
-    /// A topic that samples follow of.
+    /// A topic whose samples follow.
     #[dds(case = 0)]
     Topic(RecordedTopic),
     /// A sample.
@@ -40,19 +40,19 @@ pub(super) enum Entry {
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(crate = "idl_cdr", extensibility = "appendable")]
 pub(super) struct RecordedTopic {
-    /// What its samples call it.
+    /// Number by which its samples refer to the topic.
     pub(super) number: u32,
     pub(super) name: String,
-    /// Its type's objects, CDR.
+    /// Type objects of its type, as CDR.
     pub(super) of: Vec<u8>,
     pub(super) atomic: bool,
     pub(super) kept: bool,
     pub(super) logged: bool,
     pub(super) exclusive: bool,
     pub(super) by_source_timestamp: bool,
-    /// How many samples of each instance are kept; 0: all.
+    /// Number of samples of each instance that are kept; 0: all.
     pub(super) depth: u32,
-    /// In which version of CDR its writers write if they say nothing else: 1 or 2; 0: in the usual one of its type.
+    /// Default CDR version of its writers: 1 or 2; 0: the usual one of its type.
     pub(super) cdr_version: u8,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct RecordedSample {
     pub(super) source_timestamp: u64,
     /// 0 alive, 1 disposed, 2 unregistered.
     pub(super) fate: u8,
-    /// CDR with its header; of an instance that is over its key alone.
+    /// CDR with its header; for the end of an instance only its key.
     pub(super) payload: Vec<u8>,
 }
 
@@ -117,7 +117,7 @@ impl Recorder {
         self.write(&bytes)
     }
 
-    /// All of it is in the file afterwards.
+    /// Writes all buffered data to the file.
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
         self.out.flush().map_err(|error| self.fail(&error))
     }
@@ -157,7 +157,7 @@ impl Recording {
         Failure::new(format!("{}, at byte {}: {why}", self.path.display(), self.at))
     }
 
-    /// Whether there was so much.
+    /// Fills the buffer; returns whether there were enough bytes.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<bool, Failure> {
         let mut done = 0;
         while done < bytes.len() {
@@ -171,7 +171,7 @@ impl Recording {
         Ok(true)
     }
 
-    /// The next entry; none at the end, or where a crash has cut it.
+    /// Returns the next entry; `None` at the end, or where a crash has cut the file.
     pub(super) fn next(&mut self) -> Result<Option<Entry>, Failure> {
         let mut head = [0; 8];
         if !self.fill(&mut head)? {
@@ -182,7 +182,7 @@ impl Recording {
         if size > LONGEST {
             return Err(self.wrong(&format!("an entry of {size} bytes: the file is damaged")));
         }
-        // Room is made for what is there, not for what a damaged number says.
+        // Memory is allocated for the bytes present, not for a possibly damaged size.
         let mut bytes = Vec::new();
         let read = self.from.by_ref().take(size.into()).read_to_end(&mut bytes);
         read.map_err(|error| unreadable(&self.path, &error))?;

@@ -1,4 +1,4 @@
-//! `squall replay`: what was recorded, written again.
+//! `squall replay`: writes recorded samples again.
 //!
 //! Owns: the pace. Never does: change a sample.
 
@@ -19,10 +19,10 @@ use super::recording::{Entry, RecordedSample, RecordedTopic, Recording};
 use super::{Domain, Until, require_membership, time};
 use crate::outcome::{Done, Failure, Outcome, show};
 
-/// How long readers may take to get what was written before the command ends.
+/// Maximum time for readers to receive the samples before the command ends.
 const PATIENCE: Timeout = Timeout::secs(10);
 
-/// Write what was recorded again.
+/// Write recorded samples again.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     squall replay flight.rec\n  \
@@ -30,23 +30,23 @@ const PATIENCE: Timeout = Timeout::secs(10);
     Topics have the types and the levels with which they were recorded; whoever reads them has to say the same. Samples have the\n\
     time stamps of now, unless --timestamps is said.")]
 pub(crate) struct ReplayArgs {
-    /// The recording.
+    /// Recording to read.
     file: PathBuf,
-    /// Write topics whose names match alone. May be given more than once.
+    /// Write only topics whose names match. May be given more than once.
     #[arg(long, value_name = "GLOB")]
     topics: Vec<String>,
     #[command(flatten)]
     domain: Domain,
-    /// So many times as fast as it came; 0: as fast as readers take it.
+    /// Factor of the recorded pace; 0: as fast as readers take the samples.
     #[arg(long, value_name = "TIMES", default_value_t = 1.0)]
     speed: f64,
-    /// Wait for so many readers of each topic before its first sample.
+    /// Wait for this many readers of each topic before its first sample.
     #[arg(long, default_value_t = 0)]
     readers: usize,
-    /// Wait so many seconds for them.
+    /// Seconds to wait for them.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     wait: f64,
-    /// Samples have the time stamps that they were recorded with.
+    /// Use the recorded time stamps of samples.
     #[arg(long)]
     timestamps: bool,
 }
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &ReplayArgs, json: bool) -> Done {
     let participant = args.domain.join()?;
     let mut targets: BTreeMap<u32, Option<Target>> = BTreeMap::new();
     let (mut samples, began) = (0_u64, Instant::now());
-    // Time that was waited for readers does not count.
+    // The time spent waiting for readers does not count.
     let mut waited = Duration::ZERO;
     while let Some(entry) = recording.next()?
         && !until.is_over()

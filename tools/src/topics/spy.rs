@@ -1,6 +1,7 @@
-//! `squall spy`: what is written on a topic, as text.
+//! `squall spy`: the samples of a topic as text.
 //!
-//! Owns: how a sample is shown. Never does: hold a writer up; what comes faster than it can be shown is left out.
+//! Owns: the display of a sample. Never does: make a writer wait; samples that come faster than
+//! they can be shown are left out.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,7 +12,8 @@ use dds_api::types::DynamicData;
 use super::{Domain, LOOK, Until, announced, readers, require_membership};
 use crate::outcome::{Done, Failure, Outcome, say};
 
-/// Samples that wait to be shown; of older ones the last of each instance is left out first.
+/// Maximum number of samples of each instance waiting to be shown; beyond it the oldest are
+/// left out.
 const DEPTH: u32 = 1 << 12;
 
 /// Show the samples of a topic.
@@ -22,26 +24,27 @@ const DEPTH: u32 = 1 << 12;
     The type is learnt from those who write or read the topic. It holds up no writer: of what comes faster than it is\n\
     shown the last samples of each instance are shown. With --json each sample is one line.")]
 pub(crate) struct SpyArgs {
-    /// The topic.
+    /// Name of the topic.
     topic: String,
     #[command(flatten)]
     domain: Domain,
-    /// Show what this lets pass: a filter expression in the standard's SQL.
+    /// Show only samples that pass a filter expression in the standard's SQL.
     #[arg(long, value_name = "EXPRESSION")]
     filter: Option<String>,
-    /// Show what is written in this partition, or in those of this pattern; all without it. May be given more than once.
+    /// Show samples of this partition, or of partitions that match this pattern; all without it.
+    /// May be given more than once.
     #[arg(long, value_name = "NAME")]
     partition: Vec<String>,
-    /// End after so many samples.
+    /// End after this many samples.
     #[arg(long)]
     count: Option<u64>,
-    /// End after so many seconds.
+    /// End after this many seconds.
     #[arg(long = "for", value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// Wait so many seconds for somebody to have the topic.
+    /// Seconds to wait for a participant that has the topic.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     wait: f64,
-    /// Leave out what was written before it came and is kept.
+    /// Leave out samples that were written before the command joined and are kept.
     #[arg(long)]
     new: bool,
 }
@@ -99,7 +102,8 @@ fn text(sample: &Sample<DynamicData>) -> String {
     format!("-- {when} by {by}, {state}\n{}", sample.to_text())
 }
 
-/// One line. It does not go through a parser: not all numbers that types have are numbers to it.
+/// Returns the sample as one line. No JSON library is used, because some numbers of IDL types
+/// exceed its range.
 fn line(sample: &Sample<DynamicData>) -> String {
     let info = sample.info();
     let nanos = info.source_timestamp.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
@@ -111,7 +115,7 @@ fn line(sample: &Sample<DynamicData>) -> String {
     )
 }
 
-/// The time of the day, UTC.
+/// Returns the time of the day, UTC.
 fn time_of_day(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (of_day, micros) = (since.as_secs() % 86_400, since.subsec_micros());

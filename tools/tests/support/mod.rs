@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use dds_api::prelude::*;
 use serde_json::Value;
 
-/// Nothing in these tests takes nearly so long.
+/// Time limit far above the duration of any test.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What tests of stores write.
+/// Type of samples that tests of stores write.
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Reading {
     #[dds(key)]
@@ -23,10 +23,10 @@ pub(crate) struct Reading {
     pub(crate) value: u32,
 }
 
-/// How long they wait for that.
+/// Maximum time to wait for such samples.
 pub(crate) const SOON: Timeout = Timeout::secs(60);
 
-/// A folder for everything temporary.
+/// A folder for all temporary files.
 pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
@@ -38,7 +38,7 @@ impl Place {
         self.0.path()
     }
 
-    /// The command, with these arguments.
+    /// Returns the command with these arguments.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_squall"));
         command
@@ -55,7 +55,7 @@ impl Place {
         Ended { status, out: text(stdout), err: text(stderr) }
     }
 
-    /// Starts the command with its standard input and output here.
+    /// Starts the command with piped standard input and output.
     pub(crate) fn start(&self, arguments: &[&str]) -> Process {
         let mut child =
             self.command(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -72,7 +72,7 @@ impl Place {
         Process { child, input, lines }
     }
 
-    /// Nothing was left behind.
+    /// Checks that no file is left behind.
     pub(crate) fn assert_empty(&self) {
         let left: Vec<_> = std::fs::read_dir(self.path())
             .unwrap()
@@ -81,7 +81,7 @@ impl Place {
         assert!(left.is_empty(), "left behind: {left:?}");
     }
 
-    /// Waits until nothing is there any more.
+    /// Waits until the folder is empty.
     pub(crate) fn wait_until_empty(&self) {
         let deadline = Instant::now() + LIMIT;
         while std::fs::read_dir(self.path()).unwrap().next().is_some() {
@@ -99,21 +99,21 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// It ended with this exit code.
+    /// Checks the exit code.
     #[track_caller]
     pub(crate) fn code(self, code: i32) -> Ended {
         assert_eq!(self.status.code(), Some(code), "out: {}\nerr: {}", self.out, self.err);
         self
     }
 
-    /// What it said is on standard error.
+    /// Checks for words on standard error.
     #[track_caller]
     pub(crate) fn says(self, words: &str) -> Ended {
         assert!(self.err.contains(words), "no `{words}` in: {}", self.err);
         self
     }
 
-    /// The JSON object on the last line of its output.
+    /// Returns the JSON object on the last line of the output.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         let last = self.out.lines().last().unwrap_or_default();
@@ -125,7 +125,7 @@ impl Ended {
     }
 }
 
-/// A command that runs.
+/// A running command.
 pub(crate) struct Process {
     pub(crate) child: Child,
     input: Option<ChildStdin>,
@@ -133,7 +133,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The next line that it says.
+    /// Returns the next line of the output.
     #[track_caller]
     pub(crate) fn line(&mut self) -> String {
         self.lines.recv_timeout(LIMIT).expect("a line in time")
@@ -155,7 +155,7 @@ impl Process {
         input.flush().unwrap();
     }
 
-    /// Closes its standard input.
+    /// Closes the standard input.
     pub(crate) fn close_input(&mut self) {
         self.input = None;
     }
@@ -165,7 +165,7 @@ impl Process {
         self.child.wait().unwrap();
     }
 
-    /// It leaves by itself with this exit code.
+    /// Waits until the command ends by itself, and checks its exit code.
     #[track_caller]
     pub(crate) fn leaves_with(mut self, code: i32) {
         let deadline = Instant::now() + LIMIT;
@@ -179,7 +179,7 @@ impl Process {
         }
     }
 
-    /// Whether it has said anything that was not looked at.
+    /// Whether there is unread output.
     pub(crate) fn has_more_lines(&mut self) -> bool {
         self.lines.try_recv().is_ok()
     }

@@ -13,8 +13,9 @@ fn texts() -> [String; 2] {
 
 const TEXTS: [u8; 15] = [2, 0, 0, 0, b'a', 0, 0, 0, 3, 0, 0, 0, b'b', b'c', 0];
 
-/// Rule (8): an array of primitives is its elements. Rules (9) and (10): of other elements the size is in front in
-/// version 2 (DHEADER, 7.4.3.4.1), which counts neither itself nor the padding in front of it.
+/// Rule (8): an array of primitives is its elements. Rules (9) and (10): for other elements,
+/// version 2 puts the size in front (DHEADER, 7.4.3.4.1), which counts neither itself nor the
+/// padding before it.
 #[test]
 fn rules_8_to_10_arrays() {
     for encoding in [V1, V2] {
@@ -24,7 +25,8 @@ fn rules_8_to_10_arrays() {
     spelled(&texts(), V1, &[&header(V1, 1), &TEXTS, &[0]]);
 }
 
-/// Rule (11): how many, then the elements. Rules (12) and (13): the same, with the size in front in version 2.
+/// Rule (11): the number of elements, then the elements. Rules (12) and (13): likewise, with the
+/// size in front in version 2.
 #[test]
 fn rules_11_to_13_sequences() {
     for encoding in [V1, V2] {
@@ -35,7 +37,8 @@ fn rules_11_to_13_sequences() {
     spelled(&texts, V1, &[&header(V1, 1), &[2, 0, 0, 0], &TEXTS, &[0]]);
 }
 
-/// Rules (14) to (16): a map is a sequence of keys and values, with the size in front in version 2 unless both are primitive.
+/// Rules (14) to (16): a map is a sequence of keys and values, with the size in front in version 2
+/// unless both are primitive.
 #[test]
 fn rules_14_to_16_maps() {
     let numbers: BTreeMap<u8, u16> = [(1, 2), (3, 4)].into();
@@ -49,7 +52,7 @@ fn rules_14_to_16_maps() {
     spelled(&named, V1, &[&header(V1, 0), &bytes]);
 }
 
-/// Rules (8) and (9): an array of arrays is one array, of all elements.
+/// Rules (8) and (9): an array of arrays is one array of all elements.
 #[test]
 fn rules_8_and_9_several_dimensions() {
     bare(&[[1_u16, 2], [3, 4]], V2, &[1, 0, 2, 0, 3, 0, 4, 0]);
@@ -58,7 +61,7 @@ fn rules_8_and_9_several_dimensions() {
     bare(&rows, V1, &TEXTS);
 }
 
-/// Rule (9): enums, bitmasks and structs are not primitive, however they are framed themselves.
+/// Rule (9): enums, bitmasks and structs are not primitive, whatever their own framing.
 #[test]
 fn rule_9_arrays_of_what_is_not_primitive() {
     bare(&[Byte::Seven, Byte::Zero], V2, &[2, 0, 0, 0, 7, 0]);
@@ -85,7 +88,7 @@ fn rules_11_to_13_elements() {
     bare(&vec![Byte::Seven], V2, &[5, 0, 0, 0, 1, 0, 0, 0, 7]);
     bare(&vec![Byte::Seven], V1, &[1, 0, 0, 0, 7]);
     bare(&vec!["a".to_owned()], V2_BIG, &[0, 0, 0, 10, 0, 0, 0, 1, 0, 0, 0, 2, b'a', 0]);
-    // A sequence is not primitive, whatever it is of.
+    // A sequence is not primitive, whatever its elements.
     let rows = vec![vec![1_u16]];
     bare(&rows, V2, &[10, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0]);
     bare(&rows, V1, &[1, 0, 0, 0, 1, 0, 0, 0, 1, 0]);
@@ -108,14 +111,16 @@ struct Behind {
     texts: Vec<String>,
 }
 
-/// 7.4.3.4.1: the size in front is a number of four bytes, aligned as one; the padding in front of it is none of it.
+/// 7.4.3.4.1: the size in front is a number of four bytes with the alignment of one; it does not
+/// count the padding before it.
 #[test]
 fn the_size_in_front_is_aligned() {
     let value = Behind { first: 1, texts: vec!["a".to_owned()] };
     bare(&value, V2, &[1, 0, 0, 0, 10, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, b'a', 0]);
 }
 
-/// Rules (14) to (16): a key that is an enum, and elements that are collections, are not primitive. Each key and each element is aligned.
+/// Rules (14) to (16): a key that is an enum, and elements that are collections, are not primitive.
+/// Each key and each element is aligned.
 #[test]
 fn rules_14_to_16_keys_and_elements() {
     let lists: BTreeMap<u8, Vec<u8>> = [(1, vec![2])].into();

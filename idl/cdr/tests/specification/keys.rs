@@ -1,4 +1,4 @@
-//! Keys: what is hashed, and payloads of keys alone.
+//! Keys: input of the hash, and key-only payloads.
 
 use idl_cdr::{DdsType, key_from_cdr, key_hash, key_to_cdr, key_to_cdr_with};
 
@@ -24,8 +24,9 @@ struct ByLabel {
     y: i32,
 }
 
-/// The examples of RTPS 9.6.4.8 (9.6.3.8 in 2.3) with XTYPES 7.6.8: the key as big endian version 2, filled up with zeroes, or its MD5
-/// if the longest key does not fit into 16 bytes, whether or not this one does.
+/// The examples of RTPS 9.6.4.8 (9.6.3.8 in 2.3) with XTYPES 7.6.8: the key as big-endian version
+/// 2, padded with zeroes, or its MD5 if the longest key does not fit into 16 bytes, whether or not
+/// this one does.
 #[test]
 fn key_hashes() {
     let foo = ByNumber { id: 0x1234_5678, x: 1, y: 2 };
@@ -62,8 +63,9 @@ struct Part {
     y: u32,
 }
 
-/// RTPS 9.4.6.3 with XTYPES 7.6.8.2: a payload of the key alone is one of the type that has the members of the key alone (KeyHolder), framed
-/// as the type is. What is hashed has neither a header nor a size in front (KeyErased: final).
+/// RTPS 9.4.6.3 with XTYPES 7.6.8.2: a key-only payload is one of the type that has only the key
+/// members (KeyHolder), framed like the type. The input of the hash has neither a header nor a size
+/// in front (KeyErased: final).
 #[test]
 fn payloads_of_keys_alone() {
     let foo = ByNumber { id: 0x1234_5678, x: 1, y: 2 };

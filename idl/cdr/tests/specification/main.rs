@@ -1,6 +1,6 @@
-//! Bytes spelled by hand from clauses of the standards: DDS-XTYPES 1.3 (its rules of serialization, 7.4.3.5.3, by their
-//! numbers, which end with (30)) and DDSI-RTPS 2.5. Each case names the clause; what no rule names, such as bitsets and
-//! fixed-point numbers, names its subject.
+//! Bytes written by hand from clauses of the standards: DDS-XTYPES 1.3 (its rules of serialization,
+//! 7.4.3.5.3, by their numbers, which end with (30)) and DDSI-RTPS 2.5. Each case names the clause;
+//! cases without a rule, such as bitsets and fixed-point numbers, name their subject.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -20,7 +20,7 @@ const V1: Encoding = Encoding::CDR_LE;
 const V2_BIG: Encoding = Encoding::PLAIN_CDR2_BE;
 const V2: Encoding = Encoding::PLAIN_CDR2_LE;
 
-/// A value has this payload, and is read from it.
+/// Checks that a value has this payload, and is read from it.
 #[track_caller]
 fn spelled<T: DdsType + PartialEq + Debug>(value: &T, encoding: Encoding, payload: &[&[u8]]) {
     let payload = payload.concat();
@@ -28,14 +28,15 @@ fn spelled<T: DdsType + PartialEq + Debug>(value: &T, encoding: Encoding, payloa
     assert_eq!(from_cdr::<T>(&payload).unwrap(), *value, "{encoding:?}");
 }
 
-/// A value of a type that is not framed has these bytes behind the header, and is read from them.
+/// Checks that a value of a type without framing has these bytes after the header, and is read
+/// from them.
 #[track_caller]
 fn bare<T: DdsType + PartialEq + Debug>(value: &T, encoding: Encoding, bytes: &[u8]) {
     let padding = bytes.len().next_multiple_of(4) - bytes.len();
     spelled(value, encoding, &[&header(encoding, padding as u8), bytes, &[0; 3][..padding]]);
 }
 
-/// The header of a payload of a final type that ends with so many bytes of padding.
+/// Returns the header of a payload of a final type that ends with this number of padding bytes.
 const fn header(encoding: Encoding, padding: u8) -> [u8; 4] {
     let [_, low] = encoding.representation_id(idl_cdr::Extensibility::Final).to_be_bytes();
     [0, low, 0, padding]
@@ -62,8 +63,8 @@ struct Mutable {
     b: u32,
 }
 
-/// XTYPES table 60 (7.6.3.1.2), which is how implementations write them; the identifiers of RTPS table 10.3 differ for
-/// version 2.
+/// XTYPES table 60 (7.6.3.1.2), which implementations follow; the identifiers of RTPS table 10.3
+/// differ for version 2.
 #[test]
 fn encapsulation_identifiers() {
     let of = |encoding| {
@@ -81,8 +82,8 @@ fn encapsulation_identifiers() {
     assert_eq!(of(V2), [[0x00, 0x07], [0x00, 0x09], [0x00, 0x0b]]); // CDR2_LE, D_CDR2_LE, PL_CDR2_LE
 }
 
-/// XTYPES 7.6.3.1.2 and rule (1): the last two bits of the options count the padding up to a multiple of four, and
-/// alignment counts from behind the header.
+/// XTYPES 7.6.3.1.2 and rule (1): the last two bits of the options count the padding up to a
+/// multiple of four, and alignment counts from the end of the header.
 #[test]
 fn options_count_the_padding() {
     spelled(&0x55_u8, V2, &[&[0, 7, 0, 3], &[0x55, 0, 0, 0]]);

@@ -1,4 +1,4 @@
-//! Rules (21) to (25): mutable structs, and how members say their ids and lengths.
+//! Rules (21) to (25): mutable structs, and the ids and lengths of members.
 
 use std::collections::BTreeMap;
 
@@ -33,8 +33,9 @@ pub(crate) const fn emheader1(must_understand: bool, length_code: u32, id: u32) 
     (((must_understand as u32) << 31) + (length_code << 28) + id).to_le_bytes()
 }
 
-/// Rules (21) and (22) with 7.4.3.4.2: the size of all, and each member behind its EMHEADER1. The length code says 1, 2, 4 or 8
-/// bytes, or NEXTINT does, which from code 5 on is a part of the value: 1, 4 or 8 times it are behind it.
+/// Rules (21) and (22) with 7.4.3.4.2: the total size, and each member after its EMHEADER1. The
+/// length code gives 1, 2, 4 or 8 bytes, or NEXTINT gives the length. From code 5 on NEXTINT is
+/// part of the value, and is followed by 1, 4 or 8 times its number of bytes.
 #[test]
 fn rules_21_and_22_mutable_structs_of_version_2() {
     assert_eq!(emheader1(true, 0, 1), [0x01, 0, 0, 0x80]);
@@ -59,7 +60,7 @@ fn rules_21_and_22_mutable_structs_of_version_2() {
         (7, &[2, 0, 0, 0, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66]),
         (0x0abc_def0, &[1, 0, 0, 0, 0x77, 0x77, 0x77, 0x77, 0x77, 0x77, 0x77, 0x77]),
     ];
-    // Ours; the one that has a NEXTINT of its own for all; and some of both.
+    // The codes of this implementation; a separate NEXTINT for all; and mixtures.
     for codes in
         [[0, 1, 2, 3, 4, 5, 6, 7], [4; 8], [0, 1, 2, 3, 4, 4, 4, 4], [4, 4, 2, 3, 4, 5, 4, 7]]
     {
@@ -95,9 +96,10 @@ struct Listed {
     d: u64,
 }
 
-/// Rules (23) to (25) with 7.4.1.2.1: 0x4000 in front of an id says must_understand; ids above 0x3eff take the long form, PID_EXTENDED
-/// 0x3f01 with must_understand set, eight bytes of header; PID_LIST_END 0x3f02 ends the list. Lengths are those of the values, and
-/// alignment counts anew in each.
+/// Rules (23) to (25) with 7.4.1.2.1: 0x4000 added to an id means must_understand; ids above
+/// 0x3eff take the long form, PID_EXTENDED 0x3f01 with must_understand set, eight bytes of
+/// header; PID_LIST_END 0x3f02 ends the list. Lengths are those of the values, and alignment
+/// restarts in each.
 #[test]
 fn rules_23_to_25_mutable_structs_of_version_1() {
     let value = Listed { a: 0x11, b: 0x2222, c: 0x3333_3333, d: 0x4444_4444_4444_4444 };
@@ -114,11 +116,12 @@ fn rules_23_to_25_mutable_structs_of_version_1() {
         .concat()
     };
     spelled(&value, V1_BIG, &[&list(0x40)]);
-    // The flag of the reserved ids themselves says nothing to a reader that knows them.
+    // A reader that knows the reserved ids ignores the flag on them.
     assert_eq!(from_cdr::<Listed>(&list(0)), Ok(value));
 }
 
-/// 7.4.1.2.1: PID_IGNORE 0x3f03 is skipped, and so is an unknown id without must_understand; with it the sample is none.
+/// 7.4.1.2.1: PID_IGNORE 0x3f03 is skipped, and so is an unknown id without must_understand; with
+/// the flag the sample is refused.
 #[test]
 fn parameters_that_are_not_known() {
     let list = |pid: [u8; 2]| {
@@ -146,7 +149,8 @@ struct Hashed {
     shapesize: u8,
 }
 
-/// 7.3.1.2.1.1: a member id by hash is the first four bytes of the name's MD5, little endian, without the highest four bits.
+/// 7.3.1.2.1.1: a member id by hash is the first four bytes of the name's MD5, little endian,
+/// without the highest four bits.
 #[test]
 fn member_ids_by_hash() {
     // `printf color | md5sum` is 70dda5df..., `printf shapesize | md5sum` is da907714...
@@ -174,8 +178,8 @@ struct Nesting {
     present: Option<u8>,
 }
 
-/// Rules (21) to (24) within each other, and optional members of mutable structs: one that is absent is left out (7.4.3.5.2). The size in front
-/// of a part is its NEXTINT.
+/// Rules (21) to (24) in nested structs, and optional members of mutable structs: an absent one is
+/// left out (7.4.3.5.2). The size in front of a part is its NEXTINT.
 #[test]
 fn mutable_structs_within_each_other() {
     let value = Nesting { part: Mutable { a: 1, b: 2 }, absent: None, present: Some(3) };
@@ -206,7 +210,8 @@ fn mutable_structs_within_each_other() {
 
 macro_rules! one_member {
     ($($name:ident $member:ty, $value:expr, $code:literal, [$($byte:expr),*], [$($first:expr),*];)*) => {
-        /// 7.4.3.4.2: which length code a member of each kind has, and its bytes; those of version 1 as well.
+        /// 7.4.3.4.2: the length code and the bytes of a member of each kind; those of version 1
+        /// as well.
         #[test]
         fn a_member_of_each_kind() {$({
             #[derive(DdsType, Clone, Debug, PartialEq)]

@@ -13,8 +13,9 @@ struct Optional {
     last: u8,
 }
 
-/// Rules (17) and (18): a final struct is its members. Rules (19) and (20): an optional one is a parameter in version 1,
-/// inside of which alignment counts anew, and a boolean and the value in version 2.
+/// Rules (17) and (18): a final struct is its members. Rules (19) and (20): an optional member is
+/// a parameter in version 1, inside which alignment restarts, and a boolean and the value in
+/// version 2.
 #[test]
 fn rules_17_to_20_final_structs() {
     let value = Final { a: 1, b: 2 };
@@ -22,16 +23,18 @@ fn rules_17_to_20_final_structs() {
     let with = |maybe| Optional { first: 1, maybe, last: 3 };
     let long = [0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28];
     let there = with(Some(u64::from_be_bytes(long)));
-    let short_header = [0, 1, 0, 8]; // the id, which is the place, and the length
+    let short_header = [0, 1, 0, 8]; // the id, which is the index, and the length
     let first = [1, 0, 0, 0];
-    // The value begins at 8, counted from the header, and at 0, counted anew: also where it would not be aligned otherwise.
+    // The value begins at 8, counted from the header, and at 0, counted from the parameter: also
+    // where it would not be aligned otherwise.
     spelled(&there, V1_BIG, &[&[0, 0, 0, 3], &first, &short_header, &long, &[3, 0, 0, 0]]);
     spelled(&with(None), V1_BIG, &[&[0, 0, 0, 3], &first, &[0, 1, 0, 0], &[3, 0, 0, 0]]);
     spelled(&there, V2_BIG, &[&[0, 6, 0, 3], &[1, 1, 0, 0], &long, &[3, 0, 0, 0]]);
     spelled(&with(None), V2_BIG, &[&[0, 6, 0, 1], &[1, 0, 3, 0]]);
 }
 
-/// Rule (29): in version 1 an appendable type is as a final one. Rule (30): in version 2 its size is in front.
+/// Rule (29): in version 1 an appendable type has the form of a final one. Rule (30): in version 2
+/// its size is in front.
 #[test]
 fn rules_29_and_30_appendable_types() {
     let value = Appendable { a: 1, b: 2 };
@@ -50,7 +53,7 @@ struct Outer {
     last: u8,
 }
 
-/// Rules (29) and (30): one within another has a size of its own, and the outer one's counts it.
+/// Rules (29) and (30): a nested type has a size of its own, which the outer size includes.
 #[test]
 fn rules_29_and_30_within_each_other() {
     let value = Outer { first: 1, part: Appendable { a: 2, b: 3 }, last: 4 };
@@ -62,7 +65,7 @@ fn rules_29_and_30_within_each_other() {
         &[4, 0, 0, 0],
     ];
     spelled(&value, V2, &payload);
-    // Nothing aligns a struct itself.
+    // A struct itself is not aligned.
     spelled(&value, V1, &[&[0, 1, 0, 3], &[1, 2, 0, 0], &[3, 0, 0, 0], &[4, 0, 0, 0]]);
 }
 
@@ -87,7 +90,8 @@ struct PerhapsPart {
     part: Option<Final>,
 }
 
-/// Rules (19) and (20) where the struct is appendable, where the id needs the long form of rule (25), and where the member is a struct.
+/// Rules (19) and (20) where the struct is appendable, where the id needs the long form of rule
+/// (25), and where the member is a struct.
 #[test]
 fn rules_19_and_20_optional_members() {
     let there = Perhaps { maybe: Some(0x0102), last: 3 };
@@ -124,7 +128,8 @@ struct External {
     b: Option<Box<u8>>,
 }
 
-/// 7.2.2.4.4: the members of the base come first. 7.3.1.2.1.4: that a member is external cannot be seen in the bytes.
+/// 7.2.2.4.4: the members of the base come first. 7.3.1.2.1.4: the bytes do not show that a member
+/// is external.
 #[test]
 fn bases_and_external_members() {
     let value = Derived { base: Final { a: 1, b: 2 }, c: 3 };
@@ -162,7 +167,7 @@ macro_rules! empty {
 }
 empty! { EmptyFinal "final" EmptyAppendable "appendable" EmptyMutable "mutable" }
 
-/// Rules (17), (21), (23), (29) and (30): what is left where there is no member.
+/// Rules (17), (21), (23), (29) and (30): the bytes of structs without members.
 #[test]
 fn structs_without_members() {
     spelled(&EmptyFinal {}, V1, &[&[0, 1, 0, 0]]);
@@ -181,7 +186,8 @@ struct Mixed {
     last: u8,
 }
 
-/// Rules (17) and (18) around (21) and (23): a member of another extensibility is framed as its own type says.
+/// Rules (17) and (18) around (21) and (23): a member of another extensibility is framed according
+/// to its own type.
 #[test]
 fn rule_18_members_of_other_extensibilities() {
     let value = Mixed { first: 1, part: Mutable { a: 2, b: 3 }, last: 4 };

@@ -22,8 +22,8 @@ macro_rules! unions {
 }
 unions! { FinalUnion "final" AppendableUnion "appendable" MutableUnion "mutable" }
 
-/// Rule (26): the discriminator and what it selects, if anything. Rules (27) and (28): both as members, the discriminator
-/// with the id 0. 7.4.3.5.1 has it that a discriminator has to be understood.
+/// Rule (26): the discriminator and the selected member, if any. Rules (27) and (28): both as
+/// members, the discriminator with the id 0. By 7.4.3.5.1 a discriminator must be understood.
 #[test]
 fn rules_26_to_28_unions() {
     for (encoding, head) in [(V1_BIG, [0, 0, 0]), (V2_BIG, [0, 6, 0])] {
@@ -53,7 +53,7 @@ fn rules_26_to_28_unions() {
     spelled(&value, V1_BIG, &payload);
 }
 
-/// Rules (27) and (28) where nothing is selected: the discriminator alone.
+/// Rules (27) and (28) where nothing is selected: only the discriminator.
 #[test]
 fn rules_27_and_28_without_a_member() {
     let rest = MutableUnion::Rest { discriminator: 9 };
@@ -91,7 +91,8 @@ by! {
     ByEnum "Byte" Byte::Seven;
 }
 
-/// Rule (26) with (2) and (5): a discriminator is a value of its type, and what follows is aligned to its own size.
+/// Rule (26) with (2) and (5): a discriminator is a value of its type, and the next value is
+/// aligned to its own size.
 #[test]
 fn rule_26_discriminators() {
     let value = 0x0304;

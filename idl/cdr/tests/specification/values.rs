@@ -1,4 +1,4 @@
-//! Rules (2) to (7): what is in one piece.
+//! Rules (2) to (7): values without parts.
 
 use std::fmt::Debug;
 
@@ -17,7 +17,8 @@ struct Aligned {
     f: LongDouble,
 }
 
-/// Rule (2) and 7.4.3.2.1: a number is aligned to its size, in version 1 to eight bytes at most and in version 2 to four.
+/// Rule (2) and 7.4.3.2.1: a number is aligned to its size, to at most eight bytes in version 1 and
+/// four in version 2.
 #[test]
 fn rule_2_primitives() {
     let f = LongDouble(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10_u128.to_le_bytes());
@@ -36,7 +37,8 @@ fn rule_2_primitives() {
     spelled(&-1.0_f32, V1_BIG, &[&header(V1_BIG, 0), &[0xbf, 0x80, 0, 0]]);
 }
 
-/// Rule (3): the length counts the NUL. Rule (4): of a wide string it counts bytes, and there is no NUL.
+/// Rule (3): the length counts the NUL. Rule (4): the length of a wide string counts bytes, and
+/// there is no NUL.
 #[test]
 fn rules_3_and_4_strings() {
     spelled(&"ab".to_owned(), V1_BIG, &[&header(V1_BIG, 1), &[0, 0, 0, 3, b'a', b'b', 0, 0]]);
@@ -77,7 +79,7 @@ fn rules_5_and_6_enums_and_bitmasks() {
     spelled(&Mask64(0x21), V1_BIG, &[&header(V1_BIG, 0), &[0, 0, 0, 0, 0, 0, 0, 0x21]]);
 }
 
-/// A number is its bytes, the highest first or last.
+/// Checks a number against its bytes, the highest first or last.
 #[track_caller]
 fn number<T: DdsType + PartialEq + Debug>(value: T, big: &[u8]) {
     let little: Vec<u8> = big.iter().rev().copied().collect();
@@ -86,8 +88,8 @@ fn number<T: DdsType + PartialEq + Debug>(value: T, big: &[u8]) {
     }
 }
 
-/// Rule (2): each primitive type by itself. A character is one byte (7.4.1.1.2: Latin-1), a wide one two; an `octet` is a byte and
-/// a `boolean` 0 or 1.
+/// Rule (2): each primitive type by itself. A character is one byte (7.4.1.1.2: Latin-1), a wide
+/// one two; an `octet` is a byte and a `boolean` 0 or 1.
 #[test]
 fn rule_2_each_primitive() {
     number(true, &[1]);
@@ -108,7 +110,7 @@ fn rule_2_each_primitive() {
     number(WChar(0x20ac), &[0x20, 0xac]);
 }
 
-/// Rule (4): beyond the first plane a character is two units, and both count.
+/// Rule (4): beyond the basic plane a character has two units, and both count.
 #[test]
 fn rule_4_surrogates() {
     let clef = WString::from("\u{1d11e}");
@@ -130,8 +132,8 @@ struct Aliased {
     label: Label,
 }
 
-/// Rule (7): an alias is what it stands for. A sequence of aliases of a primitive type is one of a primitive type, so that rule
-/// (11) holds for it and not rule (12).
+/// Rule (7): an alias is the type it stands for. A sequence of aliases of a primitive type is one
+/// of a primitive type, so that rule (11) applies and not rule (12).
 #[test]
 fn rule_7_aliases() {
     let value = Aliased { first: 1, corners: [2, 3], more: vec![4], label: "a".to_owned() };
@@ -176,7 +178,8 @@ struct Set64 {
     high: i8,
 }
 
-/// Bitsets: as bitmasks, the first field in the lowest bits, in the smallest integer that has room for all.
+/// Bitsets: like bitmasks, the first field in the lowest bits, in the smallest integer that has
+/// room for all.
 #[test]
 fn bitsets() {
     number(Set8 { low: 0b101, high: true }, &[0b1101]);
@@ -185,8 +188,9 @@ fn bitsets() {
     number(Set64 { low: 0x0102_0304, high: -2 }, &[0, 0, 0, 2, 1, 2, 3, 4]);
 }
 
-/// Fixed-point numbers, as CORBA has them (CDR, 9.3.2.8 in 3.3): a digit each half byte, the highest first, zero in front of an even number
-/// of them, and 0xc or 0xd behind them for the sign; octets, which have neither alignment nor order.
+/// Fixed-point numbers as defined by CORBA (CDR, 9.3.2.8 in 3.3): one digit per half byte, the
+/// highest first, zero before an even number of digits, and 0xc or 0xd after them for the sign.
+/// They are octets, which have neither alignment nor byte order.
 #[test]
 fn fixed_point_numbers() {
     for encoding in [V1, V1_BIG, V2, V2_BIG] {

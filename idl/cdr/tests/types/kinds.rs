@@ -149,7 +149,7 @@ pub(crate) struct Tree {
     pub(crate) next: Option<Box<Tree>>,
 }
 
-/// One of each.
+/// A struct with a member of each kind.
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "idl_cdr", extensibility = "appendable")]
 pub(crate) struct Everything {

@@ -17,7 +17,7 @@ pub(crate) fn encoding() -> impl Strategy<Value = Encoding> {
     (0..ENCODINGS.len()).prop_map(|index| ENCODINGS[index])
 }
 
-/// Numbers that are equal to themselves.
+/// Returns numbers that are equal to themselves, hence no NaN.
 fn double() -> impl Strategy<Value = f64> {
     any::<i32>().prop_map(|number| f64::from(number) / 8.0)
 }

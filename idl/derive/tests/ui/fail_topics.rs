@@ -1,4 +1,4 @@
-//! What a type says of its topics, said wrongly.
+//! Wrong topic attributes of types.
 
 use idl_cdr::DdsType;
 

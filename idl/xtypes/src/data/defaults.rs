@@ -1,13 +1,14 @@
-//! What values start with, and what members are in samples that lack them.
+//! Initial values, and values of members that a sample lacks.
 //!
-//! Owns the standard's defaults of each kind of type, and those that are said of members. Never reads a sample.
+//! Owns the standard's defaults of each kind of type, and those of annotated members. Never reads
+//! a sample.
 
 use idl_cdr::{LongDouble, WChar};
 
 use super::{UnionValue, Value, layout};
 use crate::model::{Graph, Kind, Member, NodeId, Primitive, Union};
 
-/// A case of a union with the member's default.
+/// Returns a union in the given case with the member's default.
 pub(crate) fn union_of_case(graph: &Graph, of: &Union, case: usize) -> UnionValue {
     let member = of.cases.get(case).and_then(|case| case.member.as_ref());
     UnionValue {
@@ -17,7 +18,8 @@ pub(crate) fn union_of_case(graph: &Graph, of: &Union, case: usize) -> UnionValu
     }
 }
 
-/// What the discriminator's default selects; the first case, if that is nothing.
+/// Returns the union that the discriminator's default selects; in the first case, if the default
+/// selects nothing.
 fn default_of_union(graph: &Graph, of: &Union) -> UnionValue {
     let held = union_of_case(graph, of, layout::default_case(graph, of));
     let discriminator = default_of_member(graph, &of.discriminator);
@@ -27,7 +29,7 @@ fn default_of_union(graph: &Graph, of: &Union) -> UnionValue {
     }
 }
 
-/// What a member is in a sample that lacks it.
+/// Returns the value of a member that a sample lacks.
 pub(crate) fn default_of_member(graph: &Graph, of: &Member) -> Value {
     match &of.default {
         Some(default) => default.clone(),
@@ -36,7 +38,7 @@ pub(crate) fn default_of_member(graph: &Graph, of: &Member) -> Value {
     }
 }
 
-/// What a value of a type starts with. A type of which values are without end has been refused before.
+/// Returns the initial value of a type. Types with infinite values have been refused before.
 pub(crate) fn default_of(graph: &Graph, of: NodeId) -> Value {
     match graph.kind(of) {
         Kind::Primitive(primitive) => match primitive {

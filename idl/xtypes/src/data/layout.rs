@@ -1,4 +1,4 @@
-//! What encodings ask of a type: which kinds count as primitive, how lengths are said, which values fit.
+//! Properties of types that encodings need: primitive kinds, length codes, allowed values.
 //!
 //! Owns the counterparts of the constants of `DdsType`. Never writes or reads.
 
@@ -15,17 +15,17 @@ pub(crate) fn is_primitive(graph: &Graph, element: &Element) -> bool {
     matches!(graph.kind(element.of), Kind::Primitive(_))
 }
 
-/// Whether an array of such elements holds primitives only, in all its dimensions.
+/// Whether an array of such elements holds only primitives, in all its dimensions.
 pub(crate) fn is_primitive_row(graph: &Graph, element: &Element) -> bool {
     match graph.kind(element.of) {
-        // To peers a fixed is an array of octets.
+        // Peers treat a fixed as an array of octets.
         Kind::Primitive(_) | Kind::Fixed { .. } => true,
         Kind::Array { element, .. } => is_primitive_row(graph, element),
         _ => false,
     }
 }
 
-/// How a parameter of XCDR2 says the length of a value.
+/// Returns the length code of a value in a parameter of XCDR2.
 pub(crate) fn length_code(graph: &Graph, of: NodeId) -> u32 {
     match graph.kind(of) {
         Kind::Primitive(primitive) => length_code_for(primitive.size()),
@@ -55,12 +55,12 @@ pub(crate) fn length_code(graph: &Graph, of: NodeId) -> u32 {
     }
 }
 
-/// How many bits the fields of a bitset have together.
+/// Returns the total number of bits of the fields of a bitset.
 pub(crate) fn total_bits(fields: &[crate::model::BitField]) -> u32 {
     fields.iter().map(|field| field.position + field.bits).max().unwrap_or(1)
 }
 
-/// The members that make the key, in the order of their ids; all of them if none is marked.
+/// Returns the key members in the order of their ids; all members if none is marked.
 pub(crate) fn key_members<'a>(members: &[&'a Member]) -> Vec<(usize, &'a Member)> {
     let mut keys: Vec<_> = members.iter().copied().enumerate().collect();
     if members.iter().any(|member| member.key) {
@@ -70,7 +70,7 @@ pub(crate) fn key_members<'a>(members: &[&'a Member]) -> Vec<(usize, &'a Member)
     keys
 }
 
-/// How a type may change.
+/// Returns the changes that a type allows.
 pub(crate) fn extensibility_of(graph: &Graph, of: NodeId) -> Extensibility {
     match graph.kind(of) {
         Kind::Structure(of) => of.extensibility,
@@ -79,8 +79,9 @@ pub(crate) fn extensibility_of(graph: &Graph, of: NodeId) -> Extensibility {
     }
 }
 
-/// The least numbers of bytes of values, alignment left out: those of derived types
-/// ([`DdsType::MIN_CDR_SIZE`](idl_cdr::DdsType::MIN_CDR_SIZE)), so that both refuse the same lengths.
+/// Minimum sizes of values in bytes, without alignment. They equal those of derived types
+/// ([`DdsType::MIN_CDR_SIZE`](idl_cdr::DdsType::MIN_CDR_SIZE)), so that both refuse the
+/// same lengths.
 #[derive(Debug, Default)]
 pub(crate) struct LeastSizes(BTreeMap<NodeId, usize>);
 
@@ -135,7 +136,8 @@ pub(crate) fn keys_fit_hash(graph: &Graph, of: NodeId) -> bool {
     !is_keyed(graph, of) || end_of(graph, of, 0, 0).is_some_and(|end| end <= 16)
 }
 
-/// Where the longest value ends, in the form of keys, that begins here; `None` if that is too far.
+/// Returns the end of the longest value that begins at the offset, in the form of keys; `None` if
+/// it exceeds a key hash.
 fn end_of(graph: &Graph, of: NodeId, offset: usize, depth: u32) -> Option<usize> {
     if offset > 16 || depth > 64 {
         return None;
@@ -206,7 +208,7 @@ fn end_of(graph: &Graph, of: NodeId, offset: usize, depth: u32) -> Option<usize>
     }
 }
 
-/// An integer of a type, if it fits.
+/// Returns an integer of a type, if it fits.
 pub(crate) fn integer(primitive: Primitive, number: i128) -> Option<Value> {
     let bits = 8 * primitive.size() as u32;
     match primitive {
@@ -225,12 +227,12 @@ pub(crate) fn integer(primitive: Primitive, number: i128) -> Option<Value> {
     }
 }
 
-/// The discriminator of a case: its first label, or the first value that no case has.
+/// Returns the discriminator for a case: its first label, or the first value that no case has.
 pub(crate) fn discriminator(graph: &Graph, of: &Union, case: usize) -> Value {
     let kind = graph.kind(of.discriminator.of);
     let first = of.cases.get(case).and_then(|case| case.labels.first().copied());
     let label = first.or_else(|| {
-        // A peer's union may have very many.
+        // The set avoids a quadratic search: the union of a peer may have very many labels.
         let taken: BTreeSet<i64> =
             of.cases.iter().flat_map(|case| case.labels.iter().copied()).collect();
         match kind {
@@ -244,7 +246,7 @@ pub(crate) fn discriminator(graph: &Graph, of: &Union, case: usize) -> Value {
     label.and_then(|label| from_label(kind, label)).unwrap_or(Value::Absent)
 }
 
-/// Whether every label is one that the discriminator can have.
+/// Whether the discriminator can have every label as a value.
 pub(crate) fn are_labels(graph: &Graph, of: &Union) -> bool {
     let kind = graph.kind(of.discriminator.of);
     let mut labels = of.cases.iter().flat_map(|case| case.labels.iter().copied());
@@ -258,7 +260,7 @@ pub(crate) fn are_labels(graph: &Graph, of: &Union) -> bool {
     }
 }
 
-/// The value that a label means, if the type has it.
+/// Returns the value that a label denotes, if the type has it.
 fn from_label(kind: &Kind, label: i64) -> Option<Value> {
     match kind {
         Kind::Primitive(Primitive::Boolean) => {
@@ -270,7 +272,7 @@ fn from_label(kind: &Kind, label: i64) -> Option<Value> {
         Kind::Primitive(Primitive::Char16) => {
             u16::try_from(label).ok().map(|unit| Value::WideChar(idl_cdr::WChar(unit)))
         }
-        // The labels of 64 bits without sign are their bits.
+        // Labels of unsigned 64-bit types are their bits.
         Kind::Primitive(Primitive::Uint64) => Some(Value::Unsigned(label as u64)),
         Kind::Primitive(primitive) => integer(*primitive, i128::from(label)),
         Kind::Enumeration { literals, .. } => {
@@ -281,7 +283,7 @@ fn from_label(kind: &Kind, label: i64) -> Option<Value> {
     }
 }
 
-/// Whether a value is one of a type, bounds included; otherwise what is wrong.
+/// Checks that a value belongs to a type, bounds included; otherwise returns the reason.
 pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<(), String> {
     let kind = graph.kind(of);
     let within = |bound: u32, count: usize, what: &str| {
@@ -316,7 +318,7 @@ pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<()
         (Kind::Enumeration { literals, .. }, Value::Enumerator { value, name }) => {
             literals.iter().any(|literal| literal.value == *value && literal.name.text == *name)
         }
-        // Bits that only a later version knows are carried along.
+        // Unnamed bits of a later version are preserved.
         (Kind::Bitmask { bit_bound, .. }, Value::Bitmask(bits)) => {
             bits.checked_shr(8 * bytes_for(*bit_bound) as u32).unwrap_or(0) == 0
         }
@@ -380,13 +382,13 @@ fn words(kind: &Kind) -> &'static str {
     crate::words::word_of(kind)
 }
 
-/// The case that a label selects.
+/// Returns the case that a label selects.
 pub(crate) fn case_of(of: &Union, label: i64) -> Option<usize> {
     let labelled = of.cases.iter().position(|case| case.labels.contains(&label));
     labelled.or_else(|| of.cases.iter().position(|case| case.default))
 }
 
-/// The case of a value of which nothing is said: the one that the discriminator's default selects, or the first.
+/// Returns the default case: the one that the discriminator's default selects, or the first.
 pub(crate) fn default_case(graph: &Graph, of: &Union) -> usize {
     let label = match (&of.discriminator.default, graph.kind(of.discriminator.of)) {
         (Some(default), _) => default.label(),
@@ -399,7 +401,7 @@ pub(crate) fn default_case(graph: &Graph, of: &Union) -> usize {
     case_of(of, label).unwrap_or(0)
 }
 
-/// The bits of a bitset's field, if the value fits.
+/// Returns the bits of a bitset's field, if the value fits.
 pub(crate) fn field_bits(field: &crate::model::BitField, value: &Value) -> Option<u64> {
     let most = u64::MAX >> (64 - field.bits);
     let bits = match value {

@@ -1,7 +1,7 @@
-//! A sample of a type of run time.
+//! Samples of run-time types.
 //!
-//! Owns [`DynamicData`] and [`Value`], and how members are reached. Never knows
-//! bytes or text; those are beside it.
+//! Owns [`DynamicData`] and [`Value`], and access to members. Never knows bytes or text; the
+//! sibling modules do.
 
 mod cdr;
 mod defaults;
@@ -25,10 +25,10 @@ pub use text::TextError;
 use crate::DynamicType;
 use crate::model::{Graph, Kind, NodeId, Primitive};
 
-/// A value of a type that is known at run time only.
+/// A value of a type that is known only at run time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// An optional member that is not there, or the member of a case that has none.
+    /// An absent optional member, or the member of a case without one.
     Absent,
     /// A boolean.
     Bool(bool),
@@ -44,9 +44,9 @@ pub enum Value {
     LongDouble(LongDouble),
     /// A decimal number.
     Fixed {
-        /// Its digits, the point left out.
+        /// Digits without the decimal point.
         units: i128,
-        /// How many of them are behind the point.
+        /// Number of digits after the decimal point.
         scale: u32,
     },
     /// A character of 8 bits.
@@ -55,33 +55,33 @@ pub enum Value {
     WideChar(WChar),
     /// A string, of 8 or 16 bits.
     Text(String),
-    /// One name of an enumeration.
+    /// An enumerator.
     Enumerator {
-        /// Its number.
+        /// Number of the enumerator.
         value: i32,
-        /// Its name in IDL.
+        /// IDL name.
         name: Arc<str>,
     },
     /// The bits of a bitmask.
     Bitmask(u64),
-    /// The members of a struct, those of its base first, or of a bitset.
+    /// Members of a struct, those of its base first, or of a bitset.
     Structure(Vec<Value>),
     /// A union.
     Union(Box<UnionValue>),
-    /// The elements of a sequence or array; arrays of several dimensions are arrays of arrays.
+    /// Elements of a sequence or array; arrays of several dimensions are arrays of arrays.
     Collection(Vec<Value>),
-    /// The entries of a map, in the order of their keys.
+    /// Entries of a map, in the order of their keys.
     Map(Vec<(Value, Value)>),
 }
 
-/// What a union holds.
+/// Contents of a union.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnionValue {
-    /// What selects the case.
+    /// Discriminator, which selects the case.
     pub discriminator: Value,
-    /// Which case it is, in the order of their declaration.
+    /// Index of the case, in the order of declaration.
     pub case: usize,
-    /// Its member, if it has one.
+    /// Member of the case; [`Value::Absent`] if there is none.
     pub member: Value,
 }
 
@@ -139,7 +139,7 @@ impl Reflect for Value {
 }
 
 impl Value {
-    /// The order of a map's keys, which are of one type.
+    /// Compares keys of a map, which have the same type.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Float(one), Self::Float(other)) => one.total_cmp(other),
@@ -154,7 +154,7 @@ impl Value {
         }
     }
 
-    /// The number that selects a case of a union.
+    /// Returns the number that selects a case of a union.
     pub(crate) fn label(&self) -> i64 {
         match self {
             Self::Bool(value) => i64::from(*value),
@@ -168,24 +168,24 @@ impl Value {
     }
 }
 
-/// Why a sample of a type of run time could not be written, read or changed.
+/// Reason why a sample of a run-time type could not be written, read or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataError {
-    /// Its bytes.
+    /// The bytes are invalid.
     Cdr {
-        /// The member, and those on the way.
+        /// Path of the member.
         path: String,
-        /// What is wrong.
+        /// Error of the bytes.
         source: CdrError,
     },
-    /// There is no such member.
+    /// No such member exists.
     Path(PathError),
-    /// A value that the member's type does not have.
+    /// The member's type does not allow the value.
     Unfit {
-        /// The member.
+        /// Path of the member.
         path: String,
-        /// What is wrong.
+        /// Description of the error.
         reason: String,
     },
 }
@@ -202,7 +202,7 @@ impl fmt::Display for DataError {
 
 impl Error for DataError {}
 
-/// A sample of a type that is known at run time only.
+/// A sample of a type that is known only at run time.
 ///
 /// ```
 /// use idl_cdr::{DdsType, Encoding, from_cdr, to_cdr};
@@ -229,7 +229,7 @@ pub struct DynamicData {
 }
 
 impl PartialEq for DynamicData {
-    /// The same value, whatever it is of.
+    /// Whether the values are equal, whatever their types.
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value
     }
@@ -254,43 +254,45 @@ impl Reflect for DynamicData {
 }
 
 impl DynamicData {
-    /// A sample in which every member has its default: what is said of it, or zero, empty, absent, the first of several.
+    /// Makes a sample in which every member has its default: the declared one, or else zero, empty,
+    /// absent, or the first of several.
     pub fn new(of: &DynamicType) -> Self {
         Self { of: of.clone(), value: default_of(&of.graph, of.root) }
     }
 
-    /// The sample of which this is the payload.
+    /// Reads a sample from its payload.
     pub fn from_cdr(of: &DynamicType, payload: &[u8]) -> Result<Self, DataError> {
         Ok(Self { of: of.clone(), value: cdr::read(of, payload, false)? })
     }
 
-    /// The sample of which this is the payload of the key alone; what is not in the key has its default.
+    /// Reads a sample from a key-only payload. Members outside the key have their defaults.
     pub fn from_key(of: &DynamicType, payload: &[u8]) -> Result<Self, DataError> {
         Ok(Self { of: of.clone(), value: cdr::read(of, payload, true)? })
     }
 
-    /// The sample that lies so in memory; `places` are those of its parts, as [`DdsType::places`](idl_cdr::DdsType::places)
-    /// gives them.
+    /// Reads a sample from its memory layout. `places` are the offsets of its parts
+    /// from [`DdsType::places`](idl_cdr::DdsType::places).
     pub fn from_plain(of: &DynamicType, places: &[u32], bytes: &[u8]) -> Result<Self, DataError> {
         Ok(Self { of: of.clone(), value: plain::read(of, places, bytes)? })
     }
 
-    /// Its payload.
+    /// Returns the payload.
     pub fn to_cdr(&self, encoding: Encoding) -> Result<Vec<u8>, DataError> {
         cdr::write(&self.of, &self.value, encoding)
     }
 
-    /// Its key as XCDR2, big endian, without header; empty if the type has no key.
+    /// Returns the key as XCDR2, big endian, without header; empty if the type has no key.
     pub fn key_to_cdr(&self) -> Result<Vec<u8>, DataError> {
         cdr::write_key(&self.of, &self.value)
     }
 
-    /// A payload that has its key alone, framed as the type is; without a key, the header alone.
+    /// Returns a key-only payload, framed like the type; for a type without key, only the header.
     pub fn key_to_cdr_with(&self, encoding: Encoding) -> Result<Vec<u8>, DataError> {
         cdr::write_key_payload(&self.of, &self.value, encoding)
     }
 
-    /// Its key in 16 bytes: the key itself if that of every value of the type fits, else its MD5.
+    /// Returns the key in 16 bytes: the key itself if the key of every value of the type fits,
+    /// otherwise its MD5.
     pub fn key_hash(&self) -> Result<[u8; 16], DataError> {
         let key = self.key_to_cdr()?;
         if layout::keys_fit_hash(&self.of.graph, self.of.root) {
@@ -301,53 +303,54 @@ impl DynamicData {
         Ok(crate::hash::of_key(&key))
     }
 
-    /// The sample that a text or JSON says. Members that are not there have their defaults.
+    /// Parses a sample from text or JSON. Missing members have their defaults.
     pub fn parse(of: &DynamicType, text: &str) -> Result<Self, TextError> {
         Ok(Self { of: of.clone(), value: text::parse(of, text)? })
     }
 
-    /// The size of what [`write_cdr`](Self::write_cdr) writes.
+    /// Returns the size of the output of [`write_cdr`](Self::write_cdr).
     pub fn cdr_size(&self, encoding: Encoding) -> Result<usize, DataError> {
         cdr::size(&self.of, &self.value, encoding)
     }
 
-    /// Writes its payload at the start of the bytes, and gives its size. Allocates nothing.
+    /// Writes the payload at the start of the bytes, and returns its size. Allocates nothing.
     pub fn write_cdr(&self, encoding: Encoding, bytes: &mut [u8]) -> Result<usize, DataError> {
         cdr::write_into(&self.of, &self.value, encoding, bytes)
     }
 
-    /// It as text, for people: names without quotes.
+    /// Returns the sample as text for human readers: names without quotes.
     pub fn to_text(&self) -> String {
         text::print(&self.of, &self.value, text::Style::Text)
     }
 
-    /// It as JSON.
+    /// Returns the sample as JSON.
     pub fn to_json(&self) -> String {
         text::print(&self.of, &self.value, text::Style::Json)
     }
 
-    /// It as JSON on one line.
+    /// Returns the sample as JSON on one line.
     pub fn to_json_line(&self) -> String {
-        // No line ends within a value, so what begins a line is only there to be looked at.
+        // No value spans lines, so indentation at the start of a line has no meaning.
         self.to_json().lines().map(str::trim_start).collect()
     }
 
-    /// Its type.
+    /// Returns the type.
     pub fn of(&self) -> &DynamicType {
         &self.of
     }
 
-    /// All of it.
+    /// Returns the whole value.
     pub fn whole(&self) -> &Value {
         &self.value
     }
 
-    /// What is at a path: `position[1]`, `names["a"].x`, `choice.discriminator`.
+    /// Returns the part at a path: `position[1]`, `names["a"].x`, `choice.discriminator`.
     pub fn get(&self, path: &str) -> Result<ValueRef<'_>, DataError> {
         self.get_value(path).map(Value::value)
     }
 
-    /// The same as a value, to be cloned, say; absent if there is nothing.
+    /// Returns the part at a path as a value, for example to clone it; [`Value::Absent`] if there
+    /// is none.
     pub fn get_value(&self, path: &str) -> Result<&Value, DataError> {
         let graph = &self.of.graph;
         let (mut of, mut value) = (graph.resolved(self.of.root), Some(&self.value));
@@ -361,9 +364,9 @@ impl DynamicData {
         Ok(value.unwrap_or(&Value::Absent))
     }
 
-    /// Sets what is at a path. An optional member on the way is there afterwards; a member of a union selects
-    /// its case; an element must be there, and one just behind the last of a sequence is added; so is an entry
-    /// of a map.
+    /// Sets the part at a path. An optional member on the way becomes present. A member of a union
+    /// selects its case. An element must exist, or be the one after the last of a sequence, which
+    /// is then added. A missing entry of a map is added.
     pub fn set(&mut self, path: &str, new: Value) -> Result<(), DataError> {
         let of = self.of.clone();
         let graph = &of.graph;
@@ -396,12 +399,12 @@ impl DynamicData {
 /// A step into a value.
 pub(crate) enum Part {
     Place(usize),
-    /// Of a union.
+    /// A case of a union.
     Case(usize),
     Key(Value),
 }
 
-/// The part of a type that a step leads to, and what that is of.
+/// Returns the part of a type that a step leads to, and its type.
 pub(crate) fn part_of(
     graph: &Graph,
     of: NodeId,
@@ -463,7 +466,7 @@ fn place(index: i64) -> Result<usize, String> {
         .map_err(|_| format!("elements are counted from 0, there is none {index}"))
 }
 
-/// The key of a map's entry as a path has it.
+/// Returns the key of a map's entry that a path gives.
 fn key_of(graph: &Graph, of: NodeId, step: &PathStep) -> Result<Value, String> {
     let key = match (graph.kind(of), step) {
         (Kind::Text { .. }, PathStep::Key(text)) => Value::Text(text.clone()),

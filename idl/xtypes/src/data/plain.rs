@@ -1,7 +1,7 @@
-//! Values as they lie in memory.
+//! Reading of values from their memory layout.
 //!
-//! Owns the walk through a type beside the places of its parts. Never trusts a place: whatever does not lie within
-//! the value is an error.
+//! Owns the parallel traversal of a type and the offsets of its parts. Never trusts an offset: one
+//! outside of the value is an error.
 
 use idl_cdr::derived::bytes_for;
 use idl_cdr::{CdrReader, Encoding, Endianness, LongDouble};
@@ -11,13 +11,14 @@ use super::{DataError, Value};
 use crate::DynamicType;
 use crate::model::{Graph, Kind, NodeId, Primitive};
 
-/// What lies in memory is as a writer of CDR with this byte order writes it.
+/// Encoding of numbers in memory, which is that of a CDR writer with this byte order.
 const NATIVE: Encoding = match Endianness::NATIVE {
     Endianness::Big => Encoding::PLAIN_CDR2_BE,
     Endianness::Little => Encoding::PLAIN_CDR2_LE,
 };
 
-/// The value of which these are the bytes; `places` are those of [`DdsType::places`](idl_cdr::DdsType::places).
+/// Reads a value from its bytes; `places` are the offsets from
+/// [`DdsType::places`](idl_cdr::DdsType::places).
 pub(super) fn read(of: &DynamicType, places: &[u32], bytes: &[u8]) -> Result<Value, DataError> {
     let mut walk = Walk { graph: &of.graph, places: places.iter(), bytes };
     let value = walk.read(of.root, 0).filter(|_| walk.places.len() == 0);

@@ -1,6 +1,7 @@
-//! A sample as its bytes.
+//! Samples in serialised form.
 //!
-//! Owns the payload, and what has been read in it for those who look inside. Never knows more of it than its type says.
+//! Owns the payload, and the cached result of reading it. Never knows more about the contents than
+//! the type says.
 
 use std::sync::OnceLock;
 
@@ -9,8 +10,8 @@ use idl_cdr::{Encoding, Reflect, ValueRef};
 use super::{DataError, DynamicData};
 use crate::DynamicType;
 
-/// A sample that nobody has to look into: the payload as it is, for tools and bridges that pass it on. It is read where
-/// somebody asks for its key, or filters it.
+/// A sample as its unread payload, for tools and bridges that forward it. The payload is read only
+/// when a caller asks for its key or filters it.
 ///
 /// ```
 /// use idl_cdr::{DdsType, ValueRef, to_cdr};
@@ -34,44 +35,46 @@ pub struct SerializedData {
 }
 
 impl PartialEq for SerializedData {
-    /// The same bytes.
+    /// Whether the bytes are equal.
     fn eq(&self, other: &Self) -> bool {
         (self.is_key, &self.payload) == (other.is_key, &other.payload)
     }
 }
 
 impl SerializedData {
-    /// The sample of which this is the payload: CDR, with its header of four bytes. It is not looked at.
+    /// Makes a sample from its payload: CDR, with its header of four bytes. The payload is
+    /// not read.
     pub fn new(of: &DynamicType, payload: impl Into<Box<[u8]>>) -> Self {
         Self { of: of.clone(), payload: payload.into(), is_key: false, read: OnceLock::new() }
     }
 
-    /// A sample of which there is the key alone, as of one that says that its instance is over.
+    /// Makes a key-only sample, such as the one that announces the end of an instance.
     pub fn of_key(of: &DynamicType, payload: impl Into<Box<[u8]>>) -> Self {
         Self { is_key: true, ..Self::new(of, payload) }
     }
 
-    /// Its payload, header and all.
+    /// Returns the payload with its header.
     pub fn payload(&self) -> &[u8] {
         &self.payload
     }
 
-    /// Whether the payload's header names the version of CDR of this encoding. In which byte order is the payload's business.
+    /// Whether the payload's header names the CDR version of this encoding. The byte order
+    /// may differ.
     pub fn is_in(&self, encoding: Encoding) -> bool {
         Encoding::of_payload(&self.payload).is_some_and(|it| it.version == encoding.version)
     }
 
-    /// Whether the payload is that of the key alone.
+    /// Whether the payload has only the key.
     pub fn is_key(&self) -> bool {
         self.is_key
     }
 
-    /// Its type.
+    /// Returns the type.
     pub fn of(&self) -> &DynamicType {
         &self.of
     }
 
-    /// What is in it.
+    /// Returns the contents.
     pub fn data(&self) -> Result<&DynamicData, DataError> {
         let read = || match self.is_key {
             true => DynamicData::from_key(&self.of, &self.payload),
@@ -81,7 +84,7 @@ impl SerializedData {
     }
 }
 
-/// What cannot be read has nothing in it.
+/// A sample that cannot be read has no parts.
 impl Reflect for SerializedData {
     fn value(&self) -> ValueRef<'_> {
         self.data().map_or(ValueRef::Absent, Reflect::value)

@@ -1,17 +1,17 @@
-//! What names a type: the type itself if it is short, else a hash of its object.
+//! Identifiers of types: the type itself if it is short, otherwise a hash of its object.
 
 use idl_cdr::DdsType;
 
 use super::structs;
 
-/// The kind of a hash or a collection's element: minimal, complete, or of both the same.
+/// Kinds of a hash or of a collection's element: minimal, complete, or the same for both.
 pub const EK_MINIMAL: u8 = 0xf1;
 pub const EK_COMPLETE: u8 = 0xf2;
 pub const EK_BOTH: u8 = 0xf3;
 
-/// The first 14 bytes of the MD5 of a serialized type object.
+/// First 14 bytes of the MD5 of a serialised type object.
 pub type EquivalenceHash = [u8; 14];
-/// The first 4 bytes of the MD5 of a name.
+/// First 4 bytes of the MD5 of a name.
 pub type NameHash = [u8; 4];
 
 /// Bits of a member's flags.
@@ -31,7 +31,7 @@ pub const IS_MUTABLE: u16 = 1 << 2;
 pub const IS_NESTED: u16 = 1 << 3;
 pub const IS_AUTOID_HASH: u16 = 1 << 4;
 
-/// The kinds of types.
+/// Kinds of types.
 pub const TK_NONE: u8 = 0x00;
 pub const TK_BOOLEAN: u8 = 0x01;
 pub const TK_BYTE: u8 = 0x02;
@@ -93,7 +93,7 @@ structs! {
     "mutable" ExtendedTypeDefn {}
 }
 
-/// The hash of an object, of which kind it says.
+/// Hash of an object, and the kind of the object.
 #[derive(DdsType, Clone, Debug, PartialEq, Eq)]
 #[dds(crate = "idl_cdr", nested, union, discriminator = "u8")]
 pub enum TypeObjectHashId {
@@ -103,7 +103,7 @@ pub enum TypeObjectHashId {
     Complete(EquivalenceHash),
 }
 
-/// What names a type.
+/// Identifier of a type.
 #[derive(DdsType, Clone, Debug, PartialEq, Eq)]
 #[dds(crate = "idl_cdr", nested, union, discriminator = "u8")]
 pub enum TypeIdentifier {

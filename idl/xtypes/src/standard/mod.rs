@@ -1,8 +1,8 @@
-//! TypeIdentifier and TypeObject, as DDS-XTYPES 1.3 (annex B) has them.
+//! TypeIdentifier and TypeObject as defined by DDS-XTYPES 1.3 (annex B).
 //!
-//! Owns their layout: the standard writes it in IDL, and what is here are the same types with the
-//! same names, so that what the derive macro makes of them are the standard's bytes. Never knows what
-//! they mean. Where a member of a union has several labels, each label has a variant of its own here.
+//! Owns their layout. The standard defines them in IDL; here are the same types with the same
+//! names, so that the derive macro produces the standard's bytes. Never knows their meaning. Where
+//! a member of a union has several labels, each label has its own variant here.
 
 #![allow(missing_docs, reason = "the names are the standard's, which says what they mean")]
 
@@ -12,7 +12,7 @@ mod object;
 pub use identifier::*;
 pub use object::*;
 
-/// Structs of the standard: how each may change, its name and its members.
+/// Defines structs of the standard: extensibility, name and members.
 macro_rules! structs {
     ($($extensibility:literal $name:ident {
         $($(#[$note:meta])* $member:ident: $of:ty),* $(,)?

@@ -1,11 +1,11 @@
-//! What a type is made of.
+//! Type objects: the contents of types.
 
 use idl_cdr::{DdsType, LongDouble, WChar, WString};
 
 use super::identifier::*;
 use super::structs;
 
-/// The value of an annotation's parameter.
+/// Value of an annotation's parameter.
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "idl_cdr", nested, union, discriminator = "u8")]
 pub enum AnnotationParameterValue {
@@ -49,7 +49,7 @@ pub enum AnnotationParameterValue {
     Extended(ExtendedAnnotationParameterValue),
 }
 
-// Of the numbers in it some are not equal to themselves, which of an annotation nobody writes.
+// A NaN is not equal to itself, but does not occur in annotations.
 impl Eq for AnnotationParameterValue {}
 
 structs! {
@@ -233,7 +233,7 @@ structs! {
     "final" TypeIdentifierPair { type_identifier1: TypeIdentifier, type_identifier2: TypeIdentifier }
 }
 
-/// What a type is made of, with names and annotations.
+/// Contents of a type, with names and annotations.
 #[derive(DdsType, Clone, Debug, PartialEq, Eq)]
 #[dds(crate = "idl_cdr", nested, union, discriminator = "u8")]
 pub enum CompleteTypeObject {
@@ -261,7 +261,7 @@ pub enum CompleteTypeObject {
     Extended(CompleteExtendedType),
 }
 
-/// What a type is made of, as far as it counts for assignability, with hashes of names.
+/// Contents of a type relevant to assignability, with hashes of names.
 #[derive(DdsType, Clone, Debug, PartialEq, Eq)]
 #[dds(crate = "idl_cdr", nested, union, discriminator = "u8")]
 pub enum MinimalTypeObject {
@@ -289,7 +289,7 @@ pub enum MinimalTypeObject {
     Extended(MinimalExtendedType),
 }
 
-/// What a type is made of.
+/// Contents of a type.
 #[allow(clippy::large_enum_variant, reason = "nearly all are of the larger kind")]
 #[derive(DdsType, Clone, Debug, PartialEq, Eq)]
 #[dds(crate = "idl_cdr", nested, union, discriminator = "u8", extensibility = "appendable")]

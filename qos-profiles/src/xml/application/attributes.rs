@@ -1,7 +1,7 @@
-//! The attributes of types and members, and what they are in IDL.
+//! Attributes of types and members, and their IDL form.
 //!
-//! Owns: their spellings, and that nothing but names, numbers and quoted texts of them gets into the text. Never
-//! does: look up a name.
+//! Owns: their spellings, and the guarantee that only names, numbers and quoted texts from them get
+//! into the IDL text. Never does: look up a name.
 
 use super::types::TypeReader;
 use crate::xml::error::{Path, Wrong, quoted};
@@ -10,7 +10,7 @@ use crate::xml::source::Element;
 use crate::xml::suggest::suggest;
 use crate::xml::values::{boolean, no_text, one_of};
 
-/// The kinds of types, in the spellings of the standard and of products, and what they are in IDL.
+/// Kinds of types, in the spellings of the standard and of products, with their IDL form.
 #[rustfmt::skip]
 const KINDS: [(&str, &str); 34] = [
     ("boolean", "boolean"), ("byte", "octet"), ("octet", "octet"), ("char8", "char"), ("char", "char"),
@@ -24,7 +24,7 @@ const KINDS: [(&str, &str); 34] = [
 ];
 const NON_BASIC: &str = "";
 impl TypeReader<'_> {
-    /// An element with attributes alone.
+    /// Checks an element that has only attributes.
     pub(super) fn leaf(&mut self, element: &Element, path: &Path<'_>, known: &[&str]) {
         attributes(self.report, element, known, path);
         if let Err(wrong) = no_text(element, || "expected attributes alone".to_owned()) {
@@ -54,7 +54,7 @@ impl TypeReader<'_> {
         value
     }
 
-    /// An attribute has a value that it cannot have.
+    /// Reports an attribute with an invalid value.
     fn unfit(
         &mut self,
         (attribute, text): (&str, &str),
@@ -66,7 +66,7 @@ impl TypeReader<'_> {
         self.wrong(element, path, Wrong::new(found, expected));
     }
 
-    /// An attribute that has two spellings.
+    /// Returns an attribute that has two spellings.
     pub(super) fn either<'e>(
         &mut self,
         element: &'e Element,
@@ -95,7 +95,7 @@ impl TypeReader<'_> {
         })
     }
 
-    /// The name of what is defined, so that it is no keyword of IDL.
+    /// Returns the name of a definition in a form that is not a keyword of IDL.
     pub(super) fn name(&mut self, element: &Element, path: &Path<'_>) -> Option<String> {
         let name = self.required(element, "name", path)?;
         if is_word(name) {
@@ -106,7 +106,7 @@ impl TypeReader<'_> {
         None
     }
 
-    /// The name of a type or constant that is defined elsewhere.
+    /// Returns the name of a type or constant that is defined elsewhere.
     pub(super) fn reference(
         &mut self,
         text: &str,
@@ -128,7 +128,7 @@ impl TypeReader<'_> {
         None
     }
 
-    /// A number, or constants that make one.
+    /// Returns a number, or an expression of constants.
     pub(super) fn expression(
         &mut self,
         text: &str,
@@ -150,7 +150,7 @@ impl TypeReader<'_> {
         None
     }
 
-    /// A value of a kind of type, as IDL writes it.
+    /// Returns a value of a kind of type in IDL syntax.
     pub(super) fn literal(
         &mut self,
         kind: &str,
@@ -178,7 +178,7 @@ impl TypeReader<'_> {
             }
             _ => return self.expression(text, attribute, element, path),
         };
-        // Some products write the marks of IDL around it.
+        // Some products write the quotation marks of IDL around the value.
         let inner =
             text.strip_prefix(mark).and_then(|text| text.strip_suffix(mark)).unwrap_or(text);
         let mut literal = format!("{wide}{mark}");
@@ -214,7 +214,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// What is said of a struct or union as a whole.
+    /// Returns the annotations of a struct or union.
     pub(super) fn type_notes(&mut self, element: &Element, path: &Path<'_>) -> String {
         let mut notes = self.extensibility(element, path).to_owned();
         let is_part =
@@ -278,7 +278,8 @@ impl TypeReader<'_> {
         notes
     }
 
-    /// What a member or typedef declares: its type, its name, and the lengths of an array.
+    /// Returns the declaration of a member or typedef: its type, its name, and the lengths of
+    /// an array.
     pub(super) fn declared(&mut self, element: &Element, path: &Path<'_>) -> Option<String> {
         let (name, kind) = (self.name(element, path), self.type_of(element, path));
         let kind = self.collection(kind, element, path);
@@ -292,7 +293,7 @@ impl TypeReader<'_> {
         Some(format!("{} {}{lengths}", kind?, name?))
     }
 
-    /// A map or sequence of a type, if attributes say that it is one.
+    /// Returns a map or sequence of a type, if attributes ask for one.
     pub(super) fn collection(
         &mut self,
         kind: Option<String>,
@@ -338,7 +339,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// The type that `type` and `nonBasicTypeName` name.
+    /// Returns the type that `type` and `nonBasicTypeName` name.
     pub(super) fn type_of(&mut self, element: &Element, path: &Path<'_>) -> Option<String> {
         let kind = self.required(element, "type", path)?;
         let parts = (element.attribute("nonBasicTypeName"), element.attribute("stringMaxLength"));
@@ -391,7 +392,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// The most of something; none if it is said that there is no limit.
+    /// Returns a bound; `None` if the attribute says that there is no limit.
     #[allow(clippy::option_option, reason = "wrong, no limit, or a limit")]
     pub(super) fn bound(
         &mut self,
@@ -407,7 +408,7 @@ impl TypeReader<'_> {
     }
 }
 
-/// Whether it is an identifier.
+/// Whether the text is an identifier.
 fn is_word(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -1,30 +1,30 @@
-//! Participants as files describe them, with every reference followed.
+//! Descriptions of participants in files, with all references resolved.
 //!
-//! Owns: the form of a description. Never does: make one; that is resolve's part.
+//! Owns: the form of a description. Never does: make one; `resolve` does.
 
 use super::type_text::TypeText;
 use crate::xml::error::Place;
 use std::error::Error;
 use std::fmt;
 
-/// A participant with all its entities. Policies are named by the set that they are in, which
-/// [`QosProvider::entity`](crate::xml::QosProvider::entity) knows.
+/// A participant with all its entities. Policies are given by the name of their set, which
+/// [`QosProvider::entity`](crate::xml::QosProvider::entity) resolves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParticipantDescription {
-    /// Its name: `Library::Participant`.
+    /// Full name: `Library::Participant`.
     pub name: String,
-    /// The number of its domain.
+    /// Number of the domain.
     pub domain_id: u32,
-    /// Its policies, if something is said of them.
+    /// Set of policies, if one is given.
     pub qos: Option<String>,
-    /// Its domain's topics and its own.
+    /// Topics of the domain and of the participant.
     pub topics: Vec<TopicDescription>,
-    /// Its publishers; without a name those writers that are in none.
+    /// Publishers; the one without a name has the writers outside of publishers.
     pub publishers: Vec<GroupDescription>,
-    /// Its subscribers; without a name those readers that are in none.
+    /// Subscribers; the one without a name has the readers outside of subscribers.
     pub subscribers: Vec<GroupDescription>,
-    /// Where it stands.
+    /// Position in the file.
     pub place: Place,
 }
 
@@ -32,11 +32,11 @@ pub struct ParticipantDescription {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TopicDescription {
-    /// Its name.
+    /// Name of the topic.
     pub name: String,
-    /// The name of its type, with modules.
+    /// Name of the type, with modules.
     pub type_name: String,
-    /// Its policies, if something is said of them.
+    /// Set of policies, if one is given.
     pub qos: Option<String>,
 }
 
@@ -44,11 +44,11 @@ pub struct TopicDescription {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupDescription {
-    /// Its name; none: the publisher or subscriber that nothing is said of.
+    /// Name; `None` for the implicit publisher or subscriber.
     pub name: Option<String>,
-    /// Its policies, if something is said of them.
+    /// Set of policies, if one is given.
     pub qos: Option<String>,
-    /// Its writers or readers.
+    /// Writers or readers.
     pub endpoints: Vec<EndpointDescription>,
 }
 
@@ -56,56 +56,56 @@ pub struct GroupDescription {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointDescription {
-    /// Its name in its publisher or subscriber.
+    /// Name within the publisher or subscriber.
     pub name: String,
-    /// The name of its topic.
+    /// Name of the topic.
     pub topic: String,
-    /// Its policies, if something is said of them.
+    /// Set of policies, if one is given.
     pub qos: Option<String>,
-    /// What samples have to pass, of a reader.
+    /// Content filter of a reader.
     pub filter: Option<FilterDescription>,
 }
 
-/// What samples have to pass.
+/// A content filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FilterDescription {
-    /// Its name; without one it has the reader's.
+    /// Name; without one the reader's name.
     pub name: String,
     /// The expression.
     pub expression: String,
-    /// The values of `%0` and so on.
+    /// Values of `%0` and so on.
     pub parameters: Vec<String>,
-    /// Where it stands, and the elements from the root to there.
+    /// Position in the file, and the path of elements from the root.
     pub place: (Place, String),
 }
 
-/// All that files say of types, and who refers to them.
+/// All types in files, with their uses.
 pub struct ApplicationTypes<'a> {
-    /// The types, as IDL.
+    /// Types as IDL text.
     pub text: &'a TypeText,
-    /// Those that topics have.
+    /// Types that topics use.
     pub registered: Vec<RegisteredType>,
-    /// The filters of readers whose references lead somewhere, each with the name of the type that it is for.
+    /// Filters of readers whose references can be resolved, each with the name of its type.
     pub filters: Vec<(String, FilterDescription)>,
 }
 
-/// A type that topics have.
+/// A type that topics use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegisteredType {
-    /// The name of the type, with modules.
+    /// Name of the type, with modules.
     pub type_name: String,
-    /// Where that is said, and the elements from the root to there.
+    /// Position of the use, and the path of elements from the root.
     pub place: (Place, String),
 }
 
-/// There is no participant of this name.
+/// Error: no participant has this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownParticipant {
-    /// The name that was asked for.
+    /// Requested name.
     pub name: String,
-    /// The name that was probably meant.
+    /// Similar name that was probably meant.
     pub suggestion: Option<String>,
 }
 

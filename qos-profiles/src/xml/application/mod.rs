@@ -1,12 +1,12 @@
 //! Applications in XML: types, domains with their topics, and participants with their entities.
 //!
 //! ```text
-//! types ──> IDL, line by line (type_text) ──> whoever compiles it
+//! types ──> IDL, line by line (type_text) ──> compiled by the caller
 //! domains, participants ──> read ──> model ──> resolve (bases, references) ──> descriptions
 //! policies of topics, writers ... ──> sets of policies, as any other
 //! ```
-//! Owns: what files say of applications, and that their references lead somewhere. Never does: make an entity, or
-//! know what a type is.
+//! Owns: the description of applications in files, and the check of their references. Never does:
+//! make an entity, or interpret a type.
 
 mod attributes;
 mod describe;

@@ -1,6 +1,6 @@
-//! What files say of domains and participants, before a reference is followed.
+//! Domains and participants in files, before references are resolved.
 //!
-//! Owns: the parts, and where each stands. Never does: look for one by a name.
+//! Owns: the parts, and the position of each. Never does: look for one by a name.
 
 use crate::xml::error::{At, Place};
 use crate::xml::model::Base;
@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-/// The most domains, and the most participants, of all files: each may have all that 8 others have.
+/// Maximum number of domains, and of participants, in all files. Each of them may have all contents
+/// that 8 others have.
 pub(in crate::xml) const MOST_ROOMS: usize = 256;
 
-/// A type under the name that topics have it by.
+/// A type under the name by which topics refer to it.
 pub(super) struct Registered {
     pub(super) name: Box<str>,
-    /// The type's own name.
+    /// Own name of the type.
     pub(super) of: Box<str>,
     pub(super) at: At,
 }
@@ -23,12 +24,12 @@ pub(super) struct Registered {
 pub(super) struct Topic {
     pub(super) name: Box<str>,
     pub(super) registered: Box<str>,
-    /// The set of its policies, if something is said of them.
+    /// Set of policies, if one is given.
     pub(super) qos: Option<Box<str>>,
     pub(super) at: At,
 }
 
-/// What lets samples pass to a reader.
+/// Content filter of a reader.
 pub(super) struct Filter {
     pub(super) name: Option<Box<str>>,
     pub(super) expression: Box<str>,
@@ -45,7 +46,7 @@ pub(super) struct Endpoint {
     pub(super) at: At,
 }
 
-/// A publisher or subscriber; without a name what stands in none.
+/// A publisher or subscriber; the one without a name has the endpoints outside of both.
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) name: Option<Box<str>>,
@@ -56,10 +57,10 @@ pub(super) struct Group {
 /// A domain or a participant.
 pub(in crate::xml) struct Room {
     pub(super) library: Box<str>,
-    /// Its name with its library's.
+    /// Full name, with the library.
     pub(super) name: String,
     pub(super) base: Option<Base>,
-    /// The domain that a participant is of.
+    /// Domain of a participant.
     pub(super) domain: Option<Base>,
     pub(super) id: Option<u32>,
     pub(super) qos: Option<Box<str>>,
@@ -69,7 +70,7 @@ pub(in crate::xml) struct Room {
     pub(super) subscribers: Vec<Group>,
     pub(super) file: Arc<str>,
     pub(super) at: At,
-    /// The elements from the root to it.
+    /// Path of elements from the root.
     pub(super) path: Box<str>,
 }
 
@@ -79,7 +80,7 @@ impl Room {
     }
 }
 
-/// All that files say of applications.
+/// All domains and participants in files.
 #[derive(Default)]
 pub(in crate::xml) struct Applications {
     pub(super) domains: BTreeMap<String, Room>,
@@ -87,13 +88,14 @@ pub(in crate::xml) struct Applications {
 }
 
 impl Applications {
-    /// Whether there may be no more domains, or participants.
+    /// Whether the maximum number of domains, or participants, is reached.
     pub(in crate::xml) fn is_full(&self, is_domain: bool) -> bool {
         let rooms = if is_domain { &self.domains } else { &self.participants };
         rooms.len() >= MOST_ROOMS
     }
 
-    /// Adds a domain or participant; if there is one of its name already, says where that stands.
+    /// Adds a domain or participant; if its name exists already, returns the position of the
+    /// other one.
     pub(in crate::xml) fn add(&mut self, is_domain: bool, room: Room) -> Option<Place> {
         let rooms = if is_domain { &mut self.domains } else { &mut self.participants };
         match rooms.entry(room.name.clone()) {
@@ -105,7 +107,7 @@ impl Applications {
         }
     }
 
-    /// The names of all participants, with their libraries.
+    /// Returns the names of all participants, with their libraries.
     pub(in crate::xml) fn participant_names(&self) -> Vec<String> {
         self.participants.keys().cloned().collect()
     }

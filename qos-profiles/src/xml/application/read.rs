@@ -1,6 +1,7 @@
-//! A file's domains and participants.
+//! Reading of a file's domains and participants.
 //!
-//! Owns: what may stand in one, and the sets of policies that come of it. Never does: follow a reference.
+//! Owns: the elements allowed in them, and the sets of policies they define. Never does: resolve
+//! a reference.
 
 use super::model::{Endpoint, Filter, Group, Registered, Room, Topic};
 use crate::EntityKind;
@@ -12,14 +13,14 @@ use crate::xml::source::Element;
 use crate::xml::values::no_text;
 use std::sync::Arc;
 
-/// The greatest number of a domain, as in the standard's default port mapping.
+/// Largest number of a domain, as in the standard's default port mapping.
 const GREATEST_DOMAIN: u32 = 232;
-/// The most elements in a domain, a participant, a publisher or a subscriber.
+/// Maximum number of elements in a domain, a participant, a publisher or a subscriber.
 const MOST_PARTS: usize = 4096;
-/// The most parameters of a filter: `%0` to `%99`.
+/// Maximum number of parameters of a filter: `%0` to `%99`.
 const MOST_PARAMETERS: usize = 100;
 
-/// Reads a domain. None if nothing may lead to it.
+/// Reads a domain; `None` if it must not be referred to.
 pub(in crate::xml) fn domain(
     library: (&str, &mut Library),
     element: &Element,
@@ -34,7 +35,7 @@ pub(in crate::xml) fn domain(
     )
 }
 
-/// Reads a participant. None if nothing may lead to it.
+/// Reads a participant; `None` if it must not be referred to.
 pub(in crate::xml) fn participant(
     library: (&str, &mut Library),
     element: &Element,
@@ -57,7 +58,7 @@ pub(in crate::xml) fn participant(
 struct Reader<'a> {
     library: (&'a str, &'a mut Library),
     report: &'a mut Report,
-    /// The name of the domain or participant, in its library.
+    /// Name of the domain or participant, in its library.
     room: Box<str>,
 }
 
@@ -130,7 +131,7 @@ impl Reader<'_> {
         name.map(|_| room)
     }
 
-    /// The elements in something that may have many, but not any number.
+    /// Returns the elements in an element, up to the limit.
     fn parts_of<'e>(&mut self, element: &'e Element, path: &Path<'_>) -> &'e [Element] {
         let parts = &element.children[..];
         if parts.len() > MOST_PARTS {
@@ -155,7 +156,7 @@ impl Reader<'_> {
         self.wrong(element.at, path, Wrong::new(found, "expected names that differ"));
     }
 
-    /// The name of something; references and sets of policies are made of several.
+    /// Returns the name of an element; references and sets of policies combine several names.
     fn name<'e>(&mut self, element: &'e Element, path: &Path<'_>) -> Option<&'e str> {
         let checked = match element.attribute("name") {
             None => Err(Wrong::new("found no attribute `name`", "expected one")),
@@ -168,7 +169,7 @@ impl Reader<'_> {
         checked.map_err(|wrong| self.wrong(element.at, path, wrong)).ok()
     }
 
-    /// An attribute that is the name of something else in these files.
+    /// Returns an attribute that names another item in these files.
     fn named<'e>(
         &mut self,
         element: &'e Element,
@@ -184,7 +185,7 @@ impl Reader<'_> {
         None
     }
 
-    /// A reference to a domain or participant: `Name`, or `Library::Name`.
+    /// Returns a reference to a domain or participant: `Name`, or `Library::Name`.
     fn reference(&mut self, element: &Element, attribute: &str, path: &Path<'_>) -> Option<Base> {
         let text = element.attribute(attribute)?;
         let parts: Vec<&str> = text.splitn(4, "::").collect();
@@ -248,7 +249,7 @@ impl Reader<'_> {
         });
     }
 
-    /// A publisher or subscriber.
+    /// Reads a publisher or subscriber.
     fn group(&mut self, element: &Element, path: &Path<'_>) -> Option<Group> {
         attributes(self.report, element, &["name"], path);
         self.no_text(element, path);
@@ -298,7 +299,7 @@ impl Reader<'_> {
         all.push(Endpoint { name: name.into(), topic: topic.into(), qos, filter, at: element.at });
     }
 
-    /// The policies and the filter in a topic, writer or reader.
+    /// Reads the policies and the filter in a topic, writer or reader.
     fn parts(
         &mut self,
         kind: EntityKind,
@@ -316,7 +317,7 @@ impl Reader<'_> {
         let mut seen: Vec<&str> = Vec::new();
         for child in &element.children {
             let inner = &path.labelled(&child.name, child.attribute("name"));
-            // The standard calls it otherwise than products do.
+            // The standard and products use different names for this element.
             let part = if child.name == "content_filter" { "filter" } else { &child.name };
             if !known.contains(&part) {
                 unknown_element(self.report, child, inner, known);
@@ -338,7 +339,7 @@ impl Reader<'_> {
         (qos, filter)
     }
 
-    /// A set of policies, which has the names of its entity. Its name in the library is what comes back.
+    /// Reads a set of policies, which is named after its entity. Returns its name in the library.
     fn qos(
         &mut self,
         kind: EntityKind,
@@ -352,7 +353,7 @@ impl Reader<'_> {
         let entry = entity::read((kind, spelling), element, path, self.report)?;
         let name = format!("{}/{name}", self.room);
         if let Some(other) = self.library.1.taken(&name, Some(kind)) {
-            // Two entities of one name, or two libraries; the second one is no more than an error.
+            // A second entity or library of the same name is only reported as an error.
             let wrong = taken(&element.name, &name, &other);
             self.wrong(element.at, path, wrong);
             return None;

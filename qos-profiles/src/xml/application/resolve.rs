@@ -1,7 +1,7 @@
-//! Domains and participants with all that they inherit, and with every reference followed.
+//! Resolution of domains and participants: inherited contents and references.
 //!
-//! Owns: to what a base, a domain, a topic and a registered type refer, and what is wrong if it is not there. Never
-//! does: look at policies, whose bases are followed as those of any set.
+//! Owns: the lookup of a base, a domain, a topic and a registered type, and the error if one is
+//! missing. Never does: look at policies, whose bases are resolved like those of any set.
 
 use super::describe::{
     ApplicationTypes, EndpointDescription, FilterDescription, GroupDescription,
@@ -14,12 +14,12 @@ use crate::xml::model::{Base, full_name};
 use crate::xml::suggest::suggest;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The longest chain of bases.
+/// Maximum length of a chain of bases.
 const LONGEST_CHAIN: usize = 8;
 
 type Rooms = BTreeMap<String, Room>;
 
-/// Something, and the domain or participant that says it.
+/// An item, and the domain or participant that defines it.
 struct In<'a, T> {
     room: &'a Room,
     of: &'a T,
@@ -34,16 +34,16 @@ impl<T> Clone for In<'_, T> {
 impl<T> Copy for In<'_, T> {}
 
 impl<T> In<'_, T> {
-    /// The elements from the root to it.
+    /// Returns the path of elements from the root to the item.
     fn path(&self, inside: &str) -> String {
         format!("{}/{inside}", self.room.path)
     }
 }
 
-/// Finds all that is wrong with the references of applications.
+/// Finds all errors in the references of applications.
 pub(in crate::xml) fn check(applications: &Applications) -> Vec<ProfileError> {
     let mut check = Check { errors: Vec::new() };
-    // A participant that others inherit from may leave its domain to them.
+    // A base participant may leave the choice of a domain to the participants that inherit from it.
     let bases: BTreeSet<&str> = applications
         .participants
         .values()
@@ -75,7 +75,7 @@ pub(in crate::xml) fn check(applications: &Applications) -> Vec<ProfileError> {
 }
 
 impl Applications {
-    /// All types, and who refers to them.
+    /// Returns all types, and their uses.
     pub(in crate::xml) fn of_types<'a>(&self, text: &'a TypeText) -> ApplicationTypes<'a> {
         let rooms = self.domains.values().chain(self.participants.values());
         let registered = rooms.flat_map(|room| room.types.iter().map(move |of| In { room, of }));
@@ -85,7 +85,7 @@ impl Applications {
             RegisteredType { type_name: registered.of.of.to_string(), place }
         });
         let registered = registered.collect();
-        // Of many participants that inherit a filter, each type that it is for once.
+        // If many participants inherit a filter, each type that it applies to is listed once.
         let mut filters: BTreeMap<(*const Filter, &str), FilterDescription> = BTreeMap::new();
         for room in self.participants.values() {
             let Some((whole, _)) = whole(self, room) else { continue };
@@ -109,7 +109,7 @@ impl Applications {
     }
 }
 
-/// A participant with all its entities. Only of files that were found sound.
+/// Returns a participant with all its entities. Valid only for files without errors.
 pub(in crate::xml) fn describe(
     applications: &Applications,
     name: &str,
@@ -118,7 +118,7 @@ pub(in crate::xml) fn describe(
         applications.participants.get(name).and_then(|room| description(applications, room));
     found.ok_or_else(|| {
         let names = || applications.participants.keys().map(String::as_str);
-        // The library may have been left out.
+        // The name may lack its library.
         let inside = names().find(|whole| whole.rsplit("::").next() == Some(name));
         let suggestion = inside.map(str::to_owned).or_else(|| suggest(name, names()));
         UnknownParticipant { name: name.to_owned(), suggestion }
@@ -132,7 +132,8 @@ fn find<'a>(rooms: &'a Rooms, library: &str, name: &Base) -> Option<&'a Room> {
     }
 }
 
-/// A room and all that it inherits from, the furthest first; or the names of a chain that does not end.
+/// Returns an item and all its bases, the furthest first; or the names of a chain that is cyclic or
+/// too long.
 fn chain<'a>(
     rooms: &'a Rooms,
     room: &'a Room,
@@ -154,23 +155,25 @@ fn chain<'a>(
     Ok(chain)
 }
 
-/// The domain that a participant is of, and where that is said.
+/// Returns the domain of a participant, and the reference to it.
 fn domain_of<'a>(chain: &[&'a Room]) -> Option<(&'a Room, &'a Base)> {
     chain.iter().rev().find_map(|room| Some((*room, room.domain.as_ref()?)))
 }
 
-/// The number of a participant's domain: its own comes before that of the domain it is of.
+/// Returns the number of a participant's domain: its own number takes precedence over that of the
+/// referenced domain.
 fn id(chain: &[&Room], domain: &[&Room]) -> Option<u32> {
     chain.iter().rev().chain(domain.iter().rev()).find_map(|room| room.id)
 }
 
-/// What a domain or participant has, its own and what it inherits, by names. An own one takes the place of an inherited one.
+/// Contents of a domain or participant, own and inherited, by name. An own item replaces an
+/// inherited one of the same name.
 struct Whole<'a> {
     types: BTreeMap<&'a str, In<'a, Registered>>,
     topics: BTreeMap<&'a str, In<'a, Topic>>,
     publishers: BTreeMap<Option<&'a str>, In<'a, Group>>,
     subscribers: BTreeMap<Option<&'a str>, In<'a, Group>>,
-    /// Writers and readers that are in no publisher or subscriber, which are inherited one by one.
+    /// Writers and readers outside of publishers and subscribers, which are inherited one by one.
     writers: BTreeMap<&'a str, In<'a, Endpoint>>,
     readers: BTreeMap<&'a str, In<'a, Endpoint>>,
 }
@@ -220,7 +223,8 @@ impl Check {
         }
     }
 
-    /// A room and all that it inherits from; what is wrong with a base is told once, where that is named.
+    /// Returns an item and all its bases. An error in a base is reported once, where the base
+    /// is named.
     fn chain<'a>(&mut self, rooms: &'a Rooms, room: &'a Room) -> Option<Vec<&'a Room>> {
         let wrong = match chain(rooms, room) {
             Ok(chain) => return Some(chain),
@@ -228,7 +232,7 @@ impl Check {
                 let base = room.base.as_ref()?;
                 unknown("base", &base.name, &room.library, rooms)
             }
-            // The first of a circle in the order of names tells it.
+            // A cycle is reported only for the member with the smallest name.
             Err(Ok(names)) if names.iter().min() == Some(&room.name) => Wrong::new(
                 format!(
                     "found something that inherits from itself, or for too long ({})",
@@ -243,7 +247,7 @@ impl Check {
         None
     }
 
-    /// A participant's domain with its bases; empty if it names none.
+    /// Returns a participant's domain with its bases; empty if the participant names none.
     fn domain<'a>(
         &mut self,
         applications: &'a Applications,
@@ -258,11 +262,11 @@ impl Check {
             }
             return Err(());
         };
-        // What is wrong with its bases is told where it stands.
+        // Errors in the bases of the domain are reported at the domain.
         chain(&applications.domains, domain).map_err(|_| ())
     }
 
-    /// Types of topics that a room says itself.
+    /// Checks the types of topics that the item defines itself.
     fn topics(&mut self, whole: &Whole<'_>, room: &Room, is_part: bool) {
         for topic in &room.topics {
             if is_part || whole.types.contains_key(&*topic.registered) {
@@ -286,7 +290,7 @@ impl Check {
         }
     }
 
-    /// Topics of writers and readers that a room says itself.
+    /// Checks the topics of writers and readers that the item defines itself.
     fn endpoints(&mut self, whole: &Whole<'_>, room: &Room, is_part: bool) {
         for (groups, outer, kind) in [
             (&room.publishers, "publisher", "data_writer"),
@@ -325,14 +329,14 @@ fn told(names: &[String]) -> String {
     }
 }
 
-/// A domain or base that is not there.
+/// Error for a missing domain or base.
 fn unknown(what: &str, name: &str, library: &str, rooms: &Rooms) -> Wrong {
     let found = format!("found the {what} {}, which is not there", quoted(name));
     let wrong = Wrong::new(found, "expected one of this library, or `Library::Name`");
     let prefix = full_name(library, "");
     let all = rooms.keys().map(String::as_str);
     let near = all.clone().filter_map(|whole| whole.strip_prefix(prefix.as_str()));
-    // The library may have been left out.
+    // The name may lack its library.
     let inside = all.clone().find(|whole| whole.rsplit("::").next() == Some(name));
     let meant = match name.contains("::") {
         true => suggest(name, all),
@@ -341,7 +345,7 @@ fn unknown(what: &str, name: &str, library: &str, rooms: &Rooms) -> Wrong {
     wrong.suggest(meant)
 }
 
-/// All that a participant has, and the domain and bases that it has it of.
+/// Returns all contents of a participant, with its domain and bases.
 #[allow(clippy::type_complexity, reason = "two chains, told nowhere else")]
 fn whole<'a>(
     applications: &'a Applications,

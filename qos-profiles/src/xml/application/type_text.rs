@@ -1,17 +1,17 @@
-//! Types in XML as the same types in IDL, and the way from a line of those back to the element.
+//! IDL text of the types in XML, and the mapping from its lines to the elements.
 //!
-//! Owns: the text, in which each line is of one element, so that what a compiler says of a line can be said of
-//! the element. Never does: compile it.
+//! Owns: the text, in which each line belongs to one element, so that a compiler's message about a
+//! line can be reported for the element. Never does: compile it.
 
 use crate::xml::error::{At, Place};
 use std::sync::Arc;
 
-/// The most lines: elements of types, and their ends.
+/// Maximum number of lines: elements of types, and their ends.
 pub(super) const MOST_LINES: usize = 1 << 16;
 
-/// An element that something of the text stands for.
+/// An element that lines of the text come from.
 struct Origin {
-    /// The element around it, if that is of types too.
+    /// Enclosing element, if it belongs to types too.
     outer: Option<u32>,
     element: &'static str,
     label: Option<Box<str>>,
@@ -19,22 +19,22 @@ struct Origin {
     at: At,
 }
 
-/// The types of all files, in the order in which they are defined, as IDL.
+/// Types of all files, in the order of definition, as IDL.
 #[derive(Default)]
 pub struct TypeText {
     text: String,
     origins: Vec<Origin>,
-    /// For each line its element.
+    /// Element of each line.
     lines: Vec<u32>,
 }
 
 impl TypeText {
-    /// The text: IDL of names, bounds and annotations; empty if no file has types.
+    /// Returns the text: IDL of names, bounds and annotations; empty if no file has types.
     pub fn idl(&self) -> &str {
         &self.text
     }
 
-    /// The element that a line stands for, from 1: its place, and the elements around it.
+    /// Returns the element of a line, counted from 1: its position, and its path.
     pub fn origin(&self, line: usize) -> Option<(Place, String)> {
         let mut at = *self.lines.get(line.checked_sub(1)?)?;
         let origin = &self.origins[at as usize];
@@ -59,7 +59,7 @@ impl TypeText {
         self.lines.len() >= MOST_LINES
     }
 
-    /// An element of which lines follow.
+    /// Adds an element, whose lines follow.
     pub(super) fn element(
         &mut self,
         outer: Option<u32>,
@@ -73,7 +73,7 @@ impl TypeText {
         number
     }
 
-    /// A line of an element.
+    /// Adds a line of an element.
     pub(super) fn line(&mut self, of: u32, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');

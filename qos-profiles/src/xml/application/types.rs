@@ -1,7 +1,7 @@
-//! Types in XML, as DDS-XTYPES has them, read into IDL.
+//! Conversion of XML types (DDS-XTYPES) to IDL.
 //!
-//! Owns: which elements and attributes make a type, and their spellings. Never does: look up a name or judge a
-//! type; that is the business of whoever compiles the text.
+//! Owns: the elements and attributes of a type, and their spellings. Never does: look up a name or
+//! judge a type; the compiler of the text does.
 
 use super::type_text::{MOST_LINES, TypeText};
 use crate::xml::error::{Path, Report, Wrong, quoted};
@@ -10,7 +10,7 @@ use crate::xml::source::Element;
 use crate::xml::suggest::suggest;
 use crate::xml::values::{no_text, one_of};
 
-/// What may stand among types.
+/// Elements allowed among types.
 pub(in crate::xml) const DEFINITIONS: [&str; 11] = [
     "module",
     "struct",
@@ -25,7 +25,7 @@ pub(in crate::xml) const DEFINITIONS: [&str; 11] = [
     "type",
 ];
 
-/// Attributes that say of what type something is.
+/// Attributes that determine a type.
 const TYPE: [&str; 11] = [
     "type",
     "nonBasicTypeName",
@@ -53,14 +53,14 @@ const MEMBER: [&str; 10] = [
     "try_construct",
 ];
 
-/// Reads types of one file into the text.
+/// Reader of the types of one file into the text.
 pub(in crate::xml) struct TypeReader<'a> {
     pub(in crate::xml) text: &'a mut TypeText,
     pub(in crate::xml) report: &'a mut Report,
 }
 
 impl TypeReader<'_> {
-    /// The element around all types of a file.
+    /// Adds the element around all types of a file.
     pub(in crate::xml) fn root(&mut self, in_dds: bool, element: &Element) -> u32 {
         let outer =
             in_dds.then(|| self.text.element(None, "dds", None, (&self.report.file, element.at)));
@@ -71,7 +71,7 @@ impl TypeReader<'_> {
         self.report.error(element.at, path, wrong);
     }
 
-    /// One definition, with all that is in it; `outer` is the element around it.
+    /// Reads one definition with its contents; `outer` is the enclosing element.
     pub(in crate::xml) fn definition(&mut self, outer: u32, element: &Element, path: &Path<'_>) {
         let path = &path.labelled(&element.name, element.attribute("name"));
         if self.text.is_full() {
@@ -232,7 +232,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// An enum or a bitmask.
+    /// Reads an enum or a bitmask.
     fn literals(&mut self, outer: u32, element: &Element, path: &Path<'_>, of: &Literals) {
         attributes(self.report, element, &["name", "bitBound", "bit_bound", "extensibility"], path);
         let Some(name) = self.name(element, path) else { return };
@@ -297,7 +297,7 @@ impl TypeReader<'_> {
                 },
             };
             let name = match child.attribute("name") {
-                // Bits that only fill have no name.
+                // Padding bits have no name.
                 None | Some("") => String::new(),
                 Some(_) => match self.name(child, path) {
                     Some(name) => format!(" {name}"),
@@ -351,7 +351,7 @@ impl TypeReader<'_> {
     }
 }
 
-/// What tells an enum from a bitmask.
+/// Difference between an enum and a bitmask.
 struct Literals {
     element: &'static str,
     items: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! `squall perf bare`: one bare ring alone, for whoever looks for the limit or changes a ring.
+//! `squall perf bare`: one bare ring alone, to find its limit or to change a ring.
 
 use std::time::Duration;
 
@@ -13,35 +13,35 @@ use crate::perf::payload::Read;
 use crate::perf::role::sample_size;
 use crate::perf::throughput::{seconds, short};
 
-/// One bare ring between processes, with nothing of the product in it.
+/// One bare ring between processes, without any part of the product.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  squall perf bare --kind stable --size 128 --subs 3")]
 pub(crate) struct BareArgs {
-    /// Which ring.
+    /// Kind of ring.
     #[arg(long, value_enum)]
     kind: Kind,
     /// Bytes of a message.
     #[arg(long, value_name = "BYTES", value_parser = sample_size)]
     size: usize,
-    /// Readers.
+    /// Number of readers.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
     subs: u32,
-    /// What readers look at.
+    /// Bytes that readers check.
     #[arg(long, value_enum, default_value_t = Read::Whole)]
     read: Read,
-    /// How long to write.
+    /// Seconds of writing.
     #[arg(long, default_value = "2", value_parser = seconds)]
     seconds: f64,
-    /// After how many messages a process of the stable ring says how far it is.
+    /// Number of messages after which a process of the stable ring reports its position.
     #[arg(long, value_name = "MESSAGES", default_value_t = EVERY,
         value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
-    /// Seconds after which a run that has not ended has failed.
+    /// Seconds after which an unfinished run counts as failed.
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }
 
-/// Runs it and says what it did.
+/// Runs the ring and reports the result.
 pub(crate) fn run(args: &BareArgs, json: bool) -> Done {
     let found = throughput(
         BareOrder {

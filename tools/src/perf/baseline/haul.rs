@@ -1,7 +1,9 @@
-//! Bytes from one process's memory into another's, by hand: the yardstick for whoever gets what was kept.
+//! Hand-written transfer of bytes from one process's memory to another's: the baseline for
+//! state transfer.
 //!
-//! Owns: two ways. Through a ring that stays in the caches, a copy on either side; and all at once, one copy out of
-//! shared memory that is there already. Whoever takes has memory that was never touched, as a newcomer has.
+//! Owns: two ways. Through a ring that stays in the caches, with one copy on either side; and at
+//! once, with one copy from shared memory that exists already. The receiver uses memory that was
+//! never touched, like a late joiner.
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -23,24 +25,24 @@ const BLOCK: usize = 128 << 10;
 /// Blocks of the ring.
 const BLOCKS: usize = 8;
 
-/// How they wait for each other.
+/// Way in which the processes wait for each other.
 const WAIT: Wait = Wait::Futex;
 
 /// One of the two processes.
 #[derive(Args, Debug)]
 pub(crate) struct HaulArgs {
-    /// What it does.
+    /// Role of the process.
     #[arg(value_enum)]
     role: Role,
-    /// The inherited memory.
+    /// Inherited memory.
     #[arg(long)]
     memory: i32,
-    /// Bytes in all.
+    /// Total number of bytes.
     #[arg(long)]
     bytes: usize,
 }
 
-/// The command of one process.
+/// Command of one process.
 const NODE: &str = "bare-haul";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -49,7 +51,7 @@ enum Role {
     Take,
 }
 
-/// How long the two processes took, and when.
+/// Duration of the transfer in both processes, with its time.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Hauled {
     pub(crate) t_start_ns: u64,
@@ -57,13 +59,13 @@ pub(crate) struct Hauled {
 }
 
 impl Hauled {
-    /// Seconds.
+    /// Returns the duration in seconds.
     pub(crate) fn seconds(&self) -> f64 {
         clock::secs(self.t_end_ns.saturating_sub(self.t_start_ns).max(1))
     }
 }
 
-/// Takes so many bytes from one process to another, through a ring or all at once.
+/// Transfers bytes from one process to another, through a ring or at once.
 pub(crate) fn haul(bytes: usize, ring: bool, limit: Duration) -> Result<Hauled, Failure> {
     let bytes = bytes.next_multiple_of(BLOCK);
     let memory = Memory::new(if ring { BLOCK * BLOCKS } else { bytes })?;
@@ -87,15 +89,15 @@ pub(crate) fn haul(bytes: usize, ring: bool, limit: Duration) -> Result<Hauled, 
     Ok(hauled)
 }
 
-/// Plays one of the two.
+/// Runs one of the two processes.
 pub(crate) fn run(args: &HaulArgs) -> Done {
     let (control, mapping) = (Control::new(true), Mapping::of(args.memory)?);
     let through_ring = mapping.ring_bytes() < args.bytes;
     let gives = args.role == Role::Give;
-    // What is given is there before anybody looks at the clock.
+    // The data to send exists before the clock is read.
     let source = vec![1_u8; if gives && through_ring { args.bytes } else { 0 }];
     if gives && !through_ring {
-        // SAFETY: nobody else looks at it before this process says that it is ready.
+        // SAFETY: no other process reads the memory before this process reports that it is ready.
         unsafe { mapping.bytes_mut(0, args.bytes) }.fill(1);
     }
     if !control.ready(Some("GO"))? {
@@ -107,7 +109,7 @@ pub(crate) fn run(args: &HaulArgs) -> Done {
         (Role::Give, false) => {}
         (Role::Take, true) => take(args.bytes, &mapping, &control),
         (Role::Take, false) => {
-            // SAFETY: whoever gives has filled it, and writes no more.
+            // SAFETY: the sending process has filled the memory, and writes no more.
             black_box(unsafe { mapping.bytes(0, args.bytes) }.to_vec());
         }
     }
@@ -121,7 +123,8 @@ fn give(source: &[u8], mapping: &Mapping, control: &Control) {
     let (head, tail) = (mapping.counter(HEAD), mapping.counter(TAILS));
     for (number, block) in source.chunks_exact(BLOCK).enumerate() {
         WAIT.until(mapping, ROOM, control, || (number as u64) < tail.load(Acquire) + BLOCKS as u64);
-        // SAFETY: whoever takes has taken what was in it, and looks again only when `head` says so.
+        // SAFETY: the receiving process has read the old contents of the slot, and reads the slot
+        // again only after `head` advances.
         let slot = unsafe { mapping.bytes_mut(number % BLOCKS * BLOCK, BLOCK) };
         slot.copy_from_slice(block);
         head.store(number as u64 + 1, Release);
@@ -134,7 +137,8 @@ fn take(bytes: usize, mapping: &Mapping, control: &Control) {
     let mut all: Vec<u8> = Vec::with_capacity(bytes);
     for number in 0..bytes / BLOCK {
         WAIT.until(mapping, NEWS, control, || head.load(Acquire) > number as u64);
-        // SAFETY: whoever gives has filled it, and fills it again only when `tail` says so.
+        // SAFETY: the sending process has filled the slot, and writes it again only after
+        // `tail` advances.
         all.extend_from_slice(unsafe { mapping.bytes(number % BLOCKS * BLOCK, BLOCK) });
         tail.store(number as u64 + 1, Release);
         WAIT.wake(mapping, ROOM);

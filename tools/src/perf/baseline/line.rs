@@ -1,5 +1,5 @@
-//! The bare ping-pong: two processes, one counter on one cache line, to and fro; beside it, if asked
-//! for, a message in a ring for each count, filled in and looked at whole.
+//! The bare ping-pong: two processes exchange one counter on one cache line. Optionally each count
+//! comes with a message in a ring that is filled in and checked whole.
 
 use std::sync::atomic::Ordering::{Acquire, Release};
 
@@ -11,12 +11,13 @@ use crate::perf::payload::{Read, check, fill};
 use crate::perf::pingpong::OneWay;
 use crate::perf::track::nanos_histogram;
 
-/// The word: odd when ping has spoken last, even when pong has.
+/// Line of the counter: odd after ping has written, even after pong has.
 const WORD: usize = 0;
 const TO_PONG: Futex = Futex { word: 2, sleepers: 3 };
 const TO_PING: Futex = Futex { word: 4, sleepers: 5 };
 
-/// Where the messages of one direction lie: a ring, so that each is written where none was lately.
+/// Position of the messages of one direction: a ring, so that each message is written to a slot not
+/// used recently.
 struct Lane<'a> {
     mapping: &'a Mapping,
     start: usize,
@@ -25,7 +26,8 @@ struct Lane<'a> {
 }
 
 impl<'a> Lane<'a> {
-    /// One of the two halves of the memory, for messages of this size; none for a bare counter.
+    /// Makes one of the two halves of the memory, for messages of this size; `None` for a
+    /// bare counter.
     fn new(mapping: &'a Mapping, half: usize, size: usize) -> Option<Lane<'a>> {
         if size == 0 {
             return None;
@@ -40,20 +42,21 @@ impl<'a> Lane<'a> {
     }
 
     fn put(&self, round: u64) {
-        // SAFETY: the other side looks at a message only between the count that follows it and
-        // its own, and the next message of this slot comes after that.
+        // SAFETY: the other side reads a message only between the count that follows the message
+        // and its own count, and the next message in this slot comes after that.
         let slot = unsafe { self.mapping.bytes_mut(self.place(round), self.size) };
         fill(slot, round, 0);
     }
 
     fn look(&self, round: u64) -> bool {
-        // SAFETY: the count was seen that the message was published with.
+        // SAFETY: the count with which the message was published has been seen.
         let slot = unsafe { self.mapping.bytes(self.place(round), self.size) };
         check(slot, Read::Whole).is_some_and(|(index, _)| index == round)
     }
 }
 
-/// Ping: round trips, of which the first tenth does not count. With a size, of messages.
+/// Runs ping: round trips, the first tenth of which does not count. If a size is given, each
+/// carries a message.
 pub(crate) fn ping(
     mapping: &Mapping,
     wait: Wait,
@@ -83,7 +86,7 @@ pub(crate) fn ping(
     OneWay::of(&times)
 }
 
-/// Pong.
+/// Runs pong.
 pub(crate) fn pong(mapping: &Mapping, wait: Wait, rounds: u64, size: usize, control: &Control) {
     let word = mapping.counter(WORD);
     let (to_pong, to_ping) = (Lane::new(mapping, 0, size), Lane::new(mapping, 1, size));

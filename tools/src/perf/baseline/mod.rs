@@ -1,8 +1,8 @@
-//! What the bare machine does, measured beside ours in the same run: the yardstick.
+//! Baseline of the bare machine, measured beside the product in the same run.
 //!
-//! Owns: a broadcast ring, plain and with agreement, a ping-pong between processes, and a haul of bytes from one to
-//! another, written by hand with nothing around them, and one `memcpy`. Payloads are written and looked at by
-//! the very code that ours are.
+//! Owns: a broadcast ring, plain and with agreement, a ping-pong between processes, and a transfer
+//! of bytes from one process to another, written by hand without other code, and one `memcpy`. The
+//! same code writes and checks payloads as for the product.
 
 mod alone;
 mod haul;
@@ -34,19 +34,19 @@ pub(crate) use ring::ring_bytes;
 pub(crate) use stable::EVERY;
 pub(crate) use wait::Wait;
 
-/// A bare ring.
+/// Kinds of bare rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Kind {
-    /// Everyone looks again and again.
+    /// All processes poll.
     Plain,
-    /// Whoever has nothing to do sleeps in a futex.
+    /// A process without work sleeps in a futex.
     Futex,
-    /// Everyone looks again and again, and reads only what all readers have received.
+    /// All processes poll, and readers read only messages that all readers have received.
     Stable,
 }
 
 impl Kind {
-    /// As it is called in reports.
+    /// Returns the name in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Plain => "poll",
@@ -55,7 +55,7 @@ impl Kind {
         }
     }
 
-    /// For people.
+    /// Returns the label for human readers.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Kind::Plain => "polling",
@@ -75,42 +75,43 @@ impl Kind {
 /// One process of a baseline.
 #[derive(Args, Debug)]
 pub(crate) struct BareNodeArgs {
-    /// What it does.
+    /// Role of the process.
     #[arg(value_enum)]
     role: BareRole,
-    /// The inherited memory.
+    /// Inherited memory.
     #[arg(long)]
     memory: i32,
-    /// How it waits.
+    /// Way of waiting.
     #[arg(long, value_enum)]
     wait: Wait,
     /// Bytes of a message.
     #[arg(long, default_value = "64", value_parser = sample_size)]
     size: usize,
-    /// Readers in all.
+    /// Number of readers.
     #[arg(long, default_value_t = 1)]
     readers: usize,
-    /// Which reader.
+    /// Index of the reader.
     #[arg(long, default_value_t = 0)]
     index: usize,
-    /// What readers look at.
+    /// Bytes that readers check.
     #[arg(long, value_enum, default_value_t = Read::Whole)]
     read: Read,
-    /// How long to write.
+    /// Seconds of writing.
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
     /// Round trips.
     #[arg(long, default_value_t = 1000)]
     rounds: u64,
-    /// Round trips of messages of this size, not of a bare counter.
+    /// Whether round trips carry messages of this size, instead of a bare counter.
     #[arg(long)]
     messages: bool,
-    /// Read only what all have received, and say after so many messages how far this process is.
+    /// Read only messages that all readers have received, and report the position after this
+    /// many messages.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     stable: Option<u64>,
 }
 
-/// The command of one process.
+/// Command of one process.
 const NODE: &str = "bare-node";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -162,25 +163,25 @@ pub(crate) fn run_node(args: &BareNodeArgs) -> Done {
     Ok(Outcome::Yes)
 }
 
-/// A run of the bare ring.
+/// Result of a run of the bare ring.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct BareThroughput {
-    /// Mean over the readers.
+    /// Messages per second, as the mean over the readers.
     pub(crate) msgs_per_s: f64,
     pub(crate) cpu_s: f64,
-    /// Messages written, and read by each reader, in order and unspoilt.
+    /// Messages written, and read by each reader, in order and intact.
     pub(crate) written: u64,
     pub(crate) read_by: Vec<u64>,
 }
 
-/// What a bare run is to do.
+/// Settings of a bare run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BareOrder {
     pub(crate) size: usize,
     pub(crate) readers: usize,
     pub(crate) read: Read,
     pub(crate) seconds: f64,
-    /// After how many messages a process of the stable ring says how far it is.
+    /// Number of messages after which a process of the stable ring reports its position.
     pub(crate) every: u64,
     pub(crate) limit: Duration,
 }
@@ -231,7 +232,7 @@ pub(crate) fn throughput(order: BareOrder, kind: Kind) -> Result<BareThroughput,
     Ok(BareThroughput { msgs_per_s, cpu_s, written: written.messages, read_by })
 }
 
-/// Runs the bare ping-pong: of messages of this size through two rings, or of a counter on one
+/// Runs the bare ping-pong: with messages of this size through two rings, or with a counter on one
 /// cache line.
 pub(crate) fn latency(
     size: Option<usize>,
@@ -263,8 +264,8 @@ pub(crate) fn latency(
     Ok(one_way)
 }
 
-/// Bytes per second that one thread copies, messages of this size, to and from buffers as large as
-/// the ring.
+/// Returns the bytes per second that one thread copies, in messages of this size, between buffers
+/// as large as the ring.
 pub(crate) fn memcpy(size: usize) -> f64 {
     const TIME: Duration = Duration::from_millis(200);
     let room = ring_bytes(size);

@@ -1,8 +1,9 @@
-//! The bare broadcast ring: one writer, some readers, nothing else. What the machine itself can do.
+//! The bare broadcast ring: one writer, some readers, nothing else. Shows the limit of the
+//! machine itself.
 //!
-//! The writer fills the next slot in place and counts `head` up; each reader looks at every
-//! message in place and counts its own `tail` up; the writer waits for the slowest `tail` when the
-//! ring is full. No headers, no types, no matching, no deaths.
+//! The writer fills the next slot in place and increments `head`. Each reader checks every message
+//! in place and increments its own `tail`. The writer waits for the slowest `tail` when the ring is
+//! full. The ring has no headers, types, matching or failure handling.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{Ordering, fence};
@@ -22,10 +23,10 @@ pub(super) const NEWS: Futex = Futex { word: 2, sleepers: 3 };
 pub(super) const ROOM: Futex = Futex { word: 4, sleepers: 5 };
 pub(super) const TAILS: usize = 8;
 
-/// How often the writer looks at the clock.
+/// Number of messages between two reads of the clock by the writer.
 const LOOK_EVERY: u64 = 64;
 
-/// The ring, as one process sees it.
+/// The ring in one process.
 pub(crate) struct Ring {
     pub(super) mapping: Mapping,
     pub(super) size: usize,
@@ -34,26 +35,26 @@ pub(crate) struct Ring {
     wait: Wait,
 }
 
-/// What a process of the baseline did.
+/// Result of a process of the baseline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Moved {
-    /// Messages written, or read.
+    /// Messages written or read.
     pub(crate) messages: u64,
-    /// Of those read, how many were wrong.
+    /// Number of read messages that were wrong.
     pub(crate) wrong: u64,
     pub(crate) t_start_ns: u64,
     pub(crate) t_end_ns: u64,
     pub(crate) cpu_s: f64,
 }
 
-/// Bytes of the ring for messages of this size: a power of two.
+/// Returns the bytes of the ring for messages of this size: a power of two.
 pub(crate) fn ring_bytes(size: usize) -> usize {
     const USUAL: usize = 1 << 20;
     (4 * size.next_multiple_of(8)).next_power_of_two().max(USUAL)
 }
 
 impl Ring {
-    /// The ring in this memory.
+    /// Makes the ring in this memory.
     pub(crate) fn new(mapping: Mapping, size: usize, wait: Wait) -> Result<Ring, Failure> {
         let stride = size.next_multiple_of(8);
         let room = mapping.ring_bytes() / stride;
@@ -73,8 +74,8 @@ impl Ring {
         (0..readers).map(tail).min().unwrap_or(u64::MAX)
     }
 
-    /// Writes for so many seconds, and says so after `every` so many messages, and when there is
-    /// no room.
+    /// Writes for a number of seconds; publishes its position after `every` messages, and when the
+    /// ring is full.
     pub(super) fn write(
         &self,
         readers: usize,
@@ -103,8 +104,8 @@ impl Ring {
                     break;
                 }
             }
-            // SAFETY: every reader is done with the slot's last message, and sees this one only
-            // after `head` says so.
+            // SAFETY: every reader has finished with the slot's last message, and reads the new one
+            // only after `head` advances.
             let slot = unsafe { self.mapping.bytes_mut(self.offset(next), self.size) };
             fill(slot, next, stamp);
             next += 1;
@@ -122,7 +123,7 @@ impl Ring {
         Moved { messages: next, wrong: 0, t_start_ns, t_end_ns, cpu_s }
     }
 
-    /// Reads until the writer has said how many there are in all.
+    /// Reads until the writer has published the total number of messages.
     pub(super) fn read(&self, reader: usize, read: Read, control: &Control) -> Moved {
         let cpu = clock::cpu();
         let (head, end) = (self.mapping.counter(HEAD), self.mapping.counter(END));
@@ -139,7 +140,7 @@ impl Ring {
             }
             while next < until {
                 // SAFETY: the writer has published the message, and writes the slot again only
-                // when `tail` has passed it.
+                // after `tail` has passed it.
                 let slot = unsafe { self.mapping.bytes(self.offset(next), self.size) };
                 let good = check(slot, read).is_some_and(|(index, _)| index == next);
                 wrong += u64::from(!good);

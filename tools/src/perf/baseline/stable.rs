@@ -1,8 +1,8 @@
-//! The bare ring made to agree: the limit for everything that is delivered atomically.
+//! The bare ring with agreement: the limit for every atomic delivery.
 //!
-//! The writer and the memory are those of the plain ring. A reader says how far it has received,
-//! and looks at a message only when all readers have received it: nobody acts on what another
-//! might never get. That is all that agreement costs when nobody dies.
+//! The writer and the memory are those of the plain ring. A reader publishes its receive position,
+//! and reads a message only when all readers have received it, so that no reader acts on a message
+//! that another might never receive. This is the whole cost of agreement without failures.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -12,28 +12,28 @@ use crate::perf::clock;
 use crate::perf::control::Control;
 use crate::perf::payload::{Read, check};
 
-/// After how many messages the writer and the readers say how far they are. In runs in turn that is
-/// faster than after each one for most sizes (docs/PERFORMANCE.md); it is the writer's part that
-/// makes the difference.
+/// Number of messages after which the writer and the readers publish their positions. In
+/// alternating runs this is faster than after each message for most sizes (docs/PERFORMANCE.md);
+/// the writer's share makes the difference.
 pub(crate) const EVERY: u64 = 64;
-/// The lines in which readers say how far they have received.
+/// First of the lines in which readers publish their receive positions.
 const RECEIVED: usize = 64;
 
 impl Ring {
-    /// After how many messages to say so, if it should be so many: a quarter of the ring at most,
-    /// so that writer and readers work at once.
+    /// Limits the number of messages between two positions to a quarter of the ring, so that writer
+    /// and readers work in parallel.
     pub(super) fn at_most(&self, every: u64) -> u64 {
         every.min(self.slots / 4).max(1)
     }
 
-    /// What every reader has received.
+    /// Returns the position that every reader has received.
     fn received_by_all(&self, readers: usize) -> u64 {
         let received = |reader| self.mapping.counter(RECEIVED + reader).load(Acquire);
         (0..readers).map(received).min().unwrap_or(u64::MAX)
     }
 
-    /// Reads what all have received, until the writer has said how many there are in all. Says how
-    /// far it is, and looks how far the others are, after `every` so many messages at the latest.
+    /// Reads messages that all readers have received, until the writer has published the total.
+    /// Publishes its position, and reads those of the others, at the latest after `every` messages.
     pub(super) fn read_stable(
         &self,
         (reader, readers): (usize, usize),
@@ -62,8 +62,8 @@ impl Ring {
             }
             let until = stable.min(next.saturating_add(every));
             while next < until {
-                // SAFETY: all readers, this one too, have seen that the message is published, and
-                // the writer writes the slot again only when `tail` has passed it.
+                // SAFETY: all readers including this one have seen that the message is published,
+                // and the writer writes the slot again only after `tail` has passed it.
                 let slot = unsafe { self.mapping.bytes(self.offset(next), self.size) };
                 let good = check(slot, read).is_some_and(|(index, _)| index == next);
                 wrong += u64::from(!good);
@@ -92,7 +92,7 @@ mod tests {
     fn nobody_looks_at_what_another_has_not_received() {
         let memory = Memory::new(ring_bytes(SIZE)).unwrap();
         let number = memory.number();
-        // As in processes of their own, everyone maps the memory.
+        // Each thread maps the memory, as separate processes would.
         let ring = move || Ring::new(Mapping::of(number).unwrap(), SIZE, Wait::Poll).unwrap();
         let watch = ring();
         let count = |line: usize| watch.mapping.counter(line).load(Acquire);
@@ -101,7 +101,8 @@ mod tests {
         thread::scope(|scope| {
             let first = scope.spawn(move || reader(0));
             let writer = scope.spawn(move || ring().write(2, 1, 0.02, &Control::new(false)));
-            // Until the writer has filled the ring, and the only reader there has received it all.
+            // Waits until the writer has filled the ring, and the only active reader has received
+            // all of it.
             while count(RECEIVED) < watch.slots {
                 thread::yield_now();
             }

@@ -1,4 +1,4 @@
-//! How the bare processes wait: by looking again and again, or asleep in a futex.
+//! Waiting of the bare processes: by polling, or asleep in a futex.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::fence;
@@ -10,25 +10,25 @@ use rustix::time::Timespec;
 use super::shared::Mapping;
 use crate::perf::control::Control;
 
-/// Looks in a row before the processor is offered to others, or the process sleeps.
+/// Number of polls before the processor is yielded, or the process sleeps.
 const LOOKS: u32 = 200;
-/// Looks of a process that sleeps as soon as it may.
+/// Number of polls of a process that sleeps as soon as possible.
 const FEW_LOOKS: u32 = 1;
-/// The longest sleep, so that a process hears when it is to end.
+/// Maximum sleep, so that a process notices that it must end.
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// How to wait.
+/// Way of waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Wait {
-    /// Look again and again.
+    /// Poll.
     Poll,
-    /// Sleep in a futex after some looks.
+    /// Sleep in a futex after some polls.
     Futex,
     /// Sleep in a futex at once.
     Sleep,
 }
 
-/// The lines of a futex: its word, and how many sleep on it.
+/// Lines of a futex: its word, and the number of sleepers on it.
 #[derive(Clone, Copy)]
 pub(crate) struct Futex {
     pub(crate) word: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Futex {
 }
 
 impl Wait {
-    /// As it is written on the command line.
+    /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Wait::Poll => "poll",
@@ -45,7 +45,7 @@ impl Wait {
         }
     }
 
-    /// Waits until `ready`, or until it is to end.
+    /// Waits until `ready`, or until the process must end.
     #[inline]
     pub(crate) fn until(
         self,
@@ -75,7 +75,8 @@ impl Wait {
                     fence(SeqCst);
                     let asleep = !ready();
                     if asleep {
-                        // Woken, too late for the word, or a nap over: it looks again in any case.
+                        // Woken, too late for the word, or the sleep timed out: the condition is
+                        // checked again in each case.
                         let _ = futex::wait(word, futex::Flags::empty(), seen, Some(&NAP));
                     }
                     sleepers.fetch_sub(1, SeqCst);
@@ -87,7 +88,7 @@ impl Wait {
         }
     }
 
-    /// Wakes whoever sleeps, after everything that was stored before.
+    /// Wakes all sleepers, after all earlier stores.
     #[inline]
     pub(crate) fn wake(self, mapping: &Mapping, at: Futex) {
         if self == Wait::Poll {
@@ -97,7 +98,7 @@ impl Wait {
         if mapping.futex(at.sleepers).load(Relaxed) > 0 {
             let word = mapping.futex(at.word);
             word.fetch_add(1, SeqCst);
-            // It can only fail for a bad address.
+            // The call can only fail for a bad address.
             let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
         }
     }

@@ -1,6 +1,7 @@
-//! What is written and read while newcomers come.
+//! Live samples during the arrival of late joiners.
 //!
-//! Owns: the writer's pace, and how much came when. Never does: know who comes.
+//! Owns: the writer's pace, and the number of samples in each time window. Never does: know the
+//! late joiners.
 
 use std::time::Duration;
 
@@ -16,29 +17,29 @@ use crate::perf::publish::STALL_LIMIT;
 use crate::perf::role::{LOOK, meet};
 use crate::perf::track::Track;
 
-/// What came within so many nanoseconds is counted together.
+/// Window in nanoseconds in which samples are counted together.
 const WINDOW: u64 = 1_000_000;
-/// A writer that is this much before its time rests.
+/// Lead in nanoseconds at which a writer that is ahead of its pace rests.
 const EARLY: u64 = 200_000;
-/// How often a writer looks whether it is to stop.
+/// Number of samples between two checks whether the writer must stop.
 const LOOK_EVERY: u64 = 64;
 
-/// What the writer did.
+/// Result of the writer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Wrote {
-    /// Seconds for the past.
+    /// Seconds for the history.
     pub(super) past_s: f64,
     pub(super) peak_mib: u64,
 }
 
-/// What the reader saw.
+/// Result of the reader.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Lived {
-    /// When the first window began.
+    /// Start of the first window.
     start_ns: u64,
-    /// How many samples came in each.
+    /// Number of samples in each window.
     windows: Vec<u32>,
-    /// Samples that were lost, spoilt, or out of order.
+    /// Samples that were lost, damaged, or out of order.
     pub(super) wrong: u64,
     pub(super) peak_mib: u64,
 }
@@ -52,7 +53,7 @@ impl Lived {
         self.windows[window] += samples;
     }
 
-    /// The windows that lie in a span, partly counted ones too.
+    /// Returns the windows within a span, including partial ones.
     fn within(&self, (from, to): (u64, u64)) -> &[u32] {
         let at = |time: u64| {
             let window = (time.saturating_sub(self.start_ns) / WINDOW) as usize;
@@ -61,21 +62,21 @@ impl Lived {
         &self.windows[at(from)..at(to + WINDOW - 1).max(at(from))]
     }
 
-    /// Samples a second between two moments.
+    /// Returns the samples per second between two moments.
     pub(super) fn rate(&self, span: (u64, u64)) -> f64 {
         let windows = self.within(span);
         let samples: u64 = windows.iter().map(|count| u64::from(*count)).sum();
         samples as f64 * 1e9 / (windows.len().max(1) as u64 * WINDOW) as f64
     }
 
-    /// The longest time, in milliseconds, for which none came between two moments.
+    /// Returns the longest time, in milliseconds, without a sample between two moments.
     pub(super) fn silence(&self, span: (u64, u64)) -> u64 {
         let silences = self.within(span).split(|count| *count > 0).map(<[u32]>::len);
         silences.max().unwrap_or(0) as u64
     }
 }
 
-/// Writes the past, and then as much as it is to until it is stopped.
+/// Writes the history, and then at its pace until it is stopped.
 pub(super) fn write<P: Payload>(part: &Part, control: &Control) -> Result<(), Failure> {
     let participant = part.means.join()?;
     let writer = part.means.writer::<P>(&participant, super::part::TOPIC, part.size)?;

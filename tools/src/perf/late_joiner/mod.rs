@@ -1,14 +1,15 @@
-//! `squall perf late-joiner`: how fast a participant that comes late gets what was kept before, and what those who
-//! are there already feel of it.
+//! `squall perf late-joiner`: time for a late joiner to receive the kept samples, and the effect on
+//! the existing participants.
 //!
-//! Owns: the rounds, and what is made of the numbers. Never does: measure anything itself; the parts do, each in a
-//! process of its own.
+//! Owns: the rounds, and the evaluation. Never does: measure anything itself; the parts do, each in
+//! a process of its own.
 //!
 //! ```text
-//!   writer    the past, all of it ──GO──> live samples ............................................ STOP
-//!   reader                                counts what comes, by the millisecond ................... STOP
-//!                                   calm │ bare hauls │ calm │ newcomer: joins, gets the past │ calm     and again
+//!   writer   the history ──GO──> live samples ......................................... STOP
+//!   reader                       counts samples, by the millisecond ................... STOP
+//!   rounds                       calm │ bare transfers │ calm │ late joiner │ calm, repeated
 //! ```
+//! A late joiner joins and receives the history.
 
 mod live;
 mod part;
@@ -31,12 +32,12 @@ use live::{Lived, Wrote};
 use part::{Came, Stayed};
 pub(crate) use part::{PartArgs, play};
 
-/// How long all of it may take, and so much longer for each MiB.
+/// Time limit of the measurement, and its increase for each MiB.
 const LIMIT: Duration = Duration::from_secs(120);
 const LIMIT_A_MIB: Duration = Duration::from_millis(50);
 
-/// How long a participant that comes late takes to get all that was kept before it came, measured beside bare copies of
-/// as many bytes, and what live samples lose meanwhile.
+/// How long a late joiner takes to receive all kept samples, beside bare copies of as many bytes,
+/// and the effect on live samples.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     squall perf late-joiner --mib 1024\n  \
@@ -45,19 +46,19 @@ pub(crate) struct LateJoinerArgs {
     /// Bytes of a sample.
     #[arg(long, value_name = "BYTES", default_value_t = 10240, value_parser = sample_size)]
     size: usize,
-    /// MiB of samples that were written before.
+    /// MiB of samples written before.
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=16384))]
     mib: u32,
-    /// Samples that are written a second meanwhile; 0: none [default: as many as there is room for].
+    /// Live samples per second; 0: none [default: as many as there is room for].
     #[arg(long, value_name = "SAMPLES")]
     live: Option<u64>,
-    /// How long nothing else happens before and after each thing that is measured.
+    /// Seconds without other activity before and after each measurement.
     #[arg(long, default_value_t = 0.5, value_parser = seconds)]
     calm: f64,
-    /// Newcomers, one after the other; the one in the middle counts.
+    /// Number of late joiners, one after the other; the median one counts.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// What the newcomer looks at.
+    /// Bytes that the late joiner checks.
     #[arg(long, value_enum, default_value_t = Read::Ends)]
     read: Read,
 }
@@ -83,29 +84,31 @@ impl LateJoinerArgs {
     }
 }
 
-/// What was measured of one newcomer.
+/// Measurement of one late joiner.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Round {
-    /// Seconds of the bare hauls.
+    /// Seconds of the bare transfers.
     ring_s: f64,
     copy_s: f64,
-    /// From the process's start to its being a participant.
+    /// Seconds from the process's start to the creation of its participant.
     join_s: f64,
-    /// From there to the first sample of the past in the application's hand.
+    /// Seconds from the creation of the participant to the first sample of the history in
+    /// the application.
     first_s: f64,
-    /// And to the last one.
+    /// Seconds from the creation of the participant to the last sample of the history.
     last_s: f64,
-    /// Live samples a second to the one who is there: before, while the bare hauls went on, and while the newcomer came.
+    /// Live samples per second at the existing reader: before, during the bare transfers, and
+    /// during the arrival of the late joiner.
     before: f64,
     beside_ring: f64,
     beside_copy: f64,
     beside_newcomer: f64,
     after: f64,
-    /// The longest time, in milliseconds, for which none came while the newcomer did.
+    /// Longest time, in milliseconds, without a sample during the arrival of the late joiner.
     silence_ms: u64,
 }
 
-/// A round, before it is known what was live meanwhile.
+/// A round before the live samples are evaluated.
 struct Marks {
     before: (u64, u64),
     ring: Hauled,
@@ -213,7 +216,7 @@ fn report(
     })
 }
 
-/// The report as people read it.
+/// Returns the report as text.
 fn text(report: &Value) -> String {
     let number = |name: &str| report[name].as_f64().unwrap_or(0.0);
     let peak = |name: &str| report["peak_mib"][name].as_u64().unwrap_or(0);

@@ -1,6 +1,6 @@
 //! One of the processes of `squall perf late-joiner`.
 //!
-//! Owns: what all of them have in common, and the newcomer. Never does: judge what it measures.
+//! Owns: the common part of all processes, and the late joiner. Never does: judge its measurements.
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -13,23 +13,23 @@ use crate::perf::payload::{Payload, Read, WithPayload, check, for_size};
 use crate::perf::role::{self, LOOK, Means, on_large_stack};
 use crate::perf::track::Track;
 
-/// Where they meet.
+/// Topic of the measurement.
 pub(super) const TOPIC: &str = "late-joiner";
 
-/// One of the processes.
+/// Arguments of one process.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PartArgs {
     #[arg(value_enum)]
     role: Role,
     #[command(flatten)]
     part: role::Part,
-    /// Samples of the past.
+    /// Number of samples of the history.
     #[arg(long)]
     past: u64,
-    /// Samples a second after that; none: as many as there is room for.
+    /// Samples per second after that; none: as many as there is room for.
     #[arg(long)]
     live: Option<u64>,
-    /// What the newcomer looks at.
+    /// Bytes that the late joiner checks.
     #[arg(long, value_enum)]
     read: Read,
 }
@@ -41,7 +41,7 @@ enum Role {
     Newcomer,
 }
 
-/// What a part has to know.
+/// Settings of a process.
 pub(super) struct Part {
     role: Role,
     pub(super) means: Means,
@@ -51,23 +51,23 @@ pub(super) struct Part {
     pub(super) read: Read,
 }
 
-/// What a newcomer says when it has the past.
+/// Report of a late joiner that has received the history.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Came {
-    /// CLOCK_MONOTONIC, when its process began to do anything.
+    /// CLOCK_MONOTONIC at the start of its process.
     pub(super) t_start_ns: u64,
-    /// When it was a participant.
+    /// Time at which it was a participant.
     pub(super) t_joined_ns: u64,
-    /// When it had the first sample of the past.
+    /// Time of the first sample of the history.
     pub(super) t_first_ns: u64,
-    /// When it had the last one.
+    /// Time of the last sample of the history.
     pub(super) t_last_ns: u64,
 }
 
-/// What it says in the end.
+/// Final report of a late joiner.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Stayed {
-    /// Samples that it lacked, that were spoilt or out of order.
+    /// Samples that were missing, damaged or out of order.
     pub(super) wrong: u64,
     pub(super) peak_mib: u64,
 }
@@ -87,7 +87,7 @@ impl WithPayload for Playing {
     }
 }
 
-/// Plays one of them.
+/// Runs one of the processes.
 pub(crate) fn play(args: PartArgs) -> Done {
     let PartArgs { role, part, past, live, read } = args;
     let part = Part { role, means: part.means, size: part.size, past, live, read };
@@ -96,7 +96,7 @@ pub(crate) fn play(args: PartArgs) -> Done {
     Ok(Outcome::Yes)
 }
 
-/// Comes late: gets the past, and goes on with what is live.
+/// Joins late: receives the history, and continues with live samples.
 fn come<P: Payload>(part: &Part, control: &Control) -> Result<(), Failure> {
     let t_start_ns = clock::now();
     let participant = part.means.join()?;
@@ -107,7 +107,7 @@ fn come<P: Payload>(part: &Part, control: &Control) -> Result<(), Failure> {
     loop {
         for sample in reader.take(.., LOOK)? {
             let bytes = sample.bytes();
-            // What was before the past that is kept is not missed.
+            // Samples before the kept history are not missed.
             first.get_or_insert_with(|| {
                 (clock::now(), check(bytes, part.read).map_or(0, |it| it.0))
             });
@@ -132,7 +132,7 @@ fn come<P: Payload>(part: &Part, control: &Control) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The most memory that this process has had, in MiB.
+/// Returns the peak memory of this process, in MiB.
 pub(super) fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

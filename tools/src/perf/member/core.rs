@@ -1,4 +1,4 @@
-//! A seat in a subgroup of the multicast itself: claims, commits and queues, with no DDS above.
+//! A member of a subgroup of the multicast itself: claims, commits and queues, without DDS.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,9 +23,9 @@ use super::table::{Bring, Shown, Table};
 use super::{MemberArgs, Seat};
 use crate::outcome::Failure;
 
-/// Memory and messages in flight of a sender that says nothing else: those of a DDS writer.
+/// Default memory and messages in flight of a sender: those of a DDS writer.
 const USUAL: (usize, usize) = (1 << 20, 7168);
-/// The only thread of a process that writes.
+/// Number of the only thread that writes in a process.
 pub(super) const WRITING: Thread = Thread::new(0);
 
 /// A member of a subgroup. See the [module](self).
@@ -42,7 +42,7 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::new(error.to_string())
 }
 
-/// A sender's memory for messages of `size` bytes, as large as a DDS writer's.
+/// Returns a sender's memory for messages of `size` bytes, as large as a DDS writer's.
 fn geometry(means: &Means, size: usize) -> Result<Geometry, Failure> {
     let (bytes, messages) = (means.memory.unwrap_or(USUAL.0), means.in_flight.map(|n| n as usize));
     let messages = messages.unwrap_or(USUAL.1);
@@ -56,7 +56,7 @@ fn geometry(means: &Means, size: usize) -> Result<Geometry, Failure> {
 }
 
 impl CoreSeat {
-    /// Joins; `upcall`, if there is one, gets what is delivered.
+    /// Joins the subgroup; `upcall`, if given, receives the deliveries.
     pub(super) fn join(args: &MemberArgs, upcall: Option<Upcall>) -> Result<CoreSeat, Failure> {
         let means = &args.part.means;
         let config = ShmConfig::new(format!("core-{}", means.domain));
@@ -111,19 +111,20 @@ impl CoreSeat {
         self.shown.inbox.get()?.as_ref()
     }
 
-    /// What it sends from, if it does.
+    /// Returns the memory it sends from, if it sends.
     pub(super) fn memory(&self) -> Option<&SenderMemory> {
         self.memory.as_ref()
     }
 
-    /// Those who sleep are told of what was committed, and what all are done with is taken back.
+    /// Notifies sleeping members of commits, and reclaims memory that all members have
+    /// finished with.
     pub(super) fn tell_of_commits(&self, memory: &SenderMemory) {
         self.bells.before_looking();
         self.bells.ring(memory.audience());
         self.engine.poke();
     }
 
-    /// Declares that this member sends nothing in so many rounds of the order.
+    /// Declares that this member sends nothing in a number of rounds of the order.
     pub(super) fn declare_silence(&self, rounds: u64) -> bool {
         self.engine.act(|table, _, _| table.declare_silence(rounds))
     }
@@ -136,7 +137,7 @@ impl CoreSeat {
         self.wait_for(LOOK, ready)
     }
 
-    /// Waits until `ready`, driving meanwhile, and answers whether it was in time.
+    /// Drives the node until `ready`; returns whether that was in time.
     pub(super) fn wait_for(
         &self,
         time: Duration,
@@ -158,7 +159,7 @@ impl Drop for CoreSeat {
 }
 
 impl Seat for CoreSeat {
-    /// The rank, which follows from the names of the members.
+    /// Rank of the writer, which follows from the names of the members.
     type Writer = usize;
 
     fn meet(&self, control: &Control) -> Result<bool, Failure> {
@@ -183,8 +184,8 @@ impl Seat for CoreSeat {
             written += 1;
         }
         if written > 0 {
-            // Those who are awake have seen each message by now; one bell for all that sleep, and
-            // one turn to take back what they are done with.
+            // Members that are awake have seen each message already. One bell wakes all sleeping
+            // members, and one turn reclaims the memory they have finished with.
             self.tell_of_commits(memory);
         }
         Ok(written)
@@ -192,7 +193,7 @@ impl Seat for CoreSeat {
 
     fn take(&mut self, track: &mut Track<usize>) -> Result<u64, Failure> {
         let Some(inbox) = self.inbox() else { return Ok(0) };
-        // SAFETY: the thread of this seat alone takes from it and asks what waits.
+        // SAFETY: only the thread of this member takes from the queue and asks for its length.
         let taking = unsafe { inbox.alone() };
         let waiting = taking.len();
         for record in std::iter::from_fn(|| taking.take()).take(waiting) {

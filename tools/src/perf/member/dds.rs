@@ -1,4 +1,4 @@
-//! A seat in a topic of the DDS interface.
+//! A member of a topic of the DDS interface.
 
 use dds_api::prelude::*;
 use derecho_node::Counters;
@@ -23,7 +23,7 @@ pub(super) struct DdsSeat<P: Payload> {
     participant: DomainParticipant,
     cast: (usize, usize),
     manner: Manner,
-    /// What is copied, and what room is asked for.
+    /// Sample to copy from, and the size to request.
     sample: Box<P>,
     size: usize,
     copied: u64,

@@ -1,11 +1,11 @@
 //! One process of a topic that may write it, read it, or both, from one thread.
 //!
-//! Owns: the loop of writing as long as there is room and taking in between, and what is said of it.
-//! Never does: know by what interface samples go; that is the [`Seat`]'s business.
+//! Owns: the loop that writes while there is room and takes in between, and its report. Never does:
+//! know the interface through which samples go; the [`Seat`] does.
 //!
 //! ```text
-//!   said to the harness    READY   what it wrote, if it writes   what it read, if it reads
-//!   heard from it                GO                           TOTAL                       EXIT
+//!   to the harness      READY   result as writer, if it writes   result as reader, if it reads
+//!   from the harness          GO                             TOTAL                         EXIT
 //! ```
 
 mod core;
@@ -30,7 +30,7 @@ use super::throughput::{MannerArgs, seconds};
 use super::track::Track;
 use crate::outcome::{Done, Failure, Outcome, say};
 
-/// Samples that are written before it is looked for some to take.
+/// Samples written before the next take.
 const BURST: u64 = 64;
 
 /// One process of a topic; the harness starts it.
@@ -38,34 +38,34 @@ const BURST: u64 = 64;
 pub(crate) struct MemberArgs {
     #[command(flatten)]
     pub(super) part: Part,
-    /// By what means.
+    /// Interface to measure.
     #[arg(long, value_enum, default_value_t = Interface::Dds)]
     pub(super) interface: Interface,
-    /// This process's number.
+    /// Number of this process.
     #[arg(long)]
     pub(super) index: usize,
-    /// Processes in all.
+    /// Number of processes.
     #[arg(long)]
     pub(super) processes: usize,
-    /// How many of them write.
+    /// Number of processes that write.
     #[arg(long)]
     pub(super) writers: u32,
-    /// How many of them read.
+    /// Number of processes that read.
     #[arg(long)]
     pub(super) readers: u32,
-    /// This one writes.
+    /// Whether this process writes.
     #[arg(long)]
     pub(super) writes: bool,
-    /// This one reads.
+    /// Whether this process reads.
     #[arg(long)]
     pub(super) reads: bool,
     /// Samples that each writer writes.
     #[arg(long, conflicts_with = "seconds")]
     pub(super) count: Option<u64>,
-    /// How long they write.
+    /// Seconds of writing.
     #[arg(long, value_parser = seconds)]
     pub(super) seconds: Option<f64>,
-    /// What readers look at.
+    /// Bytes that readers check.
     #[arg(long, value_enum, default_value_t = Read::Whole)]
     pub(super) read: Read,
     #[command(flatten)]
@@ -85,29 +85,29 @@ impl MemberArgs {
     }
 }
 
-/// A process's access to the topic that is measured.
+/// A process's access to the measured topic.
 trait Seat {
-    /// Names a writer, alike in all processes.
+    /// Identifier of a writer, equal in all processes.
     type Writer: Copy + PartialEq + Hash;
 
-    /// Waits until all are there. Answers whether to go on.
+    /// Waits until all processes are present. Returns whether to continue.
     fn meet(&self, control: &Control) -> Result<bool, Failure>;
-    /// What the engine has done.
+    /// Returns the counters of the engine.
     fn counters(&self) -> &Counters;
-    /// Writes samples, numbered from `first`, as long as there is room and up to `most`. Returns how
-    /// many.
+    /// Writes samples, numbered from `first`, while there is room and at most `most`. Returns
+    /// their number.
     fn write(&mut self, first: u64, most: u64) -> Result<u64, Failure>;
-    /// Takes what is there. Returns how many samples.
+    /// Takes the available samples. Returns their number.
     fn take(&mut self, track: &mut Track<Self::Writer>) -> Result<u64, Failure>;
-    /// Waits for a moment, until there is something to take or, if it is `writing`, room.
+    /// Waits briefly, until there is something to take or, if `writing`, room.
     fn wait(&self, writing: bool) -> Result<(), Failure>;
-    /// Copies that were made of each sample that was written, and of all that were taken.
+    /// Returns the number of copies of each written sample, and of all taken samples.
     fn copies(&self) -> (f64, u64);
-    /// Bytes of the value that a taken sample is.
+    /// Returns the size in bytes of the value of a taken sample.
     fn sample_bytes(&self) -> usize;
 }
 
-/// Plays the role.
+/// Runs the role.
 pub(crate) fn run(args: MemberArgs) -> Done {
     on_large_stack(move || match args.interface {
         Interface::Dds => for_size(args.part.size, OverDds(args)),
@@ -150,10 +150,10 @@ fn tell(result: &impl Serialize) -> Result<(), Failure> {
     say(&serde_json::to_string(result).map_err(|error| Failure::new(error.to_string()))?)
 }
 
-/// When the first sample was taken, and the last.
+/// Times of the first and the last taken sample.
 type Times = (u64, u64);
 
-/// Writes and takes until all is done or it is to end.
+/// Writes and takes until all is done or the process must end.
 fn work<S: Seat>(
     args: &MemberArgs,
     control: &Control,
@@ -173,7 +173,7 @@ fn work<S: Seat>(
         if writing && (sent == count || clock::now() >= deadline) {
             writing = false;
             let (role, t_end_ns, copies) = ("pub".to_owned(), clock::now(), seat.copies().0);
-            // What a process uses is in what it says as a reader, if it is one.
+            // If the process also reads, its report as a reader has its resource use.
             let used = Used::default();
             tell(&Published { role, sent, t_start_ns, t_end_ns, copies, used })?;
         }

@@ -1,7 +1,7 @@
-//! What a member of a subgroup drives when there is no DDS above: a node that founds one subgroup.
+//! Node of a member of a subgroup without DDS: a node that founds one subgroup.
 //!
 //! Owns: the announcements by which the members find each other, and the charter that follows from
-//! them. Never does: more than is needed to measure; members never change.
+//! them. Never does: more than a measurement needs; members never change.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,12 +16,12 @@ use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::{Terms, Upcall};
 use derecho_core::node::{Charter, Membership, Node, NodeEvent, Origin, Share, SubgroupId};
 
-/// The only announcement of a node.
+/// Number of the only announcement of a node.
 const ANNOUNCEMENT: u64 = 1;
-/// What the subgroup is called.
+/// Name of the subgroup.
 const NAME: u64 = 0x5351_4c4c;
 
-/// What a member brings.
+/// Contribution of a member.
 #[derive(Clone)]
 pub(super) struct Bring {
     pub(super) lines: (RegionId, OwnRegion),
@@ -29,16 +29,16 @@ pub(super) struct Bring {
     pub(super) reads: bool,
 }
 
-/// What the application's thread sees of the subgroup.
+/// State of the subgroup that the application's thread reads.
 #[derive(Default)]
 pub(super) struct Shown {
-    /// The queue of this member, if it reads; there once the subgroup is founded.
+    /// Queue of this member, if it reads; set once the subgroup is founded.
     pub(super) inbox: OnceLock<Option<Arc<Inbox>>>,
-    /// Members that read and have begun.
+    /// Number of members that read and have begun.
     pub(super) readers: AtomicUsize,
 }
 
-/// The machine. See the [module](self).
+/// State machine. See the [module](self).
 pub(super) struct Table {
     node: Node,
     terms: Terms,
@@ -74,17 +74,17 @@ impl Table {
         self.node.fresh_region()
     }
 
-    /// Has this called with what is delivered, from the first delivery on.
+    /// Sets a callback that receives the deliveries from the first one on.
     pub(super) fn set_upcall(&mut self, upcall: Option<Upcall>) {
         self.upcall = upcall;
     }
 
-    /// Declares that this member sends nothing in so many rounds of the order.
+    /// Declares that this member sends nothing in a number of rounds of the order.
     pub(super) fn declare_silence(&mut self, rounds: u64) -> bool {
         self.subgroup.is_some_and(|subgroup| self.node.declare_silence(subgroup, rounds))
     }
 
-    /// Takes part with this.
+    /// Takes part with this contribution.
     pub(super) fn join(&mut self, bring: Bring, effects: &mut Effects) {
         let sends = bring.memory.as_ref().map(|(region, _)| *region);
         let own =
@@ -95,7 +95,8 @@ impl Table {
         self.try_found(effects);
     }
 
-    /// Founds the subgroup once all have said what they bring. All list them by their names.
+    /// Founds the subgroup once all members have announced their contributions. All members list
+    /// them by name.
     fn try_found(&mut self, effects: &mut Effects) {
         if self.parts.len() < self.processes {
             return;
@@ -104,7 +105,7 @@ impl Table {
         let members = self.parts.values().copied().collect();
         let charter = Charter { name: NAME, terms: self.terms, members };
         let share = Share { lines: lines.1, memory: memory.map(|(_, memory)| memory) };
-        // There is none where what is announced does not fit; then nobody is ever ready.
+        // If the announcements do not fit, there is no subgroup, and no member becomes ready.
         self.subgroup = self.node.found(charter, share, effects);
     }
 
@@ -125,7 +126,7 @@ impl Table {
                 if let Some(upcall) = self.upcall.take() {
                     self.node.set_subgroup_upcall(subgroup, upcall);
                 }
-                // It is founded once, so nothing was shown before.
+                // The subgroup is founded once, so the value was not set before.
                 let _ = self.shown.inbox.set(inbox);
             }
             NodeEvent::Gathered { readers, .. } => {
@@ -135,7 +136,7 @@ impl Table {
         }
     }
 
-    /// Takes in what the node has to say. Returns how much that was.
+    /// Handles the events of the node. Returns their number.
     fn listen(&mut self, effects: &mut Effects) -> usize {
         let mut heard = 0;
         while let Some(event) = self.node.next_event() {

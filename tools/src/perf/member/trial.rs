@@ -1,7 +1,8 @@
-//! One process of a trial: a member of a subgroup that is slow, paced, silent, or holds back.
+//! One process of a trial: a member of a subgroup that is slow, paced, silent, or holds
+//! messages back.
 //!
-//! Owns: what its one application thread does for a given time, and when what happened. Never does:
-//! wait for what the others have not done by then; a trial is over when its time is.
+//! Owns: the actions of its one application thread for a given time, and their times. Never does:
+//! wait for the other members; a trial ends when its time is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,13 +22,13 @@ use super::core::{CoreSeat, WRITING};
 use super::{BURST, MemberArgs, Seat, tell};
 use crate::outcome::{Done, Failure, Outcome};
 
-/// Rounds for which a silent sender declares that it is: more than any trial has.
+/// Rounds for which a silent sender declares silence: more than any trial has.
 const SILENT_ROUNDS: u64 = u32::MAX as u64;
 
-/// Where a reader does what it has to do for each message.
+/// Place where a reader works on each message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Where {
-    /// In a call for each delivery, made by the turn.
+    /// In a callback for each delivery, called by the turn.
     Upcall,
     /// In its own thread, which takes from its queue.
     Cache,
@@ -41,13 +42,13 @@ pub(crate) struct TrialArgs {
     /// Nanoseconds of work for each delivery.
     #[arg(long, default_value_t = 0)]
     work: u64,
-    /// Where the work is done.
+    /// Place of the work.
     #[arg(long, value_enum, default_value_t = Where::Cache)]
     place: Where,
-    /// Nanoseconds from one message to the next; zero for as fast as there is room.
+    /// Nanoseconds between messages; zero for as fast as there is room.
     #[arg(long, default_value_t = 0)]
     every: u64,
-    /// Messages after which it stops.
+    /// Maximum number of messages.
     #[arg(long, default_value_t = u64::MAX)]
     most: u64,
     /// Messages that are built before any of them is committed.
@@ -56,22 +57,22 @@ pub(crate) struct TrialArgs {
     /// Sends nothing, although it could.
     #[arg(long)]
     silent: bool,
-    /// Says so beforehand.
+    /// Declares its silence beforehand.
     #[arg(long)]
     declares: bool,
-    /// Messages after whose number it is asked when they were there.
+    /// Number of the first messages whose arrival time is measured.
     #[arg(long)]
     first: u64,
 }
 
-/// What one process saw.
+/// Result of one process.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Tried {
     /// Messages that it sent or received.
     pub(crate) count: u64,
     pub(crate) seconds: f64,
     pub(crate) t_start_ns: u64,
-    /// When it had the first `first` of them; zero: never.
+    /// Time at which it had the first `first` messages; zero: never.
     pub(crate) t_first_ns: u64,
     pub(crate) bad: u64,
     pub(crate) p50_ns: Option<u64>,
@@ -81,7 +82,7 @@ pub(crate) struct Tried {
 }
 
 impl Tried {
-    /// There are so many more now.
+    /// Adds messages.
     fn add(&mut self, count: u64, first: u64) {
         self.count += count;
         if self.t_first_ns == 0 && self.count >= first {
@@ -90,7 +91,7 @@ impl Tried {
     }
 }
 
-/// What a reader has seen, wherever it looks.
+/// Messages that a reader has seen, in either place.
 struct Seen {
     tried: Tried,
     track: Track<usize>,
@@ -103,7 +104,7 @@ fn spin(nanos: u64) {
     }
 }
 
-/// Plays the part.
+/// Runs the process.
 pub(crate) fn run(args: TrialArgs) -> Done {
     let track = Track::new(args.member.read);
     let seen = Arc::new(Mutex::new(Seen { tried: Tried::default(), track }));
@@ -128,7 +129,7 @@ pub(crate) fn run(args: TrialArgs) -> Done {
     } else if args.member.reads && args.place == Where::Cache {
         take(&args, &control, &seat, &seen, end)?
     } else {
-        // The engine's thread does everything.
+        // The engine's thread does all the work.
         while clock::now() < end && !control.ended() {
             std::thread::sleep(Duration::from_nanos(end.saturating_sub(clock::now())).min(LOOK));
         }
@@ -148,7 +149,7 @@ pub(crate) fn run(args: TrialArgs) -> Done {
     tried.seconds = clock::secs(clock::now() - start);
     tried.cpu_s = clock::secs(clock::cpu() - cpu);
     tell(&tried)?;
-    // What is on its way to this member is not worked on any more, but taken out of the others' way.
+    // Messages still on their way are taken without work, so that they do not block the others.
     let takes = args.place == Where::Cache;
     while !control.may_leave() {
         let some = || takes && seat.inbox().is_some_and(|inbox| inbox.take().is_some());
@@ -157,7 +158,7 @@ pub(crate) fn run(args: TrialArgs) -> Done {
     Ok(Outcome::Yes)
 }
 
-/// The work for each delivery, as a call of the turn.
+/// Returns the work for each delivery as a callback of the turn.
 fn works_in_turn(args: &TrialArgs, seen: Arc<Mutex<Seen>>, over: Arc<AtomicBool>) -> Upcall {
     let (work, first) = (args.work, args.first);
     Box::new(move |inbox| {
@@ -173,7 +174,7 @@ fn works_in_turn(args: &TrialArgs, seen: Arc<Mutex<Seen>>, over: Arc<AtomicBool>
     })
 }
 
-/// Takes from the queue and works for each message, in this thread.
+/// Takes from the queue and works on each message, in this thread.
 fn take(
     args: &TrialArgs,
     control: &Control,
@@ -184,8 +185,8 @@ fn take(
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     while clock::now() < end && !control.ended() {
         let Some(inbox) = seat.inbox() else { break };
-        // A look at the clock for each message would be work, too.
-        // SAFETY: `seen` is locked, and whoever takes here, or asks what waits, has locked it.
+        // Reading the clock for each message would be work, too. SAFETY: `seen` is locked, and
+        // every thread that takes here, or asks for the queue length, has locked it.
         let taking = unsafe { inbox.alone() };
         let most = if args.work > 0 { 1 } else { taking.len().min(BURST as usize) };
         let mut taken = 0;
@@ -206,7 +207,7 @@ fn take(
     Ok(Tried::default())
 }
 
-/// Sends, each message when it is due.
+/// Sends each message when it is due.
 fn send(
     args: &TrialArgs,
     control: &Control,

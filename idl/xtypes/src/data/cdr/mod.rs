@@ -1,7 +1,7 @@
-//! Bytes of values of run time, the same as those of derived types.
+//! Bytes of run-time values, identical to those of derived types.
 //!
-//! Owns the walk through a type beside a value. The rules of framing are those of `idl-cdr`, whose reader and
-//! writer do the work. Never knows where a type came from.
+//! Owns the parallel traversal of a type and a value. The rules of framing are those of `idl-cdr`,
+//! whose reader and writer are used. Never knows the origin of a type.
 
 mod read;
 mod write;
@@ -18,9 +18,11 @@ use super::{DataError, Value, default_of};
 use crate::DynamicType;
 use crate::model::{Graph, Member, NO_BOUND};
 
-/// In errors of CDR, which know names of derived types only; the path says which type it is.
+/// Type name in errors of CDR, which take names of derived types only; the path identifies
+/// the type.
 const NAME: &str = "the type";
-/// Structs and unions in each other, beyond what [`idl_cdr::MAX_DEPTH`] counts.
+/// Maximum nesting depth of structs and unions, beyond the depth that
+/// [`idl_cdr::MAX_DEPTH`] limits.
 const MOST_LEVELS: usize = 300;
 
 fn bound_of(bound: u32) -> u32 {
@@ -35,7 +37,7 @@ pub(crate) fn write(
     write_payload(of, value, encoding, None)
 }
 
-/// The size of the payload of a value.
+/// Returns the size of the payload of a value.
 pub(crate) fn size(
     of: &DynamicType,
     value: &Value,
@@ -44,7 +46,7 @@ pub(crate) fn size(
     pass(of, value, CdrWriter::counting(encoding), false)
 }
 
-/// Writes the payload of a value at the start of the bytes, and gives its size.
+/// Writes the payload of a value at the start of the bytes, and returns its size.
 pub(crate) fn write_into(
     of: &DynamicType,
     value: &Value,
@@ -54,7 +56,7 @@ pub(crate) fn write_into(
     pass(of, value, CdrWriter::over(bytes, encoding), false)
 }
 
-/// The payload of a value, or of its key alone.
+/// Returns the payload of a value's key.
 pub(crate) fn write_key_payload(
     of: &DynamicType,
     value: &Value,
@@ -83,7 +85,7 @@ fn of_key(writer: CdrWriter<'_>, key: Option<KeyForm>) -> CdrWriter<'_> {
     }
 }
 
-/// Writes, or counts, a payload; one with nothing in it if it is empty.
+/// Writes or counts a payload; a payload without contents if `empty` is set.
 fn pass(
     of: &DynamicType,
     value: &Value,
@@ -134,7 +136,7 @@ pub(crate) fn read(of: &DynamicType, payload: &[u8], key: bool) -> Result<Value,
             false => walk.read(of.root, &mut reader, false),
         })
         .map_err(|source| walk.fail(source))?;
-    // A longer version of an appendable type ends where the payload does, which XCDR1 does not say elsewhere. A key is
+    // In XCDR1, a longer version of an appendable type ends only where the payload ends. A key is
     // the same in all versions.
     let is_open = !key
         && extensibility == Extensibility::Appendable
@@ -145,7 +147,7 @@ pub(crate) fn read(of: &DynamicType, payload: &[u8], key: bool) -> Result<Value,
     Ok(value)
 }
 
-/// The default of a member, which a derived type writes.
+/// Returns the default of a member, which the function of a derived type writes.
 pub(crate) fn default_of_descriptor(
     graph: &Graph,
     member: &Member,
@@ -163,7 +165,7 @@ pub(crate) fn default_of_descriptor(
 struct Walk<'a> {
     graph: &'a Graph,
     name: &'a str,
-    /// The members on the way; where an error came up, they stay.
+    /// Members on the way to the current one; they stay when an error occurs.
     path: Vec<&'a str>,
     least: LeastSizes,
 }

@@ -1,7 +1,7 @@
-//! Values from bytes.
+//! Reading of values from bytes.
 //!
-//! Owns what a reader does about members that are missing, unknown, or not what the type allows. Never makes
-//! room because a length says so.
+//! Owns the action on members that are missing, unknown, or have disallowed values. Never allocates
+//! memory according to a received length.
 
 use idl_cdr::derived::{bytes_for, read_bits, read_fixed};
 use idl_cdr::{
@@ -15,7 +15,7 @@ use crate::data::{UnionValue, Value, default_of, default_of_member, union_of_cas
 use crate::model::{Element, Graph, Kind, Member, NO_BOUND, NodeId, Primitive, Structure, Union};
 
 impl<'a> Walk<'a> {
-    /// Reads a value; if `relaxed`, whatever the bound of its outermost string, sequence or map is.
+    /// Reads a value. If `relaxed`, the bound of its outermost string, sequence or map is ignored.
     pub(super) fn read(
         &mut self,
         of: NodeId,
@@ -252,7 +252,7 @@ impl<'a> Walk<'a> {
         Ok(value)
     }
 
-    /// Reads a member as its `try_construct` says.
+    /// Reads a member and applies its `try_construct`.
     fn try_member(
         &mut self,
         member: &'a Member,
@@ -275,7 +275,7 @@ impl<'a> Walk<'a> {
         )
     }
 
-    /// Reads an element as its `try_construct` says.
+    /// Reads an element and applies its `try_construct`.
     fn try_element(&mut self, of: &Element, reader: &mut CdrReader<'_>) -> Result<Value, CdrError> {
         if of.try_construct == TryConstruct::Discard {
             return self.read_element(of, reader, false);
@@ -287,7 +287,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Reads a value, and does what is to be done if its type does not allow it.
+    /// Reads a value, and applies the action if its type does not allow the value.
     fn read_tried(
         &mut self,
         how: TryConstruct,
@@ -373,7 +373,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The discriminator and the member, one after the other.
+    /// Reads the discriminator and the member in sequence.
     fn union_members(
         &mut self,
         id: NodeId,
@@ -396,7 +396,7 @@ impl<'a> Walk<'a> {
         Ok(Value::Union(Box::new(held)))
     }
 
-    /// The discriminator and the member by their ids; the discriminator comes first.
+    /// Reads the discriminator and the member by their ids; the discriminator comes first.
     fn union_parameters(
         &mut self,
         of: &'a Union,
@@ -426,7 +426,7 @@ impl<'a> Walk<'a> {
         held.map(|held| Value::Union(Box::new(held))).ok_or(missing)
     }
 
-    /// Reads the discriminator, and begins the case that it selects.
+    /// Reads the discriminator, and starts the case that it selects.
     fn begin_case(
         &mut self,
         of: &'a Union,
@@ -439,7 +439,7 @@ impl<'a> Walk<'a> {
         self.enter(&member.name.text, offset)?;
         let read = reader.strictly(|reader| self.read_inside(member, reader, form, false));
         let discriminator = read.map_err(|error| match error {
-            // An enumerator that is none selects nothing either.
+            // A number that is not an enumerator also selects nothing.
             CdrError::UnknownEnumerator { offset, found, .. } => unknown(offset, found.into()),
             error => error,
         })?;
@@ -451,7 +451,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A parameter of XCDR2 ends where its value does.
+/// Checks that a parameter of XCDR2 ends where its value does.
 fn require_end(reader: &CdrReader<'_>) -> Done {
     let left = reader.remaining();
     if left > 0 && reader.encoding().version == CdrVersion::Xcdr2 {
@@ -480,7 +480,7 @@ fn trim(graph: &Graph, of: NodeId, value: &mut Value) {
     }
 }
 
-/// A number or character.
+/// Reads a number or character.
 pub(in crate::data) fn read_primitive(
     of: Primitive,
     reader: &mut CdrReader<'_>,

@@ -1,7 +1,7 @@
-//! Values to bytes.
+//! Writing of values to bytes.
 //!
-//! Owns the order in which parts are written. A value of another type than the one beside it is a mistake of
-//! this crate's, for values are compared with their types before they get here.
+//! Owns the order in which parts are written. Values are compared with their types before they
+//! arrive here, so a value of another type is a bug of this crate.
 
 use idl_cdr::derived::{write_bits, write_fixed};
 use idl_cdr::{
@@ -91,7 +91,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The elements of an array: those of an array of arrays are those of one array.
+    /// Writes the elements of an array. An array of arrays has the elements of one array.
     fn write_row(&mut self, of: &Element, parts: &[Value], writer: &mut CdrWriter<'_>) -> Done {
         if let Kind::Array { element, .. } = self.graph.kind(of.of)
             && !of.external

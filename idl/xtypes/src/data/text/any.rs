@@ -1,7 +1,7 @@
-//! What an `any` holds, as text.
+//! Text form of an `any`.
 //!
-//! Owns how much of it is shown: the value by the type that it tells, as far as text can say all of its bytes; otherwise the
-//! bytes, as of any struct of two sequences.
+//! Owns the choice of what to show: the value by the type it carries, if text can express all of
+//! its bytes; otherwise the bytes, as for any struct of two sequences.
 
 use std::fmt::{self, Write};
 
@@ -11,11 +11,12 @@ use crate::data::{DynamicData, Value, cdr};
 use crate::{Any, DynamicType};
 use idl_cdr::Encoding;
 
-/// So many that are held in each other are shown by their types; those further inside as bytes.
+/// Maximum nesting of `any` values shown by their types; deeper ones are shown as bytes.
 pub(super) const MOST_IN_EACH_OTHER: usize = 8;
 
 impl Printer<'_> {
-    /// Whether it has been printed; not what only bytes can say.
+    /// Prints the value, and returns whether it was printed; a value that only bytes can express is
+    /// not printed.
     pub(super) fn any(&mut self, value: &Value, level: usize) -> Result<bool, fmt::Error> {
         let Some(any) = Any::from_value(value) else { return Ok(false) };
         if any.is_empty() {
@@ -51,14 +52,15 @@ impl Printer<'_> {
     }
 }
 
-/// What it holds, if that is written again as the same bytes.
+/// Returns the contents, if writing them again gives the same bytes.
 fn shown(any: &Any) -> Option<DynamicData> {
     let held = any.data().ok()?;
     (Any::of_data(&held).ok()? == *any).then_some(held)
 }
 
 impl Parser<'_> {
-    /// The members of one: `type` is there for people; behind `type_objects` in hexadecimal digits `value` is of that type.
+    /// Reads the members of an `any`. `type` is for human readers. After `type_objects` in
+    /// hexadecimal digits, `value` is of that type.
     pub(super) fn any(&mut self, octets: crate::model::NodeId) -> Parsed<Value> {
         let mut parts = vec![Value::Collection(Vec::new()), Value::Collection(Vec::new())];
         let mut told: Option<DynamicType> = None;
@@ -95,7 +97,7 @@ impl Parser<'_> {
         Ok(Value::Structure(parts))
     }
 
-    /// The payload of a value of another type than the text's.
+    /// Reads a value of another type than the text's, and returns its payload.
     fn held(&mut self, of: &DynamicType) -> Parsed<Value> {
         let path = std::mem::take(&mut self.path);
         let mut inside = Parser { graph: &of.graph, text: self.text, at: self.at, path };

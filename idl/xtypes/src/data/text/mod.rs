@@ -1,21 +1,23 @@
 //! Values as text and as JSON, and back.
 //!
-//! Owns the two ways to write them and the one grammar that reads both: JSON, where names may stand
-//! without quotes, commas may be left out at the end, and `//` begins a comment. Never knows bytes.
+//! Owns the two output formats and the one grammar that reads both: JSON with optional quotes
+//! around names, optional commas at the end, and `//` for comments. Never knows bytes.
 //!
-//! | type | JSON | text, where it differs |
-//! | --- | --- | --- |
-//! | numbers | `12`, `1.5`; what JSON has no number for is text: `"NaN"`, `"Infinity"` | `NaN`, `Infinity` |
-//! | fixed, integers beyond 53 bits | as numbers | |
-//! | long double | as a number with all its digits; one that is larger than any double is text: `"1.0e4000"` | `1.0e4000` |
-//! | characters, strings | `"text"` | |
-//! | enum | `"NAME"` | `NAME` |
-//! | bitmask | the number | |
-//! | struct, bitset | `{"member": ...}`, absent members left out | `{member: ...}` |
-//! | union | `{"discriminator": ..., "member": ...}` | |
-//! | sequence, array | `[...]` | |
-//! | map | `[{"key": ..., "value": ...}]` | |
-//! | any | `{"type": "Name", "type_objects": "00ab...", "value": ...}`, of which `type` is for people; what that does not say is `{"type_objects": [...], "value": [...]}` | |
+//! - Numbers: `12`, `1.5` in both formats. Values that are not JSON numbers are text in JSON,
+//!   `"NaN"`, `"Infinity"`, and words in text: `NaN`, `Infinity`.
+//! - Fixed, integers beyond 53 bits: numbers.
+//! - Long double: a number with all its digits. One larger than every double is text in JSON,
+//!   `"1.0e4000"`, and a number in text: `1.0e4000`.
+//! - Characters, strings: `"text"`.
+//! - Enum: `"NAME"` in JSON, `NAME` in text.
+//! - Bitmask: the number.
+//! - Struct, bitset: `{"member": ...}` in JSON, `{member: ...}` in text; absent members are
+//!   left out.
+//! - Union: `{"discriminator": ..., "member": ...}`.
+//! - Sequence, array: `[...]`.
+//! - Map: `[{"key": ..., "value": ...}]`.
+//! - Any: `{"type": "Name", "type_objects": "00ab...", "value": ...}`, where `type` is for human
+//!   readers. An `any` that this form cannot express is `{"type_objects": [...], "value": [...]}`.
 
 mod any;
 mod parse;
@@ -25,13 +27,13 @@ pub use parse::TextError;
 pub(crate) use parse::parse;
 pub(crate) use print::{Style, print};
 
-/// Whether a character may stand in a name or a number without quotes. Of members of which only the hash of the name is known, `#`
-/// and the hash are the name.
+/// Whether a character is allowed in an unquoted name or number. If only the hash of a member's
+/// name is known, the name is `#` and the hash.
 fn is_part_of_word(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '_' | '.' | '+' | '-' | '#')
 }
 
-/// Whether a name can do without quotes, and means nothing else.
+/// Whether a name needs no quotes and cannot be mistaken for anything else.
 fn is_word(name: &str) -> bool {
     !name.is_empty() && name != "null" && name.chars().all(is_part_of_word)
 }

@@ -1,7 +1,7 @@
-//! Values from text and from JSON.
+//! Parsing of values from text and from JSON.
 //!
-//! Owns the grammar and the words of its errors. The type says what may stand where, so that nothing is read
-//! that would have to be understood later.
+//! Owns the grammar and its error messages. The type determines what is allowed at each position,
+//! so nothing is read whose meaning is unknown.
 
 use std::fmt;
 
@@ -12,19 +12,19 @@ use crate::DynamicType;
 use crate::data::{Value, default_of, default_of_member, layout, union_of_case};
 use crate::model::{Graph, Kind, Literal, Member, NodeId, Primitive, Union};
 
-/// How deep a text may be nested.
+/// Maximum nesting depth of a text.
 const MOST_LEVELS: usize = 200;
 
-/// Why a text is no value of a type.
+/// Reason why a text is not a value of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextError {
-    /// The line, from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// The character in the line, from 1.
+    /// Character in the line, counted from 1.
     pub column: usize,
-    /// The member, and those on the way; empty at the beginning.
+    /// Path of the member; empty at the beginning.
     pub path: String,
-    /// What is wrong.
+    /// Description of the error.
     pub reason: String,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Parser<'a> {
     pub(super) graph: &'a Graph,
     pub(super) text: &'a str,
     pub(super) at: usize,
-    /// The steps to what is being read; where an error came up, they stay.
+    /// Steps to the current part; they stay when an error occurs.
     pub(super) path: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes a character if it is the next one.
+    /// Consumes a character if it is the next one.
     fn take(&mut self, what: char) -> bool {
         self.space();
         let is_next = self.rest().starts_with(what);
@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
         Ok(done)
     }
 
-    /// A word, a number or what stands between quotes.
+    /// Reads a word, a number or quoted text.
     pub(super) fn word(&mut self, what: &str) -> Parsed<(usize, String)> {
         self.space();
         let start = self.at;
@@ -259,7 +259,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `name: value` as often as there are any.
+    /// Reads any number of `name: value`.
     pub(super) fn members(
         &mut self,
         of: &str,
@@ -297,7 +297,7 @@ impl<'a> Parser<'a> {
         Ok(Value::Structure(parts))
     }
 
-    /// Whether what comes next stands between quotes.
+    /// Whether the next item is quoted.
     pub(super) fn is_quoted(&mut self) -> bool {
         self.space();
         self.rest().starts_with('"')
@@ -456,7 +456,7 @@ fn floating(word: &str) -> Option<f64> {
         "NaN" => Some(f64::NAN),
         "Infinity" => Some(f64::INFINITY),
         "-Infinity" => Some(f64::NEG_INFINITY),
-        // What Rust reads beside numbers is none here.
+        // Words that Rust accepts as numbers are refused.
         word if word.contains(|c: char| c.is_alphabetic() && !matches!(c, 'e' | 'E')) => None,
         word => word.parse().ok(),
     }
@@ -477,7 +477,8 @@ fn fixed(word: &str, scale: u32) -> Option<Value> {
     Some(Value::Fixed { units: if negative { -units } else { units }, scale })
 }
 
-/// The character of four hexadecimal digits, or of two times four, and how many characters that takes.
+/// Reads the character of four hexadecimal digits, or of two groups of four, and returns the number
+/// of characters read.
 fn unicode(digits: &str) -> Option<(char, usize)> {
     let unit = |text: &str| u16::from_str_radix(text.get(..4)?, 16).ok();
     let first = unit(digits)?;

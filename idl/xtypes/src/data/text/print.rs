@@ -1,4 +1,4 @@
-//! Values as text and as JSON.
+//! Printing of values as text and as JSON.
 //!
 //! Owns lines and quotes. Never reads.
 
@@ -11,7 +11,7 @@ use crate::DynamicType;
 use crate::data::Value;
 use crate::model::{Graph, Kind, NodeId};
 
-/// The two ways to write.
+/// Output formats.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Style {
     Text,
@@ -21,7 +21,7 @@ pub(crate) enum Style {
 pub(crate) fn print(of: &DynamicType, value: &Value, style: Style) -> String {
     let anys = super::any::MOST_IN_EACH_OTHER;
     let mut printer = Printer { graph: &of.graph, out: String::new(), style, anys };
-    // A string takes whatever is written to it.
+    // Writing to a string cannot fail.
     let _ = printer.value(of.root, value, 0);
     printer.out
 }
@@ -30,7 +30,7 @@ pub(super) struct Printer<'a> {
     pub(super) graph: &'a Graph,
     pub(super) out: String,
     pub(super) style: Style,
-    /// How many `any` may still be shown by their types, each in the one before.
+    /// Remaining levels of nested `any` values that are shown by their types.
     pub(super) anys: usize,
 }
 
@@ -48,7 +48,7 @@ impl Printer<'_> {
                 let text = value.to_string();
                 match LongDouble::parse(&text) == Some(*value) {
                     true => self.number(value.to_f64().abs() < f64::MAX, &text),
-                    // One of the many that are no numbers: all of its bits.
+                    // A NaN with other bits than the usual one: all of its bits are printed.
                     false => write!(self.out, "\"{:#034x}\"", u128::from_le_bytes(value.0)),
                 }
             }
@@ -64,7 +64,7 @@ impl Printer<'_> {
             (_, Value::Char(value)) => self.quoted(&value.to_string()),
             (_, Value::WideChar(value)) => match char::from_u32(value.0.into()) {
                 Some(value) => self.quoted(&value.to_string()),
-                // Half of a pair is no character.
+                // Half of a surrogate pair is not a character.
                 None => write!(self.out, "{}", value.0),
             },
             (_, Value::Text(text)) => self.quoted(text),
@@ -73,7 +73,7 @@ impl Printer<'_> {
                 Kind::Sequence { element, .. } | Kind::Array { element, .. },
                 Value::Collection(parts),
             ) => {
-                // Numbers stand in one line.
+                // Numbers are printed on one line.
                 let is_short = matches!(graph.kind(element.of), Kind::Primitive(_));
                 self.list(parts.iter(), '[', ']', is_short, level, |printer, part, level| {
                     printer.value(element.of, part, level)
@@ -123,7 +123,7 @@ impl Printer<'_> {
     pub(super) fn name(&mut self, name: &str) -> fmt::Result {
         match self.style {
             Style::Text if is_word(name) => self.out.write_str(name),
-            // What a peer calls its members may be anything.
+            // Member names of a peer may be arbitrary.
             Style::Text | Style::Json => self.quoted(name),
         }
     }
