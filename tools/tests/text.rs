@@ -1,0 +1,177 @@
+//! Rules for the text of the repository: comments, invariants, links, decisions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Longest comment line, in characters. Code of an example in a doc comment may be longer.
+const LONGEST: usize = 100;
+/// Words that open no doc comment: they name no thing.
+const FILLERS: [&str; 9] =
+    ["It", "What", "Who", "Whoever", "So", "Of", "That", "The same", "Those"];
+/// Folders of generated or foreign text.
+const LEFT_OUT: [&str; 3] = ["target", ".git", "idl/tests/golden"];
+/// File names in documents that stand for files of the reader's own.
+const OF_THE_READER: [&str; 3] =
+    ["SQUALL_QOS_PROFILES.xml", "src/bin/display.rs", "src/bin/sensor.rs"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tools is in the repository").to_owned()
+}
+
+/// All text files with an extension, by their path in the repository.
+fn files(extension: &str) -> BTreeMap<String, String> {
+    let (root, mut found) = (root(), BTreeMap::new());
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("folders of the repository are readable") {
+            let path = entry.expect("entries are readable").path();
+            let name = path.strip_prefix(&root).expect("it is below").display().to_string();
+            if path.is_dir() {
+                let is_left_out =
+                    LEFT_OUT.iter().any(|out| name == *out || name.ends_with("/target"));
+                folders.extend((!is_left_out).then_some(path));
+            } else if path.extension().is_some_and(|it| it == extension) {
+                found.insert(name, fs::read_to_string(&path).expect("it is text"));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "no file ends with .{extension}");
+    found
+}
+
+fn report(found: &[String]) {
+    assert!(found.is_empty(), "{} places:\n{}", found.len(), found.join("\n"));
+}
+
+/// Text of a doc comment line.
+fn doc_of(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
+    Some(text.strip_prefix(' ').unwrap_or(text))
+}
+
+/// Opening word of a doc comment, if it is a filler.
+fn filler(text: &str) -> Option<&'static str> {
+    let opens = |word: &&str| {
+        let rest = text.strip_prefix(*word);
+        rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))
+    };
+    FILLERS.iter().copied().find(|word| opens(&word))
+}
+
+#[test]
+fn doc_comments_open_with_a_noun_or_a_verb() {
+    let mut found = Vec::new();
+    for (name, text) in files("rs") {
+        let mut before = false;
+        for (number, line) in (1..).zip(text.lines()) {
+            let doc = doc_of(line);
+            let opening = doc.filter(|_| !before).and_then(filler);
+            found.extend(opening.map(|word| format!("{name}:{number}: opens with `{word}`")));
+            before = doc.is_some();
+        }
+    }
+    report(&found);
+}
+
+#[test]
+fn comment_lines_fit_the_screen() {
+    let mut found = Vec::new();
+    for (name, text) in files("rs") {
+        let mut is_code = false;
+        for (number, line) in (1..).zip(text.lines()) {
+            let doc = doc_of(line);
+            let is_fence = doc.is_some_and(|doc| doc.trim_start().starts_with("```"));
+            is_code = doc.is_some() && is_code != is_fence;
+            let is_comment = line.trim_start().starts_with("//") && !(is_code && doc.is_some());
+            if is_comment && line.chars().count() > LONGEST {
+                found.push(format!("{name}:{number}: longer than {LONGEST} characters"));
+            }
+        }
+    }
+    report(&found);
+}
+
+/// Invariants in a text: `I-` and a number.
+fn invariants(text: &str) -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
+    for (at, _) in text.match_indices("I-") {
+        let is_word = text[..at].chars().next_back().is_none_or(|before| !before.is_alphanumeric());
+        let digits: String = text[at + 2..].chars().take_while(char::is_ascii_digit).collect();
+        found.extend(digits.parse::<u32>().ok().filter(|_| is_word));
+    }
+    found
+}
+
+/// Invariants that documents define: `**I-7 (name)**`.
+fn defined() -> BTreeSet<u32> {
+    let documents = files("md");
+    let definitions = documents.values().flat_map(|text| text.split("**I-").skip(1));
+    let numbers = definitions.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect());
+    numbers.filter_map(|digits: String| digits.parse().ok()).collect()
+}
+
+#[test]
+fn every_invariant_is_cited_by_code_or_a_test() {
+    let cited: BTreeSet<u32> = files("rs").values().flat_map(|text| invariants(text)).collect();
+    let uncited = defined().into_iter().filter(|number| !cited.contains(number));
+    report(&uncited.map(|number| format!("I-{number} is cited nowhere")).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_cited_invariant_is_defined() {
+    let (defined, mut found) = (defined(), Vec::new());
+    for (name, text) in files("rs").into_iter().chain(files("md")) {
+        let unknown = invariants(&text).into_iter().filter(|number| !defined.contains(number));
+        found.extend(unknown.map(|number| format!("{name}: I-{number} is defined nowhere")));
+    }
+    report(&found);
+}
+
+#[test]
+fn links_of_documents_lead_somewhere() {
+    let mut found = Vec::new();
+    for (name, text) in files("md") {
+        let folder = root().join(&name).parent().expect("a file is in a folder").to_owned();
+        for rest in text.split("](").skip(1) {
+            let Some((target, _)) = rest.split_once(')') else { continue };
+            let path = target.split('#').next().unwrap_or_default();
+            let is_outside = path.is_empty() || path.contains("://") || path.contains(' ');
+            if !is_outside && !folder.join(path).exists() {
+                found.push(format!("{name}: no file `{path}`"));
+            }
+        }
+    }
+    report(&found);
+}
+
+#[test]
+fn files_that_documents_name_exist() {
+    let extensions = ["rs", "md", "toml", "xml", "idl"];
+    let known: Vec<String> = extensions.iter().flat_map(|it| files(it).into_keys()).collect();
+    let mut found = Vec::new();
+    let is_decision = |name: &str| name.starts_with("docs/decisions/");
+    for (name, text) in files("md").into_iter().filter(|(name, _)| !is_decision(name)) {
+        for path in text.split('`').skip(1).step_by(2) {
+            let is_file = extensions.iter().any(|it| path.ends_with(&format!(".{it}")))
+                && path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c))
+                && !path.starts_with('.')
+                && !path.starts_with('/');
+            let ends = |file: &String| file == path || file.ends_with(&format!("/{path}"));
+            if is_file && !OF_THE_READER.contains(&path) && !known.iter().any(ends) {
+                found.push(format!("{name}: no file `{path}`"));
+            }
+        }
+    }
+    report(&found);
+}
+
+#[test]
+fn decisions_are_numbered_without_a_gap() {
+    let names = files("md").into_keys();
+    let names = names.filter_map(|name| Some(name.strip_prefix("docs/decisions/")?.to_owned()));
+    let numbers: Vec<u32> = names.filter_map(|name| name.get(..4)?.parse().ok()).collect();
+    let expected: Vec<u32> = (1..).take(numbers.len()).collect();
+    assert_eq!(numbers, expected);
+}
