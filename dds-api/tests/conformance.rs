@@ -1,15 +1,15 @@
-//! The list of what DDS 1.4 asks for, and whether what it says of this product is so.
+//! List of the requirements of DDS 1.4, and checks of its statements about this product.
 //!
 //! ```text
 //!   name     an operation, count or rule, in the standard's words
-//!   here     what it is called here: `Type::member`, or `Type`
-//!   by       tests that show it: `file::test` of `dds-api/tests` or of a folder in it, or with the path from the root
-//!   note     what else is to be known
-//!   absent   instead of `by`: why, and what there is instead
+//!   here     its name here: `Type::member`, or `Type`
+//!   by       tests that show it: `file::test` of `dds-api/tests` or a subfolder, or with full path
+//!   note     further information
+//!   absent   instead of `by`: the reason, and the replacement
 //!   none     instead of `by`: there is nothing to show
 //! ```
-//! A test shows a call if the call stands in what the test does, itself or by what it uses of its file. After a change of the list:
-//! `UPDATE_CONFORMANCE=1 cargo test -p dds-api --test conformance`.
+//! A test shows a call if the call occurs in the test or in the items of its file that it uses.
+//! After a change of the list run `UPDATE_CONFORMANCE=1 cargo test -p dds-api --test conformance`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -96,7 +96,8 @@ fn chapters() -> Vec<(&'static str, Vec<Part>)> {
     CHAPTERS.map(|(name, list)| (name, chapter(list))).into_iter().collect()
 }
 
-/// Every test that is named is there and is run, every call is public, and the tests use the calls that they are to show.
+/// Every named test exists and is run, every call is public, and the tests use the calls that they
+/// should show.
 #[test]
 fn what_the_list_names_is_there() {
     let product = Product::read();
@@ -125,7 +126,7 @@ fn what_the_list_names_is_there() {
                 if !product.has(item) {
                     wrong.push(format!("{place}: there is no public `{item}`"));
                 }
-                // A type without a member stands for what becomes of its values.
+                // A type without a member stands for the effect of its values.
                 if item.contains("::") && !shown.contains(last) {
                     wrong.push(format!("{place}: none of its tests uses `{last}`"));
                 }
@@ -135,7 +136,8 @@ fn what_the_list_names_is_there() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A mark that no test backs is noticed: the call is not public, or not what the test is about, or the test is not there or not run.
+/// Entries without proof are detected: the call is not public, the test does not use it, or the
+/// test does not exist or is not run.
 #[test]
 fn what_is_not_so_is_noticed() {
     let product = Product::read();
@@ -162,7 +164,8 @@ fn what_is_not_so_is_noticed() {
     assert!(TestFile::read(&path_of("nothing")).is_none());
 }
 
-/// A part of each status and each policy, in the standard's order, and of each policy a row of each kind of rule.
+/// The list has a part for each status and each policy, in the standard's order, and for each
+/// policy a row for each kind of rule.
 #[test]
 fn the_list_is_whole() {
     let chapters = chapters();

@@ -1,4 +1,4 @@
-//! A domain with as many participants as there can be, and one more.
+//! A domain with the maximum number of participants, and one more.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -11,16 +11,17 @@ use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::link::{Founding, Link};
 use support::{Actor, Mark, Meeting, listen, role, say, until};
 
-/// The most participants of a domain, in so many processes: each has a descriptor or two for every other one.
+/// Maximum number of participants of a domain, in as many processes: each has one or two
+/// descriptors for every other one.
 const MOST: usize = 64;
 const PROCESSES: usize = 16;
 
-/// Nobody is missed: so many on one machine may be slow.
+/// The timeouts are long, because many processes on one machine may be slow.
 fn config(folder: &Path) -> ParticipantConfig {
     ParticipantConfig::new().runtime_dir(folder).member_timeout(Timeout::FOREVER)
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -44,7 +45,7 @@ fn assert_told_so(error: &DdsError) {
     assert!(text.contains("domain 0 has 64 participants"), "{text}");
 }
 
-/// Of members that have but their seats.
+/// Members that have only joined and do not run.
 #[test]
 fn the_participant_that_is_one_too_many_is_told_so() {
     let meeting = Meeting::new();
@@ -62,7 +63,7 @@ fn the_participant_that_is_one_too_many_is_told_so() {
     }
     let join = || DomainParticipant::with_config(0, config(&meeting.runtime_dir()));
     assert_told_so(&join().err().unwrap());
-    // With one less there is a place, although nobody here lets it in.
+    // With one member less there is room, although no member here admits the newcomer.
     members.pop();
     let participant = join().unwrap();
     let topic = participant.topic::<Mark>("Marks").create().unwrap();
@@ -73,7 +74,7 @@ fn the_participant_that_is_one_too_many_is_told_so() {
     meeting.assert_empty();
 }
 
-/// Of members that run.
+/// Members that run.
 #[test]
 #[ignore = "keeps two cores busy for half a minute"]
 fn the_participant_that_is_one_too_many_of_a_crowd_is_told_so() {
@@ -86,7 +87,7 @@ fn the_participant_that_is_one_too_many_of_a_crowd_is_told_so() {
     }
     let error = DomainParticipant::with_config(0, config(&meeting.runtime_dir())).err().unwrap();
     assert_told_so(&error);
-    // With one less there is a place.
+    // With one member less there is room.
     actors[0].tell("go");
     assert_eq!(actors[0].hear(), "one less");
     let participant = DomainParticipant::with_config(0, config(&meeting.runtime_dir())).unwrap();

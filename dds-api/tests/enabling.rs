@@ -1,4 +1,5 @@
-//! Enabling: what is made by one whose ENTITY_FACTORY says so is heard of, matched and used when it is enabled, and not before.
+//! Enabling: entities created by a factory whose ENTITY_FACTORY says so are announced, matched and
+//! used only after they are enabled.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -23,19 +24,19 @@ struct Track {
     altitude: f64,
 }
 
-/// A moment in which whoever was announced would be matched.
+/// Time in which an announced entity would be matched.
 const MOMENT: Timeout = Timeout::millis(100);
 
 const LATER: EntityFactoryQosPolicy = EntityFactoryQosPolicy { autoenable_created_entities: false };
 
-/// One that is enabled, whatever the factory says just now.
+/// Creates an enabled participant, whatever the factory's current setting.
 fn come(meeting: &Meeting) -> DomainParticipant {
     let participant = meeting.join();
     participant.enable().unwrap();
     participant
 }
 
-/// One that enables nothing by itself.
+/// Creates a participant that does not enable its entities automatically.
 fn join(meeting: &Meeting) -> DomainParticipant {
     let participant = come(meeting);
     let mut qos = participant.qos();
@@ -88,7 +89,7 @@ fn a_writer_that_is_not_enabled_is_not_heard_of() {
         not_enabled(writer.wait_for_readers(1, SOON));
         not_enabled(writer.wait_for_acknowledgments(SOON));
         not_enabled(writer.assert_liveliness());
-        // These are allowed.
+        // These calls are allowed.
         assert!(!writer.status_condition().trigger_value() && writer.status_changes().is_empty());
         assert_eq!(writer.publication_matched_status().total_count, 0);
         assert!(writer.matched_subscriptions().is_empty() && !writer.has_room_for(&track(1)));
@@ -180,7 +181,7 @@ fn policies_that_may_not_change_do_before_it_is_enabled() {
     let kept: Vec<f64> = reader.read(.., SOON).unwrap().iter().map(|it| it.altitude).collect();
     assert_eq!(kept, [3.0], "HISTORY of the reader is as it was set");
 
-    // Who comes later gets what the topic keeps: two samples, as was said before it was enabled.
+    // A late joiner receives the samples that the topic keeps: two, as set before it was enabled.
     let found = there.find_topic::<Track>("Tracks", SOON).unwrap();
     let late = there.reader(&found).exclusive_ownership().create().unwrap();
     late.wait_for_historical_data(SOON).unwrap();
@@ -208,7 +209,7 @@ fn what_contains_it_comes_first_and_enables_it_if_it_is_to() {
     too_early(writer.enable());
     too_early(reader.enable());
 
-    // PRESENTATION may not change once it is enabled.
+    // PRESENTATION must not change after enabling.
     let mut qos = publisher.qos();
     qos.presentation.access_scope = PresentationQosPolicyAccessScopeKind::Topic;
     qos.presentation.ordered_access = true;
@@ -232,7 +233,8 @@ fn what_contains_it_comes_first_and_enables_it_if_it_is_to() {
     assert!(!publisher.writer(&topic).create().unwrap().is_enabled(), "nor is its publisher");
 }
 
-/// What the factory says counts for all of this process: the other tests here enable their participants by hand.
+/// The factory's setting applies to the whole process: the other tests here enable their
+/// participants explicitly.
 #[test]
 fn a_participant_that_is_not_enabled_says_nothing_and_then_all() {
     let meeting = Meeting::new();

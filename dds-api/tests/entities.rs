@@ -1,4 +1,4 @@
-//! Entities and what contains them: the factory, policies of which nothing is said, looking up, finding, deleting.
+//! Entities and their containers: the factory, default policies, lookup, finding, deletion.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -33,7 +33,7 @@ fn config(meeting: &Meeting) -> ParticipantConfig {
     ParticipantConfig::new().runtime_dir(meeting.runtime_dir())
 }
 
-/// What the factory says of participants counts for all of this process: no other test here asks what is usual.
+/// The factory's default for participants applies to the whole process: no other test here uses it.
 #[test]
 fn the_factory_knows_its_participants_and_says_what_nothing_is_said_of() {
     let factory = DomainParticipantFactory::instance();
@@ -57,7 +57,7 @@ fn the_factory_knows_its_participants_and_says_what_nothing_is_said_of() {
     assert!(matches!(refused, Err(DdsError::PreconditionNotMet(_))), "{refused:?}");
     drop(topic);
     factory.delete_participant(&one).unwrap();
-    // It has left, although there is a handle on it.
+    // The participant has left, although a handle to it exists.
     until("the first one has left", || two.view().1 == 1);
     assert_eq!(handle(factory.lookup_participant(domain)), Some(two.instance_handle()));
     let deleted = |result: DdsResult<()>| matches!(result, Err(DdsError::AlreadyDeleted(_)));
@@ -117,7 +117,7 @@ fn a_participant_has_its_policies_by_its_profile_and_by_what_is_said_of_it() {
         );
         std::fs::write(file.path(), text).unwrap();
     };
-    // Base64, as the schema has it.
+    // Base64, as in the schema.
     write("AQI=");
     let by_profile = config(&meeting).qos_files([file.path()]).profile("L::P");
     let participant = DomainParticipant::with_config(0, by_profile.clone()).unwrap();
@@ -214,7 +214,7 @@ fn deleting_all_ends_the_calls_that_wait_and_whoever_was_matched_is_told() {
     deleted(publisher.writer(&topic).create().err().unwrap());
     deleted(topic.set_qos(&topic.qos()).unwrap_err());
     their_writer.wait_for_acknowledgments(SOON).expect("nobody waits for readers that are deleted");
-    // Its instance has no writer any more.
+    // The instance has no writer any more.
     let states = States::any().of_instances(InstanceState::NotAliveNoWriters);
     assert!(their_reader.wait_for_condition(&ReadCondition::new(states), SOON).unwrap());
     there.wait_until(SOON, || their_writer.matched_readers() == 1).unwrap();
@@ -223,7 +223,7 @@ fn deleting_all_ends_the_calls_that_wait_and_whoever_was_matched_is_told() {
     });
     assert!(!here.contains_entity(topic.instance_handle()));
 
-    // And it goes on.
+    // The participant continues to work.
     let topic = here.topic::<Track>("Tracks").create().unwrap();
     let writer = here.writer(&topic).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
@@ -311,7 +311,7 @@ fn a_topic_of_another_participant_is_found_as_it_is_there() {
     let names = there.topic::<Name>("Names").create().unwrap();
     let wrong = here.find_topic::<Track>("Names", SOON).err().unwrap();
     assert!(wrong.to_string().contains("`Name`"), "{wrong}");
-    // When it is gone it is not found any more, also by one that comes then.
+    // After it is gone it cannot be found any more, not even by a new participant.
     drop(names);
     let third = meeting.join();
     assert!(third.find_topic::<Track>("Tracks", SOON).is_ok());
@@ -327,7 +327,7 @@ fn the_time_is_the_wall_clocks() {
     assert!(apart < Duration::from_secs(30), "{apart:?}");
 }
 
-/// Whose it is, what it is called, and of what type it is.
+/// Parent, name and type of entities.
 #[test]
 fn what_entities_say_of_where_they_belong() {
     let meeting = Meeting::new();
@@ -458,7 +458,7 @@ fn a_reader_is_deleted_whoever_has_it() {
 #[test]
 fn what_has_no_code_of_its_own_is_an_error_in_words() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    // A file is no folder in which anybody could meet.
+    // A file is not a folder in which participants could meet.
     let config = ParticipantConfig::new().runtime_dir(file.path().join("run"));
     let refused = DomainParticipant::with_config(0, config).err().unwrap();
     assert!(matches!(&refused, DdsError::Error(why) if why.contains("run")), "{refused}");

@@ -1,4 +1,4 @@
-//! What stands in the guide is so: its pieces of Rust run, tests that it names are there, and links lead somewhere.
+//! Checks of the guide: its pieces of Rust run, the tests it names exist, and its links resolve.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -18,7 +18,8 @@ use tree::{TestFile, path_of, root};
 
 const FOLDER: &str = "SQUALL_TEST_GUIDE";
 
-/// In a process whose participants meet in a folder of its own, as the pages' programs say nothing of folders.
+/// Runs in a process whose participants meet in a folder of its own, because the programs in the
+/// pages name no folder.
 #[test]
 fn the_pieces_run() {
     let folder = tempfile::tempdir().unwrap();
@@ -34,7 +35,7 @@ fn the_pieces_run() {
     assert!(text.contains(r#""pitch": 1.5"#), "{text}");
 }
 
-/// What the child process does; nothing when the test program is run as such.
+/// Role of the child process; does nothing when the test program is run normally.
 #[test]
 fn play() {
     if let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) {
@@ -52,7 +53,7 @@ fn pages() -> Vec<(PathBuf, String)> {
     pages.collect()
 }
 
-/// However it is laid out.
+/// Returns a text without its layout.
 fn bare(text: &str) -> String {
     text.split_whitespace().collect::<String>().replace(",}", "}").replace(",)", ")")
 }
@@ -73,7 +74,7 @@ fn each_piece_is_one_that_runs() {
     assert!(pieces > 20, "{pieces}");
 }
 
-/// `file::test` in a page is a test of this crate.
+/// Each `file::test` in a page is a test of this crate.
 #[test]
 fn each_test_that_is_named_is_there() {
     let mut named = 0;
@@ -89,7 +90,7 @@ fn each_test_that_is_named_is_there() {
     assert!(named > 10, "{named}");
 }
 
-/// What a heading is called in links.
+/// Returns the anchor of a heading in links.
 fn anchor(heading: &str) -> String {
     let kept = |it: &char| it.is_alphanumeric() || matches!(it, ' ' | '-' | '_');
     heading.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")
@@ -118,7 +119,8 @@ fn each_link_leads_somewhere() {
     }
 }
 
-/// The public types of `dds-api`, as its modules name or make them. Masks of states are made by a macro, with their examples.
+/// Returns the public types of `dds-api`, as its modules name or define them. A macro defines masks
+/// of states, with their examples.
 fn public_types(folder: &Path) -> BTreeSet<String> {
     let modules = std::fs::read_dir(folder).unwrap().flatten().map(|it| it.path().join("mod.rs"));
     let mut types = BTreeSet::new();
@@ -126,7 +128,7 @@ fn public_types(folder: &Path) -> BTreeSet<String> {
         let Ok(source) = std::fs::read_to_string(&path) else { continue };
         let source = source.replace("#[doc(hidden)]\npub use", "use");
         let ours = source.split("\npub ").skip(1).filter_map(|rest| match rest.split_once(' ') {
-            // What is of another crate has its examples there.
+            // Types of another crate have their examples there.
             Some(("use", named)) if !named.starts_with("derecho_") => named.split(';').next(),
             Some(("struct" | "enum" | "trait", name)) => name.split(['<', ' ', '(', ':']).next(),
             _ => None,
@@ -138,7 +140,7 @@ fn public_types(folder: &Path) -> BTreeSet<String> {
     types
 }
 
-/// Whether this line makes the type, itself or by a macro.
+/// Whether this line defines the type, directly or by a macro.
 fn makes(line: &str, name: &str) -> bool {
     let line = line.trim_start();
     let kinds = ["pub struct ", "pub enum ", "pub trait ", "pub type "];

@@ -1,5 +1,5 @@
-//! Participants of an atomic topic in processes of their own, killed, stopped and woken at any moment: what
-//! each has delivered is compared with what all others have.
+//! Participants of an atomic topic in processes of their own, killed, stopped and resumed at any
+//! moment: the deliveries of each are compared with those of all others.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -16,12 +16,12 @@ use dds_api::prelude::*;
 use rustix::process::Signal;
 use support::{Actor, Dice, Mark, Meeting, SOON, listen, role, say, seed, until};
 
-/// A member for which the others wait may be silent for so long.
+/// Maximum silence of a member for which the others wait.
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(300);
-/// So many samples of a writer are on their way at most.
+/// Maximum number of samples of a writer in flight.
 const IN_FLIGHT: u16 = 128;
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -31,12 +31,13 @@ fn act() {
     }
 }
 
-/// Where a process writes what it delivers in one life in the domain, from its joining to its isolation.
+/// Returns the file in which a process records its deliveries of one membership in the domain, from
+/// joining to isolation.
 fn log_of(folder: &Path, seed: u64, life: u64) -> PathBuf {
     folder.with_file_name(format!("log-{seed}-{life}"))
 }
 
-/// Writes and reads until it is told to stop. Whenever it is isolated it says so, and joins anew.
+/// Writes and reads until it is told to stop. After an isolation it reports this, and joins again.
 fn act_member(folder: &Path) {
     static STOPS: AtomicBool = AtomicBool::new(false);
     std::thread::spawn(|| {
@@ -55,7 +56,8 @@ fn act_member(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// One life in the domain. Returns what has ended it; nothing if it was told to stop.
+/// Runs one membership in the domain. Returns the error that ended it; `None` if it was told
+/// to stop.
 fn live(folder: &Path, life: u64, stops: &AtomicBool) -> Option<DdsError> {
     let config = ParticipantConfig::new().runtime_dir(folder).member_timeout(MEMBER_TIMEOUT);
     let participant = DomainParticipant::with_config(0, config).unwrap();
@@ -81,7 +83,8 @@ fn live(folder: &Path, life: u64, stops: &AtomicBool) -> Option<DdsError> {
             let mut lines = Vec::new();
             for sample in reader.take(.., Timeout::millis(10))? {
                 let mark = *sample;
-                // Whoever was stopped just now may have read what others have written since.
+                // A process that was stopped just now may have read memory that others have
+                // reused since.
                 if participant.is_isolated() {
                     break;
                 }
@@ -96,7 +99,7 @@ fn live(folder: &Path, life: u64, stops: &AtomicBool) -> Option<DdsError> {
     lives().err()
 }
 
-/// Every writer's samples come in its order, without a gap or a double.
+/// Checks that every writer's samples arrive in order, without gap or duplicate.
 fn check_order_of_writers(name: &str, log: &[u64]) {
     let mut last = BTreeMap::new();
     for number in log {
@@ -107,8 +110,9 @@ fn check_order_of_writers(name: &str, log: &[u64]) {
     }
 }
 
-/// Two members that deliver together deliver the same: what both have is one piece of each log, the same, that
-/// begins where one of them joined and ends where one of them ended.
+/// Checks that two members that deliver together deliver the same: the common part is one
+/// contiguous piece of each log, the same in both, that begins where one of them joined and ends
+/// where one of them ended.
 fn check_agreement((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
     let place: BTreeMap<u64, usize> = right.iter().enumerate().map(|(at, n)| (*n, at)).collect();
     let Some(first) = left.iter().position(|number| place.contains_key(number)) else { return };
@@ -137,7 +141,7 @@ fn check(meeting: &Meeting) -> usize {
     logs.iter().map(|(_, log)| log.len()).sum()
 }
 
-/// The members of a test, and what has become of them.
+/// Members of a test, and their fates.
 struct Crew<'a> {
     meeting: &'a Meeting,
     actors: Vec<(u64, Actor)>,
@@ -152,7 +156,7 @@ impl<'a> Crew<'a> {
         crew
     }
 
-    /// One more. It is not waited for.
+    /// Adds a member, without waiting for it.
     fn add(&mut self) {
         self.actors
             .push((self.next, Actor::start(module_path!(), "member", self.meeting, self.next)));
@@ -163,18 +167,19 @@ impl<'a> Crew<'a> {
         self.actors.remove(index).1.kill();
     }
 
-    /// What a member has delivered, in bytes, in all its lives.
+    /// Returns the size in bytes of all deliveries of a member, over all its memberships.
     fn delivered(&self, index: usize) -> u64 {
         let (seed, folder) = (self.actors[index].0, self.meeting.runtime_dir());
         let lengths = (0..).map_while(|life| std::fs::metadata(log_of(&folder, seed, life)).ok());
         lengths.map(|file| file.len()).sum()
     }
 
-    /// Waits until every one of these delivers what was written after the call: more than what all have in flight
-    /// by then, which a member may take, although another that has received it is stopped, and more than what it has
-    /// taken and not written down yet, in place of which as much again may be in flight.
+    /// Waits until each of these members delivers samples written after the call. The required
+    /// amount covers all samples in flight at the call, which a member may take although another
+    /// one that has received them is stopped, and all samples that it has taken but not yet
+    /// recorded, which as many further samples in flight may have replaced.
     fn until_all_go_on(&self, which: impl Iterator<Item = usize>) {
-        // Of three writers, each with a ring that is the next power of two.
+        // Three writers, each with a ring rounded up to the next power of two.
         let in_flight = 3 * 2 * u64::from(IN_FLIGHT) * size_of::<u64>() as u64;
         for index in which {
             let before = self.delivered(index);
@@ -182,7 +187,7 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// All stop writing, and deliver what there is. Returns how often one was isolated.
+    /// Makes all members stop writing, and deliver the rest. Returns the number of isolations.
     fn end(self) -> usize {
         let mut isolated = 0;
         let mut actors: Vec<Actor> = self.actors.into_iter().map(|(_, actor)| actor).collect();
@@ -201,7 +206,7 @@ impl<'a> Crew<'a> {
     }
 }
 
-/// So many rounds: more by `SQUALL_TEST_ROUNDS`.
+/// Number of rounds, which `SQUALL_TEST_ROUNDS` can increase.
 fn rounds(usual: u64) -> u64 {
     std::env::var("SQUALL_TEST_ROUNDS").map_or(usual, |rounds| rounds.parse().unwrap())
 }
@@ -214,7 +219,7 @@ fn members_that_are_killed_at_any_moment() {
     for _ in 0..rounds(25) {
         let victim = dice.below(crew.actors.len() as u64) as usize;
         crew.kill(victim);
-        // Often a second one, while the others agree on the view without the first.
+        // Often kills a second member, while the others agree on the view without the first.
         if dice.below(2) == 0 && crew.actors.len() > 1 {
             dice.pause(Duration::from_micros(2_500));
             let victim = dice.below(crew.actors.len() as u64) as usize;
@@ -245,13 +250,13 @@ fn members_that_are_stopped_and_go_on() {
     for _ in 0..rounds(12) {
         let index = dice.below(3) as usize;
         crew.actors[index].1.signal(Signal::STOP);
-        // Shorter than it takes to be evicted, or longer.
+        // Either shorter or longer than an eviction takes.
         dice.pause(2 * MEMBER_TIMEOUT);
         if dice.below(2) == 0 {
             crew.until_all_go_on((0..3).filter(|other| *other != index));
         }
         crew.actors[index].1.signal(Signal::CONT);
-        // Evicted or not, in this life or the next: it takes part again.
+        // Evicted or not, the member takes part again, in the same or a new membership.
         crew.until_all_go_on(0..3);
     }
     let isolated = crew.end();
@@ -261,7 +266,7 @@ fn members_that_are_stopped_and_go_on() {
     meeting.assert_empty();
 }
 
-/// Of two each goes on when the other one is stopped, or dies.
+/// In a group of two, each member continues when the other one is stopped or dies.
 #[test]
 fn two_members_survive_each_other() {
     let meeting = Meeting::new();

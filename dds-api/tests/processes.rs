@@ -1,4 +1,4 @@
-//! Writers and readers in processes of their own, which are killed, stopped and woken.
+//! Writers and readers in processes of their own, which are killed, stopped and resumed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -17,7 +17,7 @@ use support::{
 
 const TOPIC: &str = "Marks";
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -29,7 +29,7 @@ fn act() {
     }
 }
 
-/// Reads to the end and tells what it got. Stays until it is told to go.
+/// Reads to the end and reports the samples. Stays until it is told to leave.
 fn act_reader(folder: &Path) {
     let participant = join(folder);
     let reader = reader_of(&participant, TOPIC);
@@ -40,7 +40,7 @@ fn act_reader(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// Reads for ever, holding some samples, until it is killed.
+/// Reads endlessly, holding some samples, until it is killed.
 fn act_holder(folder: &Path) {
     let participant = join(folder);
     let reader = reader_of(&participant, TOPIC);
@@ -57,7 +57,7 @@ fn act_holder(folder: &Path) {
     }
 }
 
-/// Writes until it is killed, and says now and then how much all readers have received.
+/// Writes until it is killed, and periodically reports the number that all readers have received.
 fn act_writer(folder: &Path) {
     let participant = join(folder);
     let writer = writer_of(&participant, TOPIC);
@@ -78,7 +78,7 @@ fn readers(meeting: &Meeting, count: u64) -> Vec<Actor> {
     actors
 }
 
-/// Every reader has got everything from `first` on.
+/// Checks that every reader has received all samples from `first` on.
 fn assert_all_got(actors: Vec<Actor>, first: u64, end: u64) {
     for mut actor in actors {
         assert_eq!(actor.hear(), format!("{first} {end}"));
@@ -86,8 +86,8 @@ fn assert_all_got(actors: Vec<Actor>, first: u64, end: u64) {
     }
 }
 
-/// Writes on another thread, for as long as `act` acts here, and then one last sample. Returns how
-/// many there were in all.
+/// Writes on another thread while `act` runs here, and then one last sample. Returns the
+/// total number.
 fn in_full_flow(writer: &DataWriter<Mark>, act: impl FnOnce(&AtomicU64)) -> u64 {
     let (written, over) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -152,7 +152,8 @@ fn a_process_that_is_killed_while_it_joins_takes_nothing_from_the_others() {
     let count = in_full_flow(&writer, |written| {
         for round in 0..ROUNDS {
             let mut victim = Actor::start(module_path!(), "holder", &meeting, round);
-            // From the start of the program until somewhat after it is matched.
+            // The kill comes at any time from the start of the program until some time after
+            // the match.
             dice.pause(Duration::from_millis(30));
             victim.kill();
             ready += u64::from(victim.try_hear().is_some());
@@ -192,7 +193,7 @@ fn readers_keep_what_they_have_of_a_writer_that_is_killed() {
             while !hearing.is_finished() {
                 let Some(sample) = reader.take_next(Timeout::millis(10)).unwrap() else { continue };
                 got.take_in(&sample);
-                // Few enough for the writer to go on.
+                // Few enough samples are held for the writer to continue.
                 if sample.number % 100 == 0 && held.len() < 4 {
                     held.push(sample);
                 }
@@ -261,7 +262,7 @@ fn a_late_reader_gets_all_from_some_sample_on() {
             until("there is a past", || written.load(Ordering::Relaxed) > before + 500);
             late.extend(readers(&meeting, 1));
             until("it is matched", || writer.matched_readers() == number + 2);
-            // What is written from here on it gets.
+            // The reader receives the samples written from here on.
             bounds.push((before, written.load(Ordering::Relaxed) + 1));
         }
     });
@@ -278,22 +279,23 @@ fn a_late_reader_gets_all_from_some_sample_on() {
     meeting.assert_empty();
 }
 
-/// CPU time that a process has used, in hundredths of a second.
+/// Returns the CPU time that a process has used, in hundredths of a second.
 fn ticks(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The name, in parentheses, may have spaces in it.
+    // The name, in parentheses, may contain spaces.
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-/// A bound on what idle participants use, and no measurement: a busy host gets several attempts.
+/// An upper bound on the CPU use of idle participants, not a measurement: a busy host gets
+/// several attempts.
 #[test]
 fn silence_costs_next_to_nothing_and_ends_at_once() {
     const ATTEMPTS: usize = 3;
     let meeting = Meeting::new();
     let mut actors = readers(&meeting, 2);
     let mut writers = [Actor::start(module_path!(), "writer", &meeting, 3)];
-    // The writer waits for a third reader; all sleep.
+    // The writer waits for a third reader; all processes sleep.
     let mut busiest = (0..ATTEMPTS).map(|_| {
         std::thread::sleep(Duration::from_secs(1));
         let pids: Vec<u32> = actors.iter().chain(&writers).map(Actor::pid).collect();

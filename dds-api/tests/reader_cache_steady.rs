@@ -1,4 +1,4 @@
-//! In steady state the reader cache allocates nothing: places are used again.
+//! In steady state the reader cache allocates nothing: slots are reused.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -36,7 +36,7 @@ fn run(cache: &mut Cache<u64>, numbers: std::ops::Range<u64>, found: &mut Vec<Ta
     }
 }
 
-/// Samples of three instances, each of which takes the place of the one before, and none of which is ever out of date.
+/// Stores samples of three instances, each of which replaces the previous one; none ever expires.
 fn replace(cache: &mut Cache<u64>, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let arrival = Arrival {
@@ -66,8 +66,8 @@ fn a_sample_allocates_nothing() {
     run(&mut cache, 0..100_000, &mut found);
     let asked = allocations(|| run(&mut cache, 100_000..200_000, &mut found));
     assert_eq!(asked, 0, "{asked} allocations for 100000 samples");
-    // What would be due some day is swept from the agenda once it has lost its meaning. Not the first to be counted: the thread
-    // that has begun this one allocates for a moment, too.
+    // Void entries are removed from the agenda of future events. This is not counted first, because
+    // the thread that started this one also allocates briefly.
     let mut cache = Cache::new(Settings { depth: Some(1), ..Settings::default() });
     replace(&mut cache, 0..1000);
     let asked = allocations(|| replace(&mut cache, 1000..100_000));

@@ -1,5 +1,5 @@
-//! A process that creates and deletes its reader of an atomic topic all the time: the writer and the other
-//! readers do not notice.
+//! A process that permanently creates and deletes its reader of an atomic topic: the writer and the
+//! other readers are not affected.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -15,7 +15,7 @@ use support::{
 };
 use support::{Mark, listen};
 
-/// How often the restless process creates and deletes its reader.
+/// Number of times that the process creates and deletes its reader.
 const ROUNDS: u64 = 150;
 
 #[test]
@@ -51,7 +51,7 @@ fn act_comes_and_goes(folder: &Path) {
         let reader = participant.reader(&topic).create().unwrap();
         let mut held = Vec::new();
         let mut got = Got::default();
-        // The first sample shows that the reader takes part; of what follows it takes some.
+        // The first sample shows that the reader takes part; some of the following ones are taken.
         for _ in 0..=dice.below(8) {
             let sample = reader.take_next(SOON).unwrap().unwrap();
             got.take_in(&sample);
@@ -64,7 +64,7 @@ fn act_comes_and_goes(folder: &Path) {
     listen();
 }
 
-/// Creates and deletes a reader beside a writer of the same participant, which stays.
+/// Creates and deletes a reader beside a permanent writer of the same participant.
 fn act_comes_and_goes_beside_a_writer(folder: &Path) {
     let participant = join(folder);
     let topic = topic(&participant);
@@ -89,7 +89,8 @@ fn act_comes_and_goes_beside_a_writer(folder: &Path) {
     listen();
 }
 
-/// A reader that replaced a deleted one was given the end of what that one was for, and lacked what followed.
+/// Regression: a reader that replaced a deleted one received the end of the deleted one's samples,
+/// and lacked the following ones.
 #[test]
 fn a_reader_that_replaces_another_one_lacks_nothing() {
     let meeting = Meeting::new();
@@ -115,8 +116,8 @@ fn a_reader_that_replaces_another_one_lacks_nothing() {
     meeting.assert_empty();
 }
 
-/// A reader that was deleted had still to take what was sent before; the sender had used that memory again, and was called
-/// faulty for it.
+/// Regression: a deleted reader still had samples to take; the sender had reused their memory, and
+/// was reported as faulty.
 #[test]
 fn a_reader_that_comes_and_goes_gets_nobody_evicted() {
     let meeting = Meeting::new();

@@ -1,4 +1,4 @@
-//! Real-time settings: each takes effect, and what the system does not grant is said.
+//! Real-time settings: each takes effect, and refusals of the system are reported.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -16,7 +16,8 @@ use support::{Mark, Meeting, SOON, until};
 
 const ALONE: &str = "SQUALL_TEST_ALONE";
 
-/// Plays a part in a process of its own, as this user or as one with no privileges, and gives what it says.
+/// Runs a part in a process of its own, as this user or as one without privileges, and returns
+/// its output.
 fn alone(part: &str, privileged: bool) -> String {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
@@ -26,7 +27,7 @@ fn alone(part: &str, privileged: bool) -> String {
         .env(ALONE, part)
         .env("ALONE_IN", folder.path());
     if !privileged && rustix::process::geteuid().is_root() {
-        // Nobody.
+        // The user `nobody`.
         command.uid(65534).gid(65534).current_dir("/");
     }
     let output = command.output().unwrap();
@@ -123,7 +124,7 @@ fn config(folder: &Path) -> ParticipantConfig {
     ParticipantConfig::new().runtime_dir(folder)
 }
 
-/// Some samples go from a writer to a reader, and then it is looked.
+/// Sends some samples from a writer to a reader, and then calls `look`.
 fn exchange(folder: &Path, config: ParticipantConfig, look: impl FnOnce()) -> DdsResult<()> {
     let participant = DomainParticipant::with_config(0, config)?;
     let other = support::join(folder);
@@ -134,14 +135,14 @@ fn exchange(folder: &Path, config: ParticipantConfig, look: impl FnOnce()) -> Dd
         writer.write(&Mark::new(number))?;
         assert_eq!(reader.take_next(SOON)?.unwrap().number, number);
     }
-    // Of the other one's threads nothing is to be seen.
+    // The other participant's threads must be gone first.
     drop((reader, other));
     until("it is gone", || participant.view().1 == 1);
     look();
     Ok(())
 }
 
-/// The folders of threads of this name.
+/// Returns the folders of threads of this name.
 fn threads(name: &str) -> Vec<PathBuf> {
     let all = std::fs::read_dir("/proc/self/task").unwrap().flatten().map(|it| it.path());
     let is_it = |path: &PathBuf| {
@@ -158,29 +159,29 @@ fn thread_has(name: &str, what: &str) -> String {
     line.split_once(':').unwrap().1.trim().to_owned()
 }
 
-/// A field of a thread's `stat`, as proc(5) counts them.
+/// Returns a field of a thread's `stat`, numbered as in proc(5).
 fn field(name: &str, number: usize) -> u64 {
     let stat = std::fs::read_to_string(threads(name)[0].join("stat")).unwrap();
     let (_, rest) = stat.rsplit_once(')').unwrap();
     rest.split_whitespace().nth(number - 3).unwrap().parse().unwrap()
 }
 
-/// Scheduling class and real-time priority.
+/// Returns scheduling class and real-time priority.
 fn scheduled(name: &str) -> (u64, u64) {
     (field(name, 41), field(name, 40))
 }
 
-/// A thread has its settings as soon as it has begun.
+/// Waits for a thread to have started with its settings.
 fn has_begun(has: impl FnMut() -> bool) {
     until("the thread has its settings", has);
 }
 
-/// In hundredths of a second.
+/// Returns the CPU time in hundredths of a second.
 fn cpu_time(name: &str) -> u64 {
     field(name, 14) + field(name, 15)
 }
 
-/// Bytes of this process, of one kind.
+/// Returns the bytes of this process, of one kind.
 fn of_process(kind: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(kind)).unwrap();
@@ -198,7 +199,7 @@ fn is_done(part: &str) {
     assert!(said.contains("@done"), "{part}: {said}");
 }
 
-/// The same, where the system has to grant something; what it says where it does not is tested beside.
+/// Runs a part that needs a grant of the system; the text of a refusal is tested separately.
 fn is_done_or_refused(part: &str, words: &str) {
     let said = alone(part, true);
     if said.contains(words) {
@@ -250,7 +251,7 @@ fn memory_is_locked() {
     );
 }
 
-/// As far as the kernel gives them.
+/// Huge pages are used as far as the kernel grants them.
 #[test]
 fn memory_lies_in_huge_pages() {
     let of_kernel = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
@@ -274,7 +275,7 @@ fn a_profile_says_the_same() {
     is_done_or_refused("profile", "CAP_SYS_NICE");
 }
 
-/// What a profile says comes after what the configuration says.
+/// Values of the configuration take precedence over those of a profile.
 #[test]
 fn the_configuration_comes_before_the_profile() {
     let meeting = Meeting::new();

@@ -1,5 +1,5 @@
-//! Participants that come back by themselves: processes that are stopped and go on while their threads are inside
-//! of calls, and what becomes of loans, samples and errors meanwhile.
+//! Participants that rejoin by themselves: processes that are stopped and resumed while their
+//! threads are in calls, and the effect on loans, samples and errors.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -16,15 +16,17 @@ use dds_api::prelude::*;
 use rustix::process::Signal;
 use support::{Actor, Dice, Mark, Meeting, SOON, listen, numbers, role, say, seed, until};
 
-/// A member for which the others wait may be silent for so long: longer than a loaded machine lets one wait that
-/// was not stopped, for if all but the one that is stopped are taken for silent nobody is left to let them in.
+/// Maximum silence of a member for which the others wait. The value exceeds the delays of processes
+/// that are not stopped on a loaded machine, because if all members except the stopped one counted
+/// as silent, none would be left to admit them.
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(600);
-/// So many samples more only somebody writes who waits for nobody: more than a writer's memory holds.
+/// Number of further samples that only a writer that waits for no reader can write: more than a
+/// writer's memory holds.
 const PAST_ALL_MEMORY: u64 = 1024;
 /// Members of a test.
 const MEMBERS: u64 = 3;
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -35,12 +37,12 @@ fn act() {
     }
 }
 
-/// The role on a topic whose samples are all kept.
+/// Role on a topic whose samples are all kept.
 const KEPT: &str = "kept";
-/// The same, in logs as well.
+/// Role on a topic whose samples are all kept, in logs as well.
 const LOGGED: &str = "logged";
 
-/// Whether what was written while a member was away comes to it when it is back.
+/// Whether a member that was away receives the missed samples when it is back.
 fn is_kept(role: &str) -> bool {
     matches!(role, KEPT | LOGGED)
 }
@@ -51,7 +53,7 @@ fn config(folder: &Path, role: &str) -> ParticipantConfig {
     config.rejoin(true)
 }
 
-/// Where all participants of a test keep their logs.
+/// Returns the folder where all participants of a test keep their logs.
 fn log_folder(folder: &Path) -> PathBuf {
     let logs = folder.with_file_name("logs");
     std::fs::create_dir_all(&logs).unwrap();
@@ -69,7 +71,8 @@ fn topic(participant: &DomainParticipant, role: &str) -> Topic<Mark> {
     topic.create().unwrap()
 }
 
-/// Where a process writes what it takes in one membership; of what is kept in all of them.
+/// Returns the file in which a process records the samples of one membership; for kept samples, of
+/// all memberships.
 fn log_of(folder: &Path, seed: u64, membership: u64) -> PathBuf {
     folder.with_file_name(format!("log-{seed}-{membership}"))
 }
@@ -87,7 +90,7 @@ fn act_starter(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// Says whether a call went well; that the participant is rejoining is no failure here.
+/// Whether a call succeeded; the error that the participant is rejoining is no failure here.
 fn went_well<T>(result: DdsResult<T>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -99,7 +102,7 @@ fn went_well<T>(result: DdsResult<T>) -> Option<T> {
     }
 }
 
-/// How far a member has come, and what it has been told.
+/// Position of a member, and the orders it has received.
 #[derive(Default)]
 struct Progress {
     written: AtomicU64,
@@ -113,7 +116,8 @@ impl Progress {
         self.quits.load(Ordering::Relaxed)
     }
 
-    /// Does what it is told: says how much it has written, says in its samples that it stops, writes no more, leaves.
+    /// Obeys orders: reports the number of written samples, announces in its samples that it stops,
+    /// stops writing, leaves.
     fn obey(&self) {
         while let Some(word) = listen() {
             match word.as_str() {
@@ -128,11 +132,11 @@ impl Progress {
     }
 }
 
-/// Writes and reads, each in a thread of its own that may be inside of a call when the process is stopped. It takes
-/// until nobody writes any more.
+/// Writes and reads, each in a thread of its own that may be in a call when the process is stopped.
+/// It takes until no member writes any more.
 fn act_member(folder: &Path, role: &str) {
     let progress = &Progress::default();
-    // Half of them stay inside of their calls for as long as it takes.
+    // Half of the members stay in their calls for as long as necessary.
     let patience = if seed().is_multiple_of(2) { SOON } else { Timeout::millis(20) };
     let participant = DomainParticipant::with_config(0, config(folder, role)).unwrap();
     let topic = topic(&participant, role);
@@ -142,7 +146,7 @@ fn act_member(folder: &Path, role: &str) {
     std::thread::scope(|scope| {
         let writer = &writer;
         scope.spawn(|| progress.obey());
-        // What is kept is a lot in the end.
+        // The kept samples are numerous at the end.
         let pause = Duration::from_micros(if is_kept(role) { 1_000 } else { 200 });
         let acknowledge = scope.spawn(|| {
             while !progress.quits() {
@@ -166,7 +170,7 @@ fn act_member(folder: &Path, role: &str) {
         say("ready");
         read(&reader, folder, is_kept(role), progress);
     });
-    // If it is out at this moment it will be back.
+    // A participant that is out of the domain at this moment will return.
     until("it is back for good", || participant.rejoins() == reader.membership_changes());
     say(&format!("back {}", participant.rejoins()));
 }
@@ -179,7 +183,7 @@ fn write(writer: &DataWriter<Mark>, pause: Duration, progress: &Progress) {
             mark.last = u64::from(progress.stops.load(Ordering::Relaxed));
             let written = match number % 16 < 8 {
                 true => writer.write(&mark),
-                // Loans are taken before, published after, or both.
+                // Loans are taken before an absence, published after it, or both.
                 false => writer.loan().and_then(|mut loan| {
                     *loan = mark;
                     loan.publish()
@@ -195,7 +199,7 @@ fn write(writer: &DataWriter<Mark>, pause: Duration, progress: &Progress) {
     }
 }
 
-/// Takes until all members have said that they have stopped.
+/// Takes until all members have announced that they have stopped.
 fn read(reader: &DataReader<Mark>, folder: &Path, is_kept: bool, progress: &Progress) {
     let mut logs = BTreeMap::new();
     let mut last = BTreeSet::new();
@@ -205,7 +209,7 @@ fn read(reader: &DataReader<Mark>, folder: &Path, is_kept: bool, progress: &Prog
         let Some(samples) = went_well(reader.take(..64, Timeout::millis(20))) else { continue };
         let marks: Vec<Mark> = samples.map(|sample| *sample).collect();
         if reader.membership_changes() != before && !is_kept {
-            // They may have been written anew before they were read.
+            // The sample's memory may have been reused before it was read.
             continue;
         }
         let mut lines = Vec::new();
@@ -227,7 +231,8 @@ fn read(reader: &DataReader<Mark>, folder: &Path, is_kept: bool, progress: &Prog
     }
 }
 
-/// Each writer's samples come in its order, none twice, and none is missing but where that writer fell out.
+/// Checks that each writer's samples arrive in order and once, and that samples are missing only
+/// where that writer fell out.
 fn check_order_of_writers(name: &str, log: &[u64], rejoins: &BTreeMap<u64, u64>) {
     let mut last = BTreeMap::new();
     let mut gaps = BTreeMap::new();
@@ -247,8 +252,9 @@ fn check_order_of_writers(name: &str, log: &[u64], rejoins: &BTreeMap<u64, u64>)
     }
 }
 
-/// Two members that take together take the same: what both have is one piece of each log, the same, that begins
-/// where one of them joined and ends where one of them ended.
+/// Checks that two members that take together take the same: the common part is one contiguous
+/// piece of each log, the same in both, that begins where one of them joined and ends where one of
+/// them ended.
 fn check_agreement((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
     let place: BTreeMap<u64, usize> = right.iter().enumerate().map(|(at, n)| (*n, at)).collect();
     let Some(first) = left.iter().position(|number| place.contains_key(number)) else { return };
@@ -273,7 +279,7 @@ impl<'a> Crew<'a> {
         crew
     }
 
-    /// What a member has taken, in bytes, in all its memberships.
+    /// Returns the size in bytes of all samples that a member has taken, over all its memberships.
     fn taken(&self, index: usize) -> u64 {
         let folder = self.meeting.runtime_dir();
         let of_membership = |number| {
@@ -282,7 +288,8 @@ impl<'a> Crew<'a> {
         (0..64).map(of_membership).sum()
     }
 
-    /// Waits until each takes something new from each: only then all wait for it when it is stopped.
+    /// Waits until each member takes something new from each: only then all wait for a member that
+    /// is stopped.
     fn until_all_meet(&self) {
         for index in 0..self.actors.len() {
             let before = self.taken(index);
@@ -301,18 +308,18 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// How much a member has written. What it has taken says less: it may lie behind.
+    /// Returns the number of samples that a member has written. Its taken samples may be fewer.
     fn written(&mut self, index: usize) -> u64 {
         self.actors[index].tell("count");
         let said = self.actors[index].hear();
         said.strip_prefix("written ").unwrap().parse().unwrap()
     }
 
-    /// Stops a member, until the others have gone on without it.
+    /// Stops a member until the others have continued without it.
     fn evict(&mut self, index: usize) {
         self.actors[index].signal(Signal::STOP);
-        // One that has only just come back may have readers, for a moment, of whom it is not one; the others
-        // wait for it all the same.
+        // A member that has just returned may briefly have readers that it is not one of; the
+        // others wait for it all the same.
         std::thread::sleep(2 * MEMBER_TIMEOUT);
         for other in (0..self.actors.len()).filter(|other| *other != index) {
             let before = self.written(other);
@@ -324,12 +331,12 @@ impl<'a> Crew<'a> {
         self.actors[index].signal(Signal::CONT);
     }
 
-    /// All stop, and take what there is. Returns how often each has come back.
+    /// Makes all members stop writing, and take the rest. Returns the number of rejoins of each.
     fn end(mut self) -> BTreeMap<u64, u64> {
         self.actors.iter_mut().for_each(|actor| actor.tell("stop"));
         self.actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "done"));
         self.actors.iter_mut().for_each(|actor| actor.tell("quit"));
-        // Who writes may wait for who reads.
+        // A writer may wait for a reader.
         self.actors.iter_mut().for_each(|actor| assert_eq!(actor.hear(), "quiet"));
         self.actors.iter_mut().for_each(|actor| actor.tell("leave"));
         let mut rejoins = BTreeMap::new();
@@ -342,19 +349,19 @@ impl<'a> Crew<'a> {
     }
 }
 
-/// So many rounds: more by `SQUALL_TEST_ROUNDS`.
+/// Number of rounds, which `SQUALL_TEST_ROUNDS` can increase.
 fn rounds(usual: u64) -> u64 {
     std::env::var("SQUALL_TEST_ROUNDS").map_or(usual, |rounds| rounds.parse().unwrap())
 }
 
-/// Members are stopped one after the other, some of them again while they rejoin.
+/// Stops members one after the other, some of them again while they rejoin.
 fn stop_and_continue(role: &str, seed: u64) {
     let meeting = Meeting::new();
     let mut crew = Crew::new(&meeting, role);
     crew.until_all_meet();
     let (mut dice, mut evictions) = (Dice(seed), BTreeMap::<u64, u64>::new());
     for round in 0..rounds(4) {
-        // Each has its turn.
+        // Each member has its turn.
         let index = (round % MEMBERS) as usize;
         crew.evict(index);
         *evictions.entry(index as u64).or_default() += 1;
@@ -389,14 +396,15 @@ fn stop_and_continue(role: &str, seed: u64) {
     meeting.assert_empty();
 }
 
-/// One of the two begins with the other.
+/// Checks that one of the two begins with the other.
 fn assert_same((one, left): (&str, &[u64]), (two, right): (&str, &[u64])) {
     let (length, known) = (left.len().min(right.len()), left.len() + right.len());
     let same = left.iter().zip(right).take_while(|(a, b)| a == b).count();
     assert_eq!(same, length, "{one} and {two}, {known} in all");
 }
 
-/// All that was taken was durable in the end: whoever comes now gets it from the logs, in the same order.
+/// Checks that all taken samples became durable: a late joiner receives them from the logs, in the
+/// same order.
 fn check_logged(meeting: &Meeting, taken: &[(String, Vec<u64>)]) {
     let folder = meeting.runtime_dir();
     let participant = DomainParticipant::with_config(0, config(&folder, LOGGED)).unwrap();
@@ -434,13 +442,13 @@ fn members_of_an_atomic_topic_that_are_stopped_come_back() {
     stop_and_continue("atomic", 21);
 }
 
-/// All have taken all, in the same order, as if none had ever been away.
+/// All members have taken all samples, in the same order, as if none had ever been away.
 #[test]
 fn members_of_a_topic_that_is_kept_miss_nothing_by_being_stopped() {
     stop_and_continue(KEPT, 23);
 }
 
-/// The same, and all of it is in the logs.
+/// All members have taken all samples, and all of them are in the logs.
 #[test]
 fn members_of_a_topic_that_is_logged_miss_nothing_by_being_stopped() {
     stop_and_continue(LOGGED, 24);

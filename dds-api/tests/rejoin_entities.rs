@@ -1,7 +1,9 @@
-//! What becomes of writers, readers, loans, samples and calls when their participant falls out and comes back.
+//! Effects on writers, readers, loans, samples and calls when their participant falls out
+//! and rejoins.
 //!
-//! A participant that never turns is one that was stopped, as far as the others can tell. One that turns may fall out
-//! as well where the machine lets it wait for long, and comes back: so nothing here counts on how often that was.
+//! To the others, a participant that runs no turn is a stopped one. A participant that runs turns
+//! may also fall out if the machine delays it for long, and rejoins. The tests therefore do not
+//! rely on the number of rejoins.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -19,11 +21,11 @@ use dds_api::qos::{Length, ResourceLimitsQosPolicy};
 use dds_api::subscription::InstanceState;
 use support::{Mark, Meeting, PATIENCE, SOON, until};
 
-/// A member for which the others wait may be silent for so long.
+/// Maximum silence of a member for which the others wait.
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(150);
 /// More samples than any memory here has room for.
 const MANY: u64 = 600;
-/// A call that is not to wait for long.
+/// Timeout of a call that should return soon.
 const BRIEF: Timeout = Timeout::millis(30);
 
 #[derive(Clone, Copy)]
@@ -57,13 +59,13 @@ impl Side {
         Side { participant, writer, reader }
     }
 
-    /// Both sides are there, for this one.
+    /// Waits until this side is matched with a writer and a reader.
     fn meet(&self) {
         again(|| self.writer.wait_for_readers(2, SOON));
         again(|| self.reader.wait_for_writers(2, SOON));
     }
 
-    /// Another writer, which has RESOURCE_LIMITS.
+    /// Creates another writer, which has RESOURCE_LIMITS.
     fn limited_writer(&self, blocking: Timeout) -> DataWriter<Mark> {
         let limits = ResourceLimitsQosPolicy { max_samples: Length::of(9), ..Default::default() };
         let writer =
@@ -71,7 +73,7 @@ impl Side {
         again(|| writer().max_blocking_time(blocking).create())
     }
 
-    /// Takes until a sample of this number comes.
+    /// Takes until a sample of this number arrives.
     fn take_until(&self, number: u64) {
         until(&format!("{number} comes"), || {
             let sample = again(|| self.reader.take_next(BRIEF));
@@ -83,7 +85,7 @@ impl Side {
     }
 }
 
-/// Does something until its participant is not on its way back, and returns what came of it then.
+/// Repeats an action while its participant is rejoining, and returns the final result.
 fn again<T>(mut act: impl FnMut() -> DdsResult<T>) -> T {
     let mut done = None;
     until("it is back", || match act() {
@@ -99,10 +101,11 @@ fn again<T>(mut act: impl FnMut() -> DdsResult<T>) -> T {
     done.unwrap()
 }
 
-/// Held by each test: one counts the memory of the whole process.
+/// Lock held by each test, because one counts the memory of the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Turns a participant that has no thread, but when it is to sleep.
+/// Thread that runs turns of a participant without a thread of its own, except while it
+/// should sleep.
 struct Pulse {
     state: Arc<PulseState>,
     thread: Option<JoinHandle<()>>,
@@ -111,7 +114,7 @@ struct Pulse {
 #[derive(Default)]
 struct PulseState {
     beats: Mutex<()>,
-    /// Said before the lock is taken, which is not fair.
+    /// Set before the lock is taken, because the lock is not fair.
     sleeps: AtomicBool,
     is_over: AtomicBool,
 }
@@ -133,7 +136,7 @@ impl Pulse {
         Pulse { state, thread: Some(thread) }
     }
 
-    /// Does something while it does not turn but in calls.
+    /// Runs an action while the participant runs turns only in calls.
     fn asleep(&self, act: impl FnOnce()) {
         self.state.sleeps.store(true, Ordering::Relaxed);
         let beats = self.state.beats.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,10 +154,10 @@ impl Drop for Pulse {
     }
 }
 
-/// Two participants. `busy` has threads of its own and waits for `idle` when its memory is full; `idle` does
-/// nothing but in its calls, and when its pulse beats.
+/// Two participants. `busy` has threads of its own and waits for `idle` when its memory is full.
+/// `idle` acts only in its calls, and when its pulse runs.
 struct Stage {
-    /// Gone before what it turns.
+    /// Dropped before the participant whose turns it runs.
     pulse: Pulse,
     busy: Side,
     idle: Side,
@@ -181,7 +184,7 @@ impl Stage {
         self.idle.meet();
     }
 
-    /// The busy one writes until it has gone on without the idle one.
+    /// Makes the busy participant write until it has continued without the idle one.
     fn evict(&self) {
         let busy = &self.busy;
         self.pulse.asleep(|| {
@@ -199,7 +202,7 @@ impl Stage {
         until("it is back", || self.idle.participant.rejoins() >= times);
     }
 
-    /// What is written on one side comes to the other one.
+    /// Checks that samples written on each side arrive at the other one.
     fn talk(&self, number: u64) {
         self.meet();
         again(|| self.idle.writer.write(&Mark::new(number)));
@@ -213,7 +216,7 @@ impl Stage {
         self.meeting.assert_empty();
     }
 
-    /// Nobody can join any more, until the folder is back.
+    /// Prevents all joining until the folder is restored.
     fn hide_folder(&self) -> Hidden {
         let folder = self.meeting.runtime_dir();
         let aside = folder.with_extension("aside");
@@ -262,7 +265,7 @@ fn loans_and_samples_of_a_membership_that_is_over() {
         published.publish().unwrap();
         busy.take_until(4_711);
         drop(abandoned);
-        // What it says may have been written anew; that it can be read is all.
+        // The memory of the sample may have been reused; only reading it must be possible.
         let _ = held.check;
         drop(held);
         stage.talk(5_000);
@@ -303,7 +306,7 @@ fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
             scope.spawn(move || {
                 idle.reader.take_next(SOON).unwrap().unwrap().assert_whole();
                 took.send(()).unwrap();
-                // The busy one may wait for that, in its last write too.
+                // The busy participant may wait for this take, in its last write too.
                 while !has_written.load(Ordering::Relaxed) {
                     drop(again(|| idle.reader.take_next(BRIEF)));
                 }
@@ -327,14 +330,14 @@ fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
     }
 }
 
-/// What the idle one writes between what the busy one does.
+/// Number of the sample that the idle participant writes between actions of the busy one.
 const OWN: u64 = 4_711;
 
-/// Takes so many of the busy one's, and no more come.
+/// Takes the given number of the busy participant's samples, and checks that no more arrive.
 fn take_numbers(reader: &DataReader<Mark>, count: usize) -> Vec<u64> {
     let mut numbers = Vec::new();
     until(&format!("{count} samples come"), || {
-        // In time it may find that it is not back yet.
+        // Later the participant may detect that it is not back yet.
         let samples = reader.take(.., BRIEF).into_iter().flatten();
         numbers.extend(samples.map(|sample| {
             sample.assert_whole();
@@ -367,7 +370,7 @@ fn a_reader_of_what_is_kept_goes_on_where_it_was() {
         idle.writer.wait_for_acknowledgments(SOON)
     });
     busy.writer.wait_for_acknowledgments(SOON).unwrap();
-    // Some of it comes by a queue and is whole whatever happens, some is never taken.
+    // Some samples come through a queue and stay whole in any case; some are never taken.
     let mut held = Vec::new();
     until("five come", || {
         held.extend(idle.reader.take_next(SOON).unwrap().filter(|sample| sample.number != OWN));
@@ -384,7 +387,7 @@ fn a_reader_of_what_is_kept_goes_on_where_it_was() {
         let hidden = stage.hide_folder();
         stage.evict();
         until("it is isolated", || idle.participant.is_isolated());
-        // What waits in its queue is nothing to be given out now, and not lost by that.
+        // Samples in its queue must not be delivered now, and are not lost.
         (0..3).for_each(|_| assert_rejoining(idle.reader.take_next(BRIEF)));
         hidden.show();
         stage.until_back(round);
@@ -424,7 +427,7 @@ fn of_what_is_replaced_a_reader_that_is_back_gets_what_is_kept() {
     stage.end();
 }
 
-/// Megabytes of samples' memory that this process maps.
+/// Returns the megabytes of samples' memory that this process maps.
 fn mapped() -> u64 {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
     let mut is_ours = false;
@@ -450,7 +453,8 @@ fn a_participant_comes_back_again_and_again_and_leaves_nothing_behind() {
             stage.talk(round * 1_000);
             mappings.push(mapped());
         }
-        // Of the first membership's memory some stays, of all others nothing. One that begins maps as much again.
+        // Some memory of the first membership stays, none of all others. A new membership maps the
+        // same amount again.
         until(&format!("{mappings:?} MB are as few as before"), || mapped() <= mappings[1]);
         assert!(stage.idle.reader.membership_changes() >= 3);
         stage.end();
@@ -464,7 +468,7 @@ fn builtin_readers_go_on_and_what_is_ignored_stays_so() {
     let bad = busy.participant.writer(busy.writer.topic()).create().unwrap();
     until("it is matched", || idle.reader.matched_publications().contains(&bad.instance_handle()));
     again(|| idle.participant.ignore_publication(bad.instance_handle()));
-    // By their instances: those of an ended membership and those of this one.
+    // Ignored by their instances: those of an ended membership and those of this one.
     let of =
         |side: &Side| side.participant.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
     let (of_busy, of_idle) = (of(busy), of(idle));
@@ -476,7 +480,7 @@ fn builtin_readers_go_on_and_what_is_ignored_stays_so() {
     assert_eq!(seen(&of_busy), [(first, InstanceState::Alive)]);
     assert_eq!(seen(&of_idle), [(busy.writer.instance_handle(), InstanceState::Alive)]);
     stage.evict();
-    // What goes and comes while it is away: it has to find out by itself.
+    // Entities that are created and deleted while it is away: it must detect them by itself.
     let later = busy.participant.writer(busy.writer.topic()).create().unwrap();
     stage.until_back(1);
     stage.meet();

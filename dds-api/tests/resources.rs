@@ -1,4 +1,5 @@
-//! What a participant takes of its host: memory and descriptors, and what it leaves behind.
+//! Resources that a participant takes of its host, memory and descriptors, and files it
+//! leaves behind.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,12 +13,12 @@ use support::{
     writer_of,
 };
 
-/// Bytes that a participant may have resident beyond its rings.
+/// Maximum resident bytes of a participant beyond its rings.
 const MEMORY_LIMIT: u64 = 16 << 20;
-/// Descriptors that it may have open, however many topics it has.
+/// Maximum number of open descriptors of a participant, however many topics it has.
 const DESCRIPTOR_LIMIT: u64 = 64;
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -28,7 +29,7 @@ fn act() {
     }
 }
 
-/// Has one topic, writes and reads some of it, and tells what memory that took.
+/// Has one topic, writes and reads some samples, and reports the memory used.
 fn act_modest(folder: &Path) {
     let participant = join(folder);
     let topic = participant.topic::<Mark>("Marks").create().unwrap();
@@ -48,7 +49,7 @@ fn act_modest(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// Has many topics, each with a writer and a reader, and tells how many descriptors that took.
+/// Has many topics, each with a writer and a reader, and reports the number of descriptors.
 fn act_busy(folder: &Path) {
     let participant = join(folder);
     let mut all = Vec::new();
@@ -67,7 +68,7 @@ fn act_busy(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// Resident bytes of this process, of one kind.
+/// Returns the resident bytes of this process, of one kind.
 fn resident(kind: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(kind)).unwrap();
@@ -85,7 +86,7 @@ fn a_participant_with_one_topic_is_small() {
     let (own, shared) = said.split_once(' ').unwrap();
     let (own, shared): (u64, u64) = (own.parse().unwrap(), shared.parse().unwrap());
     assert!(own < MEMORY_LIMIT, "{own} bytes beyond the rings");
-    // The writer's megabyte and its entries, the lines of acknowledgements here and there.
+    // The writer's megabyte and its entries, and the lines of acknowledgements on both sides.
     assert!(shared < 4 << 20, "{shared} bytes of shared memory");
     actor.finish();
     drop((reader, participant));

@@ -42,7 +42,8 @@ fn a_message_allocates_nothing() {
         }
     };
     exchange(0..WARM_UP);
-    // On a loaded machine a queue may come to its greatest length late, and members ask whether others still live.
+    // On a loaded machine a queue may reach its maximum length late, and members ask whether others
+    // are alive.
     let rounds = (0..ROUNDS).map(|round| {
         let start = WARM_UP + round * MEASURED;
         allocations(|| exchange(start..start + MEASURED))

@@ -1,5 +1,5 @@
-//! A process that is stopped holds up nobody for longer than the member timeout: at any rate, whoever writes and reads,
-//! and in a domain in which nothing is sent.
+//! A stopped process blocks no other for longer than the member timeout: at any rate, for every
+//! combination of writers and readers, and in a domain without traffic.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -13,12 +13,13 @@ use rustix::process::Signal;
 use support::{Actor, Mark, Meeting, SOON, listen, role, say, seed, until};
 
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(500);
-/// On a quiet machine the others go on 100 ms after the member timeout. The machine of a test may be busy.
+/// On an idle machine the others continue 100 ms after the member timeout. A test machine may
+/// be busy.
 const ALLOWANCE: Duration = Duration::from_secs(3);
-/// Limit after which a participant that has not gone on never does.
+/// Time after which a participant that has not continued never will.
 const SOON_ENOUGH: Duration = Duration::from_secs(20);
 
-/// What a participant has in the topic.
+/// Role of a participant in the topic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
     Writes,
@@ -38,7 +39,7 @@ impl Part {
     }
 }
 
-/// A participant with its part in the topic.
+/// A participant with its role in the topic.
 struct Member {
     participant: DomainParticipant,
     writer: Option<DataWriter<Mark>>,
@@ -61,7 +62,7 @@ impl Member {
         Member::on(participant, &topic, part)
     }
 
-    /// In a topic that is atomic, or unordered.
+    /// Creates a member in an atomic or unordered topic.
     fn in_either(folder: &Path, part: Part, is_ordered: bool) -> Member {
         let participant = join(folder, MEMBER_TIMEOUT);
         let topic = participant.topic::<Mark>("Either").keep_all();
@@ -89,7 +90,7 @@ impl Member {
         }
     }
 
-    /// Takes what has come. Returns the number of the last sample.
+    /// Takes the available samples. Returns the number of the last one.
     fn take(&self) -> Option<u64> {
         let reader = self.reader.as_ref()?;
         let samples = reader.take(.., Timeout::millis(0)).ok()?;
@@ -97,7 +98,7 @@ impl Member {
     }
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -126,7 +127,8 @@ fn start(meeting: &Meeting, part: Part) -> Actor {
     actor
 }
 
-/// The time from the stop of one participant to the first sample that another one reads of those that were written after it.
+/// Returns the time from the stop of one participant to the first sample, written after the stop,
+/// that another one reads.
 fn time_to_next_sample(rate: u32, writer: Part, stopped: Part) -> Duration {
     let meeting = Meeting::new();
     let writing = Member::new(&meeting.runtime_dir(), writer);
@@ -182,15 +184,17 @@ fn the_next_sample_comes_after_the_member_timeout_at_every_rate() {
 /// Work that a stopped reader leaves undone for a writer whose participant does not read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Undone {
-    /// Receiving what was sent.
+    /// Receiving samples.
     Receiving,
-    /// Giving memory back: the reader has received all, and the memory is full of samples that were not taken.
+    /// Releasing memory: the reader has received all, and the memory is full of samples that were
+    /// not taken.
     GivingBack,
-    /// Giving memory back after the reader was deleted, with the samples that fill the memory in hand.
+    /// Releasing memory after the reader was deleted, while the application holds the samples that
+    /// fill the memory.
     Parting,
 }
 
-/// Of two participants one writes only, so that nothing is delivered where the writer is.
+/// One of two participants only writes, so that nothing is delivered at the writer.
 #[test]
 fn a_writer_alone_has_room_again_after_the_member_timeout() {
     for is_ordered in [true, false] {
@@ -205,7 +209,7 @@ fn a_writer_alone_has_room_again_after_the_member_timeout() {
     }
 }
 
-/// The time from the stop of the only reader until there is room for a sample.
+/// Returns the time from the stop of the only reader until there is room for a sample.
 fn time_to_room(is_ordered: bool, undone: Undone) -> Duration {
     let meeting = Meeting::new();
     let writing = Member::in_either(&meeting.runtime_dir(), Part::Writes, is_ordered);
@@ -219,7 +223,7 @@ fn time_to_room(is_ordered: bool, undone: Undone) -> Duration {
         }
     };
     if undone != Undone::Receiving {
-        // Whoever is not stopped has received by now what there was room for.
+        // A running participant has by now received all samples for which there was room.
         for _ in 0..50 {
             fill();
         }
@@ -240,11 +244,12 @@ fn time_to_room(is_ordered: bool, undone: Undone) -> Duration {
     took
 }
 
-/// A participant that is stopped for less than the member timeout is named while the order stands still.
+/// A participant that is stopped for less than the member timeout is named during the standstill of
+/// the order.
 #[test]
 fn a_standstill_names_the_topic_and_who_is_awaited_while_it_lasts() {
     let meeting = Meeting::new();
-    // So patient that the standstill lasts until it was seen.
+    // The timeout is so long that the standstill lasts until it was seen.
     let folder = meeting.runtime_dir();
     let writing = Member::with_patience(&folder, Part::WritesAndReads, Duration::from_secs(30));
     let mut child = start(&meeting, Part::Reads);
@@ -254,7 +259,7 @@ fn a_standstill_names_the_topic_and_who_is_awaited_while_it_lasts() {
     until("there is room for a sample", || writing.write(0));
     let mut seen = Vec::new();
     until("the standstill is told", || {
-        // The child may have received what was written while the signal was on its way.
+        // The child may have received samples written while the signal was on its way.
         writing.write(0);
         seen = writing.participant.standstills();
         seen.iter().any(|still| still.topic.is_some())
@@ -270,7 +275,8 @@ fn a_standstill_names_the_topic_and_who_is_awaited_while_it_lasts() {
     child.kill();
 }
 
-/// Nothing is sent in the domain, and the member that founded it is stopped: another member awaits it for the newcomer.
+/// There is no traffic in the domain, and the member that founded it is stopped: another member
+/// awaits it on behalf of the newcomer.
 #[test]
 fn a_participant_joins_an_idle_domain_whose_first_member_is_stopped() {
     let meeting = Meeting::new();
@@ -281,7 +287,7 @@ fn a_participant_joins_an_idle_domain_whose_first_member_is_stopped() {
     until("the two are in one view", || second.view().1 == 2);
     let topic = second.topic::<Mark>("Other").atomic().create().unwrap();
     let reader = second.reader(&topic).create().unwrap();
-    // Nothing is under way any more: what the participants had to tell each other has been said.
+    // No message is in flight any more: the participants have exchanged all of them.
     std::thread::sleep(MEMBER_TIMEOUT);
     child.signal(Signal::STOP);
     let begin = Instant::now();

@@ -1,4 +1,5 @@
-//! A process that meets the participants of a domain, never asks to be one of them, and says of their group whatever would harm it.
+//! A process that contacts the participants of a domain without ever asking to join, and sends
+//! every harmful message about their group.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -25,7 +26,7 @@ use support::{
     writer_of,
 };
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -46,7 +47,7 @@ fn act_reader(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// A word of the group: what stands before it says of which kind it is.
+/// Returns a message of the group: its kind, and the contents.
 fn word(kind: u8, what: &impl Wire) -> Vec<u8> {
     let word = [vec![kind], what.to_bytes()].concat();
     Note::Part { left: 0, bytes: word }.encode()
@@ -56,12 +57,13 @@ fn rule(message: &Message<Progress>) -> Vec<u8> {
     word(0, &[vec![0], message.to_bytes()].concat())
 }
 
-/// What would let in nodes that do not exist, put an end to the group, and fill the memory of its members.
+/// Returns messages that would admit nodes that do not exist, end the group, and fill the memory of
+/// its members.
 fn words(me: NodeId) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
     let member = |node, slot| Member { node, slot, votes: 1, weight: 1 };
     for number in 2..12 {
-        // The first group that was founded in the domain; its views have low numbers.
+        // The first group founded in the domain; its views have low numbers.
         let next = View { group: Generation(1), number, members: vec![member(me, 40)] };
         words.push(rule(&Message::Decided(Decision { next, cut: Cut::default() })));
     }
@@ -92,7 +94,7 @@ fn act_stranger(folder: &Path) {
         while let Some(event) = duty.machine.next_event() {
             match event {
                 NodeEvent::PeerUp { peer, .. } => drop(peers.insert(peer)),
-                // Whoever says too much is not listened to any more.
+                // A node that sends too much is ignored.
                 NodeEvent::PeerDown { peer, .. } => drop(peers.remove(&peer)),
                 _ => {}
             }
@@ -120,7 +122,7 @@ fn act_stranger(folder: &Path) {
     }
 }
 
-/// Bytes of memory that this process uses.
+/// Returns the bytes of memory that this process uses.
 fn memory() -> u64 {
     let status = read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -142,7 +144,7 @@ fn words_of_a_stranger_change_nothing() {
     for number in 1..2000 {
         writer.write(&Mark::new(number)).unwrap();
     }
-    // Nobody is waited for who does not exist: somebody else comes in as ever.
+    // The members do not wait for nodes that do not exist: another process joins as usual.
     let mut other = Actor::start(module_path!(), "reader", &meeting, 1);
     assert_eq!(other.hear(), "ready");
     writer.wait_for_readers(2, SOON).unwrap();

@@ -1,4 +1,4 @@
-//! Topics that come and go, and many of them.
+//! Topics that are created and deleted, and large numbers of topics.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -14,8 +14,9 @@ fn topic(participant: &DomainParticipant, name: &str) -> Topic<Mark> {
     participant.topic::<Mark>(name).atomic().create().unwrap()
 }
 
-/// A stream at full speed does not miss a beat while a hundred topics come and go on the same members: its
-/// own epoch is the one in which it began, and it never stands still for longer than without them.
+/// A stream at full speed is not interrupted while a hundred topics are created and deleted on the
+/// same members: its own epoch stays the one in which it began, and its longest pause is no longer
+/// than without them.
 #[test]
 fn a_stream_goes_on_while_a_hundred_topics_come_and_go() {
     const TOPICS: u64 = 100;
@@ -58,7 +59,7 @@ fn a_stream_goes_on_while_a_hundred_topics_come_and_go() {
     meeting.assert_empty();
 }
 
-/// A thousand topics over four participants: each is written by one and read by all.
+/// A thousand topics over four participants: one participant writes each, and all read it.
 #[test]
 fn a_thousand_topics_over_four_participants() {
     const TOPICS: usize = 1_000;
@@ -95,7 +96,7 @@ fn a_thousand_topics_over_four_participants() {
             assert_eq!(got.first, Some(number as u64));
         }
     }
-    // Idle, they cost next to nothing: everything is in this one process.
+    // Idle topics cost almost no CPU time: everything is in this one process.
     std::thread::sleep(Duration::from_millis(100));
     let used = || {
         let clock = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);

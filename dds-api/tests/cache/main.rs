@@ -1,4 +1,4 @@
-//! Caches of readers; no participant is needed for any of these tests.
+//! Reader caches; these tests need no participant.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

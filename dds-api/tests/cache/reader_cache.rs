@@ -1,4 +1,5 @@
-//! The reader cache answers as the standard says: random lives beside an executable model, and each rule by itself.
+//! The reader cache answers as the standard says: random histories beside an executable model, and
+//! each rule by itself.
 
 mod model;
 
@@ -11,7 +12,7 @@ use dds_api::subscription::{
 };
 use model::Model;
 
-/// Random numbers that a seed decides (SplitMix64).
+/// Random number generator determined by a seed (SplitMix64).
 struct Dice(u64);
 
 impl Dice {
@@ -36,12 +37,13 @@ impl Dice {
     }
 }
 
-/// A writer of this number.
+/// Returns the handle of the writer with this number.
 fn writer(number: u64) -> InstanceHandle {
     InstanceHandle::from_parts(u128::from(number), 7)
 }
 
-/// Calls of one life. The times of all calls differ in their last digits, of which there are so many.
+/// Number of calls in one history. The times of all calls differ in their last digits, which have
+/// this many values.
 const CALLS: u64 = 400;
 const TICK: u64 = 1000;
 
@@ -89,12 +91,12 @@ fn states(dice: &mut Dice) -> States {
     States { sample: dice.pick(&samples), view: dice.pick(&views), instance: dice.pick(&instances) }
 }
 
-/// One random life of a cache and its model, side by side.
+/// Runs one random history of a cache and its model, side by side.
 fn live(seed: u64) {
     live_with(seed, false);
 }
 
-/// The same, of a cache whose samples may pass (I-146), and often do.
+/// Runs one random history of a cache whose samples may pass through (I-146), and often do.
 fn live_and_pass(seed: u64) {
     live_with(seed, true);
 }
@@ -218,13 +220,13 @@ fn what_passes_is_given_as_if_it_had_been_put_in() {
     (0..10_000).for_each(live_and_pass);
 }
 
-/// A purge that comes sooner than one that was to come before.
+/// A purge that becomes due before one that was due earlier.
 #[test]
 fn random_life_57() {
     live(57);
 }
 
-/// A cache of all samples, whose times are counted up.
+/// A cache of all samples, with increasing times.
 struct Told {
     cache: Cache<u64>,
     now: u64,
@@ -235,7 +237,7 @@ impl Told {
         Told { cache: Cache::new(settings), now: 0 }
     }
 
-    /// Something comes, now, from a writer with its strength.
+    /// Stores a change from a writer with its strength, at the next time.
     fn put(&mut self, change: Change, key: Key, by: (u64, i32), data: u64) -> Outcome {
         self.now += 1;
         let (number, strength) = by;
@@ -251,7 +253,7 @@ impl Told {
     }
 }
 
-/// What is out of date in the very moment in which TIME_BASED_FILTER would let it pass is not given.
+/// A sample that expires at the moment when TIME_BASED_FILTER would release it is not delivered.
 #[test]
 fn what_waits_may_be_too_late() {
     for (expires, expected) in [(15, 0), (16, 1)] {
@@ -273,8 +275,8 @@ fn what_waits_may_be_too_late() {
     }
 }
 
-/// 2.2.2.5.1.6 to .10 and figure 2.11: an instance that is disposed and reborn while nobody looks, and what the ranks of
-/// its samples are then, and later.
+/// 2.2.2.5.1.6 to .10 and figure 2.11: an instance is disposed and reborn between two reads; the
+/// ranks of its samples then and later.
 #[test]
 fn ranks_and_generations_count_rebirths() {
     let mut told = Told::new(Settings::default());
@@ -306,7 +308,8 @@ fn ranks_and_generations_count_rebirths() {
     assert!(all.iter().all(|it| it.info.instance_state == InstanceState::Alive));
 }
 
-/// 2.2.3.9.2: the strongest writer of an instance owns it until it lets it go; then the strongest of the others does.
+/// 2.2.3.9.2: the strongest writer of an instance owns it until it unregisters the instance; then
+/// the strongest of the others does.
 #[test]
 fn ownership_is_handed_to_the_strongest_that_is_left() {
     let mut told = Told::new(Settings { exclusive: true, ..Settings::default() });
@@ -323,7 +326,7 @@ fn ownership_is_handed_to_the_strongest_that_is_left() {
     assert_eq!(valid, [30, 11, 21]);
 }
 
-/// 2.2.2.5.1.3: an instance has no writers only when the last one is gone, and is said to be disposed for good.
+/// 2.2.2.5.1.3: an instance has no writers only when the last one is gone, and a disposal is final.
 #[test]
 fn an_instance_is_over_when_its_last_writer_goes() {
     let mut told = Told::new(Settings::default());

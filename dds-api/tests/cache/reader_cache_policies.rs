@@ -1,4 +1,4 @@
-//! What policies ask of a reader cache, and what it does when time goes on and policies change.
+//! Effects of policies on a reader cache, as time passes and policies change.
 
 use dds_api::prelude::InstanceHandle;
 use dds_api::qos::*;
@@ -16,7 +16,7 @@ fn asked(change: impl FnOnce(&mut DataReaderQos, &mut PresentationQosPolicy)) ->
     Settings::new(&qos, &presentation)
 }
 
-/// The standard's defaults, as a cache has them.
+/// Returns the standard's defaults as settings of a cache.
 fn usual() -> Settings {
     Settings { depth: Some(1), across_instances: false, ..Settings::default() }
 }
@@ -105,7 +105,7 @@ fn a_reader_at_work_takes_over_what_may_change_and_nothing_else() {
     assert_eq!(before.changed_to(&qos), expected);
 }
 
-/// A sample of an instance, which is out of date at a time.
+/// Returns a sample of an instance that expires at a time.
 fn arrival(change: Change, key: Key, (now, expires): (u64, u64)) -> Arrival<u64> {
     let writer = InstanceHandle::from_parts(1, 7);
     Arrival { change, key, writer, strength: 0, source_timestamp: now, expires, data: now }
@@ -115,20 +115,21 @@ fn put(cache: &mut Cache<u64>, change: Change, key: Key, times: (u64, u64)) -> O
     cache.put(times.0, arrival(change, key, times), |_| Box::new([7])).unwrap()
 }
 
-/// What a call takes at a time; of a sample without data none.
+/// Takes at a time; returns `None` for a sample without data.
 fn take(cache: &mut Cache<u64>, now: u64) -> Vec<Option<u64>> {
     let mut found = Vec::new();
     cache.take(now, &Selection::default(), |_| true, &mut found);
     found.iter().map(|taken| taken.data.filter(|_| taken.info.valid_data)).collect()
 }
 
-/// TIME_BASED_FILTER holds for what waits for it, as it is now: if it is shorter that comes sooner, if it is longer later.
+/// The current TIME_BASED_FILTER applies to waiting samples: a shorter one releases them sooner, a
+/// longer one later.
 #[test]
 fn a_filter_that_changes_holds_for_what_waits() {
     for (separation, comes) in [(4, 14), (30, 40), (10, 20), (0, 16)] {
         let settings = Settings { minimum_separation: 10, ..Settings::default() };
         let mut cache = Cache::new(settings);
-        // Another instance, of which nothing waits.
+        // Another instance, which has no waiting sample.
         assert_eq!(put(&mut cache, Change::Alive, 1, (9, NEVER)), Outcome::Stored);
         assert_eq!(put(&mut cache, Change::Alive, 2, (10, NEVER)), Outcome::Stored);
         assert_eq!(put(&mut cache, Change::Alive, 2, (12, NEVER)), Outcome::Waits);
@@ -139,15 +140,16 @@ fn a_filter_that_changes_holds_for_what_waits() {
             assert_eq!(take(&mut cache, comes - 1), [], "separation {separation}");
         }
         assert_eq!(take(&mut cache, comes), [Some(12)], "separation {separation}");
-        // The next one waits for the same time, counted from when that passed.
+        // The next sample waits for the same interval, counted from the release of the
+        // previous one.
         let next = comes + 1;
         let expected = if separation > 1 { Outcome::Waits } else { Outcome::Stored };
         assert_eq!(put(&mut cache, Change::Alive, 2, (next, NEVER)), expected);
     }
 }
 
-/// What comes in the very moment in which TIME_BASED_FILTER lets it pass does not wait, and what comes in the very moment in which
-/// its LIFESPAN is over does not come.
+/// A sample that arrives exactly when TIME_BASED_FILTER would release it does not wait; one that
+/// arrives exactly at the end of its LIFESPAN is not stored.
 #[test]
 fn the_last_moment_counts() {
     let settings = Settings { minimum_separation: 10, ..Settings::default() };
@@ -159,7 +161,7 @@ fn the_last_moment_counts() {
     assert_eq!(put(&mut cache, Change::Alive, 2, (30, 31)), Outcome::Stored);
 }
 
-/// Of what is due the agenda forgets nothing, however much of it has lost its meaning meanwhile.
+/// The agenda loses no due event, however many of its entries have become void.
 #[test]
 fn what_is_due_stays_due_while_others_come_and_go() {
     let settings = Settings {
@@ -188,7 +190,7 @@ fn what_is_due_stays_due_while_others_come_and_go() {
     assert!(cache.is_empty() && cache.next_time().is_none_or(|next| next > 600_000));
 }
 
-/// The same of what waits for TIME_BASED_FILTER.
+/// The agenda loses no sample that waits for TIME_BASED_FILTER.
 #[test]
 fn what_waits_stays_due_while_others_come_and_go() {
     let settings = Settings { depth: Some(1), minimum_separation: 100_000, ..Settings::default() };
@@ -225,7 +227,7 @@ fn a_cache_says_what_it_has() {
     let one = Selection { scope: Scope::Instance(6), ..Selection::default() };
     assert_eq!(cache.places(3, &one), [(41, 2)]);
     assert_eq!(cache.next_time(), None, "nothing is ever due");
-    // Who is lost is told of by the key that each of its instances was given with.
+    // The loss of a writer is reported with the key that each of its instances had on arrival.
     let mut keys = Vec::new();
     let lost = InstanceHandle::from_parts(1, 7);
     cache.lose(4, lost, |key| {
@@ -238,7 +240,7 @@ fn a_cache_says_what_it_has() {
     cache.lose(4, nobody, |_| panic!("it has no instance"));
 }
 
-/// Why a set finds no room, and whether it would find some in an empty cache.
+/// The reason why a set finds no room, and whether an empty cache would have room.
 #[test]
 fn what_a_set_lacks_room_for_is_said() {
     let room = |settings: Settings, before: &[Key], set: &[(Change, Key)]| {
@@ -280,7 +282,8 @@ fn what_a_set_lacks_room_for_is_said() {
     assert_eq!(room(instances, &[], &three), Err(Shortage::Always(Reason::Instances)));
 }
 
-/// What samples cost that come while all is taken, and no answer, is whether they pass.
+/// Cost of samples that arrive while the reader takes everything; whether they pass through the
+/// cache, not any result.
 #[test]
 fn what_comes_while_all_is_taken_passes_until_it_is_given() {
     let settings = Settings { depth: None, ..usual() };

@@ -1,10 +1,11 @@
-//! Room for coherent sets in the reader cache: a set that finds room is not rejected in parts, and one that finds none would
-//! have been (I-192). Random sets, against a cache that takes the same one by one.
+//! Room for coherent sets in the reader cache: a set that finds room is not rejected in parts, and
+//! one that finds none would have been (I-192). Random sets are compared with a cache that takes
+//! the same samples one by one.
 
 use dds_api::prelude::InstanceHandle;
 use dds_api::subscription::cache::{Arrival, Cache, Change, Coming, Selection, Settings, Shortage};
 
-/// Numbers that look random and are the same each time.
+/// Pseudo-random numbers, the same on each run.
 struct Dice(u64);
 
 impl Dice {
@@ -23,7 +24,7 @@ impl Dice {
     }
 }
 
-/// What happens to a cache.
+/// Operation on a cache.
 #[derive(Clone)]
 enum Step {
     Put(Vec<Arrival<u64>>),
@@ -38,7 +39,7 @@ fn take(cache: &mut Cache<u64>, now: u64, max: usize) {
     cache.take(now, &Selection { max, ..Selection::default() }, |_| true, &mut Vec::new());
 }
 
-/// A cache to which all of this has happened, one step a time.
+/// Returns a cache after these operations, one per time step.
 fn replay(settings: Settings, steps: &[Step]) -> Cache<u64> {
     let mut cache = Cache::new(settings);
     for (now, step) in steps.iter().enumerate() {
@@ -84,7 +85,7 @@ fn a_set_finds_room_if_each_of_its_samples_does() {
             minimum_separation: dice.below(2) * dice.below(4),
             ..Settings::default()
         };
-        // With these what is counted may be more than comes.
+        // With these settings the counted number may exceed the stored one.
         let is_exact = settings.minimum_separation == 0 && seed % 2 == 0;
         let mut cache = Cache::new(settings);
         let mut steps: Vec<Step> = Vec::new();

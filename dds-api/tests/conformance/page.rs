@@ -1,6 +1,6 @@
-//! The page that the list makes.
+//! The page generated from the list.
 //!
-//! Owns: how rows become `docs/CONFORMANCE.md`. Never does: look at the tree.
+//! Owns: the conversion of rows to `docs/CONFORMANCE.md`. Never does: look at the source tree.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ what there is instead. The list stands in [`dds-api/tests/conformance`](../dds-a
 named test is there and is run, that each named call is public, and that the tests of a row use it.
 ";
 
-/// The page of these chapters.
+/// Returns the page of these chapters.
 pub(crate) fn page(chapters: &[(&str, Vec<Part>)]) -> String {
     let mut page = BEGINNING.to_owned();
     page.push_str(

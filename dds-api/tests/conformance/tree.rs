@@ -1,21 +1,22 @@
-//! What stands in the tree: the tests with all that they use, and the public items of the product.
+//! The source tree: tests with the items they use, and the public items of the product.
 //!
-//! Owns: reading source as rustfmt leaves it, by lines. Never does: judge what it finds.
+//! Owns: reading rustfmt-formatted source by lines. Never does: judge the results.
 //!
 //! ```text
-//!   item      from a line that begins at the margin to the one that closes it there
-//!   reached   of a test: the words in its body, and in the items of its file that these words name, and so on
+//!   item      from a line that begins at the margin to the line that closes it there
+//!   reached   words in a test's body, and in the items of its file that they name, and so on
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The folder that all paths here begin at.
+/// Folder that all paths here are relative to.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The file of tests of a name. If no folder is said it is one of this crate: a program, or a module of one.
+/// Returns the path of a test file by name. A name without a folder is a program of this crate, or
+/// a module of one.
 pub(crate) fn path_of(file: &str) -> String {
     if file.contains('/') {
         return format!("{file}.rs");
@@ -30,18 +31,18 @@ pub(crate) fn path_of(file: &str) -> String {
     path.unwrap_or(itself)
 }
 
-/// The words of a text: names, as source has them.
+/// Returns the words of a text: names as in source.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|it: char| !it.is_alphanumeric() && it != '_').filter(|word| !word.is_empty())
 }
 
-/// Something that begins at the margin, with all its lines.
+/// An item that begins at the margin, with all its lines.
 struct Item {
     header: String,
     text: String,
 }
 
-/// The items of a file.
+/// Returns the items of a file.
 fn items(source: &str) -> Vec<Item> {
     let mut found: Vec<Item> = Vec::new();
     let mut is_open = false;
@@ -63,7 +64,7 @@ fn items(source: &str) -> Vec<Item> {
     found
 }
 
-/// What an item is called by those who use it: the last name before its particulars.
+/// Returns the name of an item: the last name before its parameters.
 fn name_of(header: &str) -> &str {
     let before = |text: &'static str| header.split_once(text).map(|(_, after)| after);
     let after =
@@ -74,14 +75,14 @@ fn name_of(header: &str) -> &str {
     after.and_then(|after| words(after).next()).unwrap_or_default()
 }
 
-/// A file of tests, and what it shares with others.
+/// A file of tests, and the shared files it uses.
 pub(crate) struct TestFile {
     source: String,
     items: Vec<Item>,
 }
 
 impl TestFile {
-    /// None if there is no such file.
+    /// Reads a file; `None` if it does not exist.
     pub(crate) fn read(path: &str) -> Option<TestFile> {
         let path = root().join(path);
         let source = std::fs::read_to_string(&path).ok()?;
@@ -95,7 +96,7 @@ impl TestFile {
         Some(TestFile { source, items })
     }
 
-    /// The body of a test, if it is there and is run.
+    /// Returns the body of a test, if the test exists and is run.
     pub(crate) fn test(&self, name: &str) -> Result<String, String> {
         let lines: Vec<&str> = self.source.lines().collect();
         let is_it = |line: &str| {
@@ -119,7 +120,7 @@ impl TestFile {
         Ok(body.fold(String::new(), |body, line| body + line + "\n"))
     }
 
-    /// All words in what a test does, here and in what is shared.
+    /// Returns all words that a test reaches, in its file and in shared ones.
     pub(crate) fn reached<'a>(&'a self, body: &'a str) -> BTreeSet<&'a str> {
         let mut named: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
         self.items
@@ -137,7 +138,7 @@ impl TestFile {
     }
 }
 
-/// The source of the product, as far as applications see it.
+/// Source of the product, as far as it is visible to applications.
 pub(crate) struct Product {
     items: Vec<Item>,
     macros: BTreeMap<String, String>,
@@ -160,7 +161,7 @@ impl Product {
         Product { macros: macros.collect(), items }
     }
 
-    /// Whether there is a type, or a public member of one: `Type`, or `Type::member`.
+    /// Whether a type, or a public member of one, exists: `Type`, or `Type::member`.
     pub(crate) fn has(&self, name: &str) -> bool {
         let (of, member) = name.split_once("::").unwrap_or((name, ""));
         self.items.iter().any(|item| {

@@ -1,4 +1,5 @@
-//! USER_DATA, TOPIC_DATA and GROUP_DATA: they go with announcements, change while entities are at work, and are bounded.
+//! USER_DATA, TOPIC_DATA and GROUP_DATA: they are part of announcements, may change while entities
+//! are in use, and have a size limit.
 
 use crate::support::{Meeting, SOON, until};
 use dds_api::prelude::*;
@@ -11,9 +12,9 @@ struct Track {
     altitude: f64,
 }
 
-/// More than can be announced.
+/// Size above the limit.
 const TOO_MUCH: usize = 13 << 10;
-/// What can be.
+/// Size below the limit.
 const MUCH: usize = 11 << 10;
 
 #[track_caller]
@@ -105,7 +106,8 @@ fn topic_data_that_change_are_heard_of() {
     let mut qos: TopicQos = topic.qos();
     qos.topic_data.value = vec![2, 2];
     topic.set_qos(&qos).unwrap();
-    // What one says is heard in its order: who knows the second topic knows the change of the first.
+    // Announcements arrive in order: a participant that knows the second topic knows the change of
+    // the first.
     let _second = here.topic::<Track>("Second").create().unwrap();
     there.find_topic::<Track>("Second", SOON).unwrap();
     let found = there.find_topic::<Track>("Tracks", SOON).unwrap();
@@ -189,7 +191,7 @@ fn those_that_one_is_matched_with_are_known_with_their_policies() {
             (&b"topic"[..], &["l*".to_owned()][..])
         );
 
-        // What changes is heard of, and who is gone is not known.
+        // Changes are announced, and a participant that has left is not known.
         let mut qos = publisher.qos();
         qos.group_data.value = b"others".to_vec();
         publisher.set_qos(&qos).unwrap();

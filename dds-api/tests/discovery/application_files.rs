@@ -1,5 +1,5 @@
-//! Applications from files: participants that talk to each other and to a program that was compiled with their types, and
-//! what is wrong with types and filters.
+//! Applications from files: participants that communicate with each other and with a program
+//! compiled with their types, and errors in types and filters.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use dds_api::prelude::*;
 use dds_api::qos::xml::QosProvider;
 use dds_api::types::{DynamicData, DynamicType, Value};
 
-/// The types of the example, as a program has them.
+/// Types of the example as a program declares them.
 mod compiled {
     use dds_api::prelude::*;
 
@@ -89,7 +89,7 @@ fn two_applications_and_a_program_with_the_types_talk_to_each_other() {
         let writer = sensor.writer("Air::Attitude").unwrap();
         let reader = display.reader("Screen::Attitude").unwrap();
         writer.wait_for_readers(2, SOON).unwrap();
-        // Attitudes are old at once, so they are written until each has one.
+        // Attitudes expire at once, so they are written until each reader has received one.
         let mut attitude = DynamicData::new(&sensor.dynamic_type("Attitude").unwrap());
         attitude.set("aircraft", Value::Unsigned(7)).unwrap();
         let (mut shown, mut seen) = (None, None);
@@ -112,7 +112,8 @@ fn two_applications_and_a_program_with_the_types_talk_to_each_other() {
         let seen = seen.unwrap();
         assert!(seen.aircraft == 7 && seen.pitch >= 1.0);
 
-        // Of the alarms of the file's application and of the program the display shows the warnings.
+        // The display shows the warnings among the alarms of the file's application and of
+        // the program.
         let of = sensor.dynamic_type("Alarms").unwrap();
         let writer = sensor.writer("Air::Alarms").unwrap();
         writer.write(&alarm(&of, 1, "CAUTION", "icing")).unwrap();
@@ -140,7 +141,7 @@ fn two_applications_and_a_program_with_the_types_talk_to_each_other() {
             compiled::Severity::WARNING
         );
 
-        // Its filter asks for something else now.
+        // The filter now has another parameter.
         let filter = display.filter("Screen::Warnings").unwrap();
         filter.set_expression_parameters(&["'CAUTION'".to_owned()]).unwrap();
         writer.write(&alarm(&of, 4, "WARNING", "stall")).unwrap();
@@ -173,7 +174,7 @@ impl File {
 const NUMBERS: &str =
     r#"<types><struct name="Number"><member name="n" type="int32"/></struct></types>"#;
 
-/// An application with a writer and a reader in groups, and one of each in none.
+/// Returns an application with a writer and a reader in groups, and one of each outside of groups.
 fn numbers(deadline: u32) -> String {
     numbers_of(deadline, "sleeping")
 }
@@ -216,7 +217,7 @@ fn entities_have_their_names_and_policies_and_follow_their_file() {
         let (alone, left) = (all.writer("Alone").unwrap(), all.reader("In::R").unwrap());
         alone.write(&number(&all, 1)).unwrap();
         writer.write(&number(&all, 2)).unwrap();
-        // Partitions keep them apart.
+        // Partitions separate them.
         let got = left.take_next(SOON).unwrap().unwrap();
         assert!(got.to_json().contains("\"n\": 2"), "{}", got.to_json());
         let got = all.reader("Alone").unwrap().take_next(SOON).unwrap().unwrap();
@@ -274,7 +275,8 @@ fn entities_have_their_names_and_policies_and_follow_their_file() {
     meeting.assert_empty();
 }
 
-/// What is said of a participant in its description is for that one alone, real-time settings included.
+/// The values in a participant's description apply only to that participant, real-time
+/// settings included.
 #[test]
 fn a_participant_has_the_policies_of_its_description() {
     let meeting = Meeting::new();
@@ -349,7 +351,7 @@ fn types_are_those_that_the_same_idl_has() {
     }
 }
 
-/// What is wrong with a file.
+/// Returns the errors in a file.
 fn errors(text: &str) -> Vec<String> {
     let file = File::new(text);
     let wrong = ApplicationFiles::from_files([file.path()]).err();
@@ -466,7 +468,7 @@ fn each_mistake_in_what_types_mean_is_told_where_it_is() {
         let path = "dds/domain_participant_library[L]/domain_participant[P]/subscriber[In]/data_reader[R]/filter: the expression is wrong";
         assert!(told[0].starts_with("a.xml:8:1: ") && told[0].contains(path), "{told:?}");
     }
-    // What is wrong with profiles, types and participants is told in one run.
+    // Errors in profiles, types and participants are reported in one run.
     let told = errors(
         r#"<dds><types><const name="N" type="int8" value="1000"/></types>
 <qos_library name="Q"><qos_profile name="P" base_name="R"/></qos_library>
@@ -475,7 +477,7 @@ fn each_mistake_in_what_types_mean_is_told_where_it_is() {
     assert_eq!(told.len(), 3, "{told:#?}");
 }
 
-/// A long chain of types that lie in each other is refused, and many types are read within seconds.
+/// A long chain of nested types is refused, and many types are read within seconds.
 #[test]
 fn huge_types_are_read_or_refused() {
     let types = |most: u32| -> String {

@@ -1,4 +1,4 @@
-//! Builtin topics: readers of participants, topics, writers and readers that others have.
+//! Builtin topics: readers of participants, topics, writers and readers of other participants.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -20,13 +20,13 @@ use dds_api::subscription::{
     InstanceState, ReadCondition, SampleState, States, Subscriber, ViewState,
 };
 
-/// What is there now of a builtin topic.
+/// Returns the current samples of a builtin topic.
 fn present<T: BuiltinTopicData>(reader: &DataReader<T>) -> Vec<Sample<T>> {
     let all = reader.read(.., Timeout::NOW).unwrap().into_iter();
     all.filter(|it| it.info().instance_state == InstanceState::Alive).collect()
 }
 
-/// The next sample of a builtin topic.
+/// Takes the next sample of a builtin topic.
 #[track_caller]
 fn next<T: BuiltinTopicData>(reader: &DataReader<T>) -> Sample<T> {
     reader.take_next(SOON).unwrap().expect("nothing is told")
@@ -99,7 +99,7 @@ fn an_entity_is_an_instance_that_changes_and_is_disposed_when_it_is_gone() {
     assert_eq!((second.key, &second.user_data.value[..]), (key, &[7][..]));
     assert_eq!(second.info().instance_handle, instance);
     assert_eq!(second.info().view_state, ViewState::NotNew);
-    // What is written tells nothing of the writer.
+    // Written samples do not affect the builtin sample of the writer.
     writer.write(&Mark::new(1)).unwrap();
     assert!(writers.take_next(Timeout::millis(20)).unwrap().is_none());
 
@@ -109,7 +109,7 @@ fn an_entity_is_an_instance_that_changes_and_is_disposed_when_it_is_gone() {
     assert_eq!((last.key, info.instance_handle, info.valid_data), (key, instance, false));
     assert_eq!(info.instance_state, InstanceState::NotAliveDisposed);
 
-    // What is over stays until it is taken, unless the reader says how long.
+    // Samples of an ended instance stay until they are taken, unless the reader sets a delay.
     let mut qos = writers.qos();
     let delay = &mut qos.reader_data_lifecycle.autopurge_disposed_samples_delay;
     *delay = Duration::from_millis(1).into();
@@ -120,7 +120,7 @@ fn an_entity_is_an_instance_that_changes_and_is_disposed_when_it_is_gone() {
     drop(brief);
     until("it is forgotten", || writers.read(.., Timeout::NOW).unwrap().is_empty());
 
-    // The last one alone is kept, whoever looks.
+    // Only the last sample is kept, even without a read.
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();
     let topic = there.topic::<Mark>("Others").create().unwrap();
     until("it is known", || present(&topics).iter().any(|it| it.name == "Others"));
@@ -167,7 +167,7 @@ fn readers_are_looked_up_by_the_names_of_their_topics() {
     assert!(subscriber.lookup_reader::<TopicBuiltinTopicData>("DCPSNothing").is_none());
     assert_eq!(next(&participants).key, there.instance_handle());
 
-    // It is the same one as long as somebody has it.
+    // The builtin reader is the same one while any handle exists.
     let again = here.builtin_reader::<ParticipantBuiltinTopicData>().unwrap();
     assert_eq!(again.instance_handle(), participants.instance_handle());
     assert!(again.take_next(Timeout::NOW).unwrap().is_none(), "it was taken");
@@ -177,7 +177,7 @@ fn readers_are_looked_up_by_the_names_of_their_topics() {
     let anew = here.builtin_reader::<ParticipantBuiltinTopicData>().unwrap();
     assert_eq!(next(&anew).key, there.instance_handle(), "a new one is told anew");
 
-    // They are not the application's.
+    // Builtin entities do not belong to the application.
     let refused = |result: DdsResult<()>| {
         assert!(matches!(result, Err(DdsError::IllegalOperation(_))), "{result:?}");
     };
@@ -193,7 +193,7 @@ fn readers_are_looked_up_by_the_names_of_their_topics() {
     let named_so = here.topic::<Mark>("DCPSTopic").create();
     assert!(matches!(named_so, Err(DdsError::BadParameter(_))));
     drop((topic, named_so));
-    // Of the one above it has been heard, and that it is no more may come later.
+    // The topic above has been announced; its removal may be announced later.
     until("nobody hears of builtin topics", || there.discovered_topics().unwrap().is_empty());
     here.delete_contained_entities().unwrap();
     assert!(topics.is_enabled());
@@ -214,12 +214,12 @@ fn what_is_builtin_is_enabled_whatever_else_is() {
     assert_eq!(next(&participants).key, there.instance_handle());
 }
 
-/// Tells which builtin topics have news.
+/// Listener that reports which builtin topics have data.
 struct Told(Sender<String>);
 
 impl SubscriberListener for Told {
     fn on_data_available(&mut self, reader: &dyn AnyDataReader) {
-        // The test may be over.
+        // The test may have ended.
         let _ = self.0.send(reader.topic_name().to_owned());
     }
 
@@ -304,7 +304,8 @@ fn builtin_samples_are_samples_of_types_like_others() {
     assert_eq!(writers.topic().type_name(), "DDS::PublicationBuiltinTopicData");
 }
 
-/// What this test program does when it is an actor: it has a writer and a reader until it is told to end, or is killed.
+/// Role of this test program as an actor: it has a writer and a reader until it is told to end, or
+/// is killed.
 #[test]
 fn act() {
     let Some((_, folder)) = role() else { return };

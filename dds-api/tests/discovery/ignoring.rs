@@ -1,4 +1,4 @@
-//! Ignoring participants, topics, writers and readers of others.
+//! Ignoring other participants' topics, writers and readers, or the participants themselves.
 
 use crate::support::{Mark, Meeting, SOON, reader_of, until, writer_of};
 use dds_api::domain::{
@@ -28,7 +28,8 @@ fn unknown(result: DdsResult<()>) {
     assert!(matches!(result, Err(DdsError::BadParameter(_))), "{result:?}");
 }
 
-/// Takes until a sample with this number has come from each of so many writers; all that came.
+/// Takes until a sample with this number has come from each of the given number of writers; returns
+/// all samples.
 fn take_until(reader: &DataReader<Track>, last: u32, mut writers: usize) -> Vec<Track> {
     let mut all = Vec::new();
     while writers > 0 {
@@ -60,14 +61,14 @@ fn a_writer_that_is_ignored_gives_nothing_not_even_what_has_come() {
     good.write(&Mark::new(3)).unwrap();
     assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 3);
     assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
-    // Nor does a reader that comes later get anything of it.
+    // A later reader receives nothing of it either.
     let later = reader_of(&here, "Marks");
     until("it is matched", || later.matched_writers() == 1);
     bad.write(&Mark::new(4)).unwrap();
     good.write(&Mark::new(5)).unwrap();
     assert_eq!(later.take_next(SOON).unwrap().unwrap().number, 5);
     assert!(later.take_next(Timeout::millis(20)).unwrap().is_none());
-    // Once is enough; and it does not know itself to be another one after something of it changes.
+    // One call is sufficient; the writer is still ignored after one of its policies changes.
     unknown(here.ignore_publication(bad.instance_handle()));
     let mut qos = bad.qos();
     qos.user_data.value = vec![1];
@@ -123,7 +124,7 @@ fn what_a_writer_owned_is_others_when_it_is_ignored() {
     };
     assert_eq!(all(&reader), [(10, InstanceState::Alive)]);
     here.ignore_publication(strong.instance_handle()).unwrap();
-    // The weaker one is there yet: the instance goes on.
+    // The weaker writer still exists, so the instance continues.
     write(20);
     assert_eq!(all(&reader), [(21, InstanceState::Alive)]);
     here.ignore_publication(weak.instance_handle()).unwrap();
@@ -177,7 +178,7 @@ fn nothing_that_is_kept_of_it_comes_later() {
     until("both are known", || publications.read(.., Timeout::NOW).unwrap().len() == 2);
     here.ignore_publication(bad.instance_handle()).unwrap();
     let handle = bad.instance_handle();
-    // It is remembered also when it is gone.
+    // The ignored writer is remembered even after it is gone.
     drop(bad);
     let ours = topic(&here, true);
     let reader = here.reader(&ours).create().unwrap();
@@ -220,9 +221,9 @@ fn a_participant_that_is_ignored_is_as_if_it_were_not_there() {
     assert!(here.discovered_topics().unwrap().is_empty());
     assert_eq!(reader.matched_publications(), [writer.instance_handle()]);
     assert_eq!(writer.matched_subscriptions(), [reader.instance_handle()]);
-    // Its own may be announced yet.
+    // Its own writer or reader may still be announced.
     assert!(here.announced_topics().iter().all(|it| it.writers() <= 1 && it.readers() <= 1));
-    // Also what it has later.
+    // Entities that it creates later are ignored too.
     let (after, reader) = (writer_of(&there, "After"), reader_of(&here, "After"));
     let theirs = writer_of(&other, "After");
     reader.wait_for_writers(1, SOON).unwrap();
@@ -251,7 +252,7 @@ fn a_topic_that_is_ignored_is_so_whoever_has_it() {
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();
     let (theirs, kept) = (topic(&there, false), writer_of(&there, "Marks"));
     until("both are known", || topics.read(.., Timeout::NOW).unwrap().len() == 2);
-    // By its instance in the builtin topic.
+    // Ignored by its instance in the builtin topic.
     let all = topics.read(.., Timeout::NOW).unwrap();
     let of_it = all.iter().find(|it| it.name == "Tracks").unwrap();
     let instance = of_it.info().instance_handle;
@@ -290,14 +291,14 @@ fn a_reader_that_is_ignored_is_not_matched_and_its_writers_go_on() {
         let theirs = of(&there);
         let readers =
             [there.reader(&theirs).create().unwrap(), there.reader(&theirs).create().unwrap()];
-        // Of an ordered topic participants are counted.
+        // For an ordered topic, participants are counted.
         writer.wait_for_readers(if is_ordered { 1 } else { 2 }, SOON).unwrap();
         until("both are matched", || writer.matched_subscriptions().len() == 2);
         here.ignore_subscription(readers[0].instance_handle()).unwrap();
         assert_eq!(writer.matched_subscriptions(), [readers[1].instance_handle()]);
         let status = writer.publication_matched_status();
         assert_eq!((status.current_count, status.total_count), (1, 2));
-        // It is not told, and is no worse off.
+        // The ignored participant is not notified and not affected.
         writer.write(&Track { id: 1, count: 1 }).unwrap();
         readers.iter().for_each(|reader| assert_eq!(take_until(reader, 1, 1).len(), 1));
         unknown(here.ignore_publication(readers[1].instance_handle()));

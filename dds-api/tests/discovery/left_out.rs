@@ -1,15 +1,16 @@
-//! Participants that mean different things by the same topic, or order, and what becomes of them when some are gone.
+//! Participants with different definitions of the same topic or order, and the effect of the
+//! departure of some of them.
 
 use crate::support::{Mark, Meeting, SOON, until};
 use dds_api::prelude::*;
 
-/// A topic of this name, whose samples are kept or not.
+/// Creates a topic of this name, whose samples are kept or not.
 fn topic(participant: &DomainParticipant, name: &str, is_kept: bool) -> Topic<Mark> {
     let topic = participant.topic::<Mark>(name);
     if is_kept { topic.transient_local() } else { topic.atomic() }.create().unwrap()
 }
 
-/// A writer and a reader of it.
+/// Creates a writer and a reader of it.
 fn both(
     participant: &DomainParticipant,
     topic: &Topic<Mark>,
@@ -22,10 +23,11 @@ fn sees(reader: &DataReader<Mark>, number: u64) {
     assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, number);
 }
 
-/// The first means something else than the others, and goes; a newcomer has heard of all that as a whole.
+/// The first participant has another definition than the others, and leaves; a late joiner receives
+/// all of this as one state.
 #[test]
 fn who_means_something_else_is_told_and_goes_on_when_the_other_is_gone() {
-    // Participants are called at random, so who comes first is not always who is called less.
+    // Names of participants are random, so the first one is not always the one with the lower name.
     for number in 0..8 {
         let meeting = Meeting::new();
         let (first, second) = (meeting.join(), meeting.join());
@@ -56,14 +58,16 @@ fn who_means_something_else_is_told_and_goes_on_when_the_other_is_gone() {
     }
 }
 
-/// No writer and reader of one topic would say so: whoever shares the order with another topic is told by its own.
+/// No writer and reader of the same topic would report this: the mismatch in an order shared with
+/// another topic is reported at each topic.
 #[test]
 fn who_is_left_out_of_a_common_order_is_told_by_its_own_topic() {
     let of = |participant: &DomainParticipant, name: &str, is_kept: bool| {
         let topic = participant.topic::<Mark>(name).common_order("flight");
         if is_kept { topic.transient_local() } else { topic.atomic() }.create().unwrap()
     };
-    // Two that are made at once: none has heard of the other when it begins, and one of them is left out.
+    // Two topics created at the same time: neither participant knows the other's when it begins,
+    // and one of them is left out.
     let mut left_out = 0;
     for _ in 0..20 {
         let meeting = Meeting::new();
@@ -98,7 +102,7 @@ fn who_is_left_out_of_a_common_order_is_told_by_its_own_topic() {
     assert!(left_out > 0, "never at once");
 }
 
-/// What a sample of a topic that was is still held of does not decide what is kept of one that is made anew.
+/// A held sample of a former topic does not affect the retention of a new topic of the same name.
 #[test]
 fn a_topic_that_is_made_anew_is_kept_as_it_says() {
     for is_kept in [false, true] {

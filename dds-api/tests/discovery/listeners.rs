@@ -1,4 +1,4 @@
-//! Listeners: who is told of what, and what a listener may do.
+//! Listeners: which of them is called for which event, and what a listener may do.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -13,12 +13,12 @@ use dds_api::infrastructure::{
 use dds_api::prelude::*;
 use dds_api::subscription::Subscriber;
 
-/// Tells what it is told, with the name of where it is.
+/// Listener that reports its calls, with the name of its entity.
 struct Told(&'static str, Sender<String>);
 
 impl Told {
     fn say(&self, what: String) {
-        // The test may be over.
+        // The test may have ended.
         let _ = self.1.send(format!("{}: {what}", self.0));
     }
 }
@@ -120,7 +120,7 @@ fn entities_tell_their_own_listeners() {
     writer.set_listener(Told("writer", says.clone()), StatusMask::ALL).unwrap();
     let reader = theirs.reader(&topic(&theirs)).create().unwrap();
     assert_eq!(next(&told), "writer: 1 readers");
-    // What has changed before is told of, too.
+    // Earlier changes are reported, too.
     reader.set_listener(Told("reader", says.clone()), StatusMask::ALL).unwrap();
     assert_eq!(next(&told), "reader: 1 writers");
     writer.wait_for_readers(1, SOON).unwrap();
@@ -144,13 +144,14 @@ fn entities_tell_their_own_listeners() {
     let reader = theirs.reader(&topic(&theirs)).qos(&qos).create().unwrap();
     reader.set_listener(Told("late", says), StatusKind::RequestedDeadlineMissed).unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
-    // It may be the one before that the writer counts.
+    // The counted reader may be the previous one.
     reader.wait_for_writers(1, SOON).unwrap();
     writer.write(&Mark::new(9)).unwrap();
     assert_eq!(next(&told), "late: missed", "although nobody asks");
 }
 
-/// What an entity's own listener does not want goes to its publisher's or subscriber's, and then to the participant's.
+/// An event that an entity's own listener does not want goes to the listener of its publisher or
+/// subscriber, and then to the participant's.
 #[test]
 fn what_nobody_wants_nearer_is_told_further_away() {
     let meeting = Meeting::new();
@@ -282,7 +283,7 @@ fn a_panic_ends_in_its_listener() {
     }
 }
 
-/// Waits in a listener, calls back into everything, and drops what it is called for.
+/// Listener that waits, calls back into all entities, and drops the one it is called for.
 struct Busy {
     writer: Option<DataWriter<Mark>>,
     handles: Option<(DataReader<Mark>, DomainParticipant)>,
@@ -304,7 +305,7 @@ impl DataReaderListener<Mark> for Busy {
             count == 12
         });
         drop(writer);
-        // The last handles but the one that this call has.
+        // The last handles except the one of this call.
         drop(self.handles.take());
         self.says.send("done".to_owned()).unwrap();
     }
@@ -331,7 +332,7 @@ fn a_listener_may_wait_call_and_drop_what_it_likes() {
     writer.write(&Mark::new(0)).unwrap();
     assert_eq!(next(&told), "called");
     for number in 1..11 {
-        // Nobody is held up by a listener that waits.
+        // A waiting listener blocks no other thread.
         writer.write(&Mark::new(number)).unwrap();
     }
     drop(writer);
@@ -343,7 +344,7 @@ fn a_listener_may_wait_call_and_drop_what_it_likes() {
     });
 }
 
-/// DATA_ON_READERS for whoever has no listener.
+/// DATA_ON_READERS for applications without a listener.
 #[test]
 fn a_subscribers_condition_holds_while_one_of_its_readers_has_data() {
     let meeting = Meeting::new();
@@ -358,7 +359,7 @@ fn a_subscribers_condition_holds_while_one_of_its_readers_has_data() {
         writers.push(here.writer(&topics[0]).create().unwrap());
         readers.push(subscriber.reader(&topics[1]).create().unwrap());
     }
-    // That of another subscriber says nothing.
+    // Data at another subscriber's reader does not trigger the condition.
     let topic = there.topic::<Mark>("Left").create().unwrap();
     let other = there.reader(&topic).create().unwrap();
     writers[0].wait_for_readers(2, SOON).unwrap();

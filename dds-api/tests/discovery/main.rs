@@ -1,4 +1,4 @@
-//! Discovery of participants, news of it for applications, and sources of policies.
+//! Discovery of participants, its notifications to applications, and sources of policies.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

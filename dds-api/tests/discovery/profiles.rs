@@ -1,4 +1,4 @@
-//! Entities by the names of profiles in files, and files that change while entities run.
+//! Entities with profiles from files, and files that change while entities run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use dds_api::qos::{
 };
 use dds_api::topic::Bytes;
 
-/// A file of profiles, and where its participants meet.
+/// A file of profiles, and the folder where its participants meet.
 struct Fleet {
     meeting: Meeting,
     folder: tempfile::TempDir,
@@ -29,7 +29,7 @@ impl Fleet {
         self.folder.path().join("fleet.xml")
     }
 
-    /// The file says this from now on.
+    /// Replaces the contents of the file.
     fn write(&self, profiles: &str) {
         let library = format!(r#"<dds><qos_library name="Fleet">{profiles}</qos_library></dds>"#);
         std::fs::write(self.file(), library).unwrap();
@@ -52,7 +52,7 @@ fn deadline(millis: u32) -> String {
     format!("<deadline><period><sec>0</sec><nanosec>{millis}000000</nanosec></period></deadline>")
 }
 
-/// What a broken file, or a wrong name, is told as.
+/// Returns the error text for a broken file, or a wrong name.
 fn wrong<T>(result: DdsResult<T>) -> String {
     match result {
         Err(DdsError::BadParameter(wrong)) => wrong,
@@ -61,7 +61,8 @@ fn wrong<T>(result: DdsResult<T>) -> String {
     }
 }
 
-/// A topic by a profile, and its writers and readers by the same one; each kind has what is said of it, by the topic's name.
+/// A topic with a profile, and its writers and readers with the same one; each kind has its own
+/// values, selected by the topic's name.
 #[test]
 fn entities_have_their_policies_by_the_profile_of_their_topic() {
     let fleet = Fleet::new(&format!(
@@ -94,7 +95,8 @@ fn entities_have_their_policies_by_the_profile_of_their_topic() {
     }
 }
 
-/// The ready-made profiles do what their texts say: who comes late gets the last of each, and not the past.
+/// The ready-made profiles do what their texts say: a late joiner receives the last sample of each
+/// instance, and not the history.
 #[test]
 fn an_alarm_is_there_for_those_who_start_late() {
     let fleet = Fleet::new("");
@@ -113,7 +115,8 @@ fn an_alarm_is_there_for_those_who_start_late() {
     assert_eq!(got, [4]);
 }
 
-/// Each kind of entity by a name of its own, what is said later, and what a profile does not speak of.
+/// Each kind of entity with a profile of its own, values set afterwards, and values that a profile
+/// does not mention.
 #[test]
 fn what_is_said_of_an_entity_itself_comes_first() {
     let fleet = Fleet::new(
@@ -138,16 +141,16 @@ fn what_is_said_of_an_entity_itself_comes_first() {
     assert_eq!(strong.qos().ownership_strength.value, 3);
     let stronger = participant.writer(&topic).profile("Fleet::Left").ownership_strength(4);
     assert_eq!(stronger.create().unwrap().qos().ownership_strength.value, 4);
-    // The profile says nothing of readers: they are as without one.
+    // The profile does not mention readers, so they have the defaults.
     let reader = subscriber.reader(&topic).profile("Fleet::Left").create().unwrap();
     assert_eq!(reader.qos().history.kind, HistoryQosPolicyKind::KeepAll);
     assert_eq!(reader.qos().reliability.kind, ReliabilityQosPolicyKind::Reliable);
-    // Policies that are said as a whole end what was by a profile.
+    // A whole set of policies replaces the values of a profile.
     let plain = participant.topic::<Mark>("Plain").profile("Squall::Atomic");
     assert!(!plain.qos(&TopicQos::default()).create().unwrap().is_atomic());
 }
 
-/// One profile may be that of all entities of which nothing is said; a participant may have another one.
+/// One profile may be the default for all entities; a participant may have another one.
 #[test]
 fn one_profile_is_that_of_all_of_which_nothing_is_said() {
     let fleet = Fleet::new(&format!(
@@ -199,7 +202,7 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
     wrong(participant.publisher().profile("Fleet::Stat").create());
     wrong(participant.subscriber().profile("Fleet::Stat").create());
     wrong(DomainParticipant::with_config(0, fleet.config().profile("Fleet::Stat")));
-    // More order is asked for than the topic has.
+    // The profile requests more order than the topic has.
     fleet.write(
         r#"<qos_profile name="Ordered"><datareader_qos>
                <reliability><kind>RELIABLE</kind></reliability>
@@ -236,8 +239,8 @@ fn crew(strengths: [u32; 2], partition: &str, extra: &str) -> String {
     )
 }
 
-/// The file is read again while two writers compete for a reader of another participant: the owner is another one, then the
-/// partition is; what the application said itself stays.
+/// The file is read again while two writers compete for a reader of another participant: first the
+/// owner changes, then the partition; values set by the application stay.
 #[test]
 fn a_file_that_is_read_again_changes_those_that_run() {
     let fleet = Fleet::new(&crew([2, 1], "deck", ""));
@@ -254,7 +257,7 @@ fn a_file_that_is_read_again_changes_those_that_run() {
     let reader = deck.reader(&there).profile("Fleet::Crew").create().unwrap();
     left.wait_for_readers(1, SOON).unwrap();
     right.wait_for_readers(1, SOON).unwrap();
-    // What the reader gets, up to the owner's sample.
+    // Returns the samples that the reader receives, up to the owner's sample.
     let heard = |number: u64, owned: u64| {
         left.write(&Mark::new(number)).unwrap();
         right.write(&Mark::new(number + 100)).unwrap();
@@ -264,7 +267,7 @@ fn a_file_that_is_read_again_changes_those_that_run() {
         }
         got
     };
-    // The first of each instance may be the weaker one's.
+    // The first sample of each instance may be the weaker writer's.
     heard(0, 0);
     assert_eq!(heard(1, 1), [1]);
 
@@ -283,7 +286,7 @@ fn a_file_that_is_read_again_changes_those_that_run() {
     heard(2, 102);
     assert_eq!(heard(3, 103), [103], "the other one owns it");
 
-    // What was said by a call is not the file's business any more.
+    // A value set by a call is no longer changed by the file.
     let mut qos = right.qos();
     qos.ownership_strength.value = 1;
     right.set_qos(&qos).unwrap();
@@ -297,8 +300,8 @@ fn a_file_that_is_read_again_changes_those_that_run() {
     until("the reader is in another partition", || left.matched_readers() == 0);
 }
 
-/// Policies that may not change are told, a file that is broken changes nothing, and neither does a change that would make
-/// policies contradict each other.
+/// Changes of immutable policies are reported; a broken file changes nothing, and neither does a
+/// change that makes policies contradictory.
 #[test]
 fn nothing_is_applied_in_part() {
     let fleet = Fleet::new(&crew([2, 1], "deck", &deadline(500)));
@@ -331,7 +334,7 @@ fn nothing_is_applied_in_part() {
     assert_eq!(now.history, before.history);
     drop(left);
     assert_eq!(participant.reload_qos().unwrap(), Default::default(), "it is no more");
-    // A profile that is gone leaves those that were made by it as they are.
+    // If a profile disappears, entities created with it stay unchanged.
     let right = participant.writer(&topic).profile("Fleet::Crew::Right").create().unwrap();
     let before = right.qos();
     fleet.write("");
@@ -350,7 +353,7 @@ fn separated(reader: &str, topic: &str) -> String {
     )
 }
 
-/// The cache of a reader at work follows, as does a topic, and who is matched.
+/// The cache of an active reader follows the change, as do the topic, and the matches.
 #[test]
 fn the_cache_of_a_reader_and_matches_follow() {
     let filter = "<time_based_filter><minimum_separation>
@@ -381,7 +384,7 @@ fn the_cache_of_a_reader_and_matches_follow() {
     write(3..8);
     assert_eq!(numbers(reader.take(.., SOON).unwrap().collect()), [3, 4, 5, 6, 7]);
 
-    // A reader asks for a deadline that nobody offers, until the writers' file says so as well.
+    // A reader requests a deadline that no writer offers, until the writers' file offers it.
     fleet.write(&separated(&deadline(200), ""));
     theirs.reload_qos().unwrap();
     until("they are matched no more", || writer.matched_readers() == 0);
@@ -389,7 +392,7 @@ fn the_cache_of_a_reader_and_matches_follow() {
     ours.reload_qos().unwrap();
     assert_eq!(here.qos().deadline.period, millis(100));
     let fresh = ours.writer(&here).create().unwrap();
-    // The profile says of writers what its base says, and no deadline.
+    // The profile has the values of its base for writers, and no deadline.
     assert_eq!(fresh.qos().deadline, Default::default());
     let asking = ours.writer(&here).qos(&{
         let mut qos = fresh.qos();
@@ -399,7 +402,7 @@ fn the_cache_of_a_reader_and_matches_follow() {
     asking.create().unwrap().wait_for_readers(1, SOON).unwrap();
 }
 
-/// What entities are made with beside their policies.
+/// Creation parameters of entities beside their policies.
 #[test]
 fn properties_say_what_topics_writers_and_readers_are_made_with() {
     let property = |name: &str, value: &str| {
@@ -439,7 +442,7 @@ fn properties_say_what_topics_writers_and_readers_are_made_with() {
         matches!(&both, DdsError::InconsistentPolicy(why) if why.contains("squall.topic.")),
         "{both}"
     );
-    // What is said after comes before the profile.
+    // Later settings override the profile.
     let both = participant.topic::<Mark>("Both").profile("Fleet::Both").profile("Fleet::Sharded");
     let sharded = both.create().unwrap();
     assert_eq!((sharded.common_order(), sharded.is_sharded()), (None, true));

@@ -19,7 +19,7 @@ struct Report {
     readings: Vec<f32>,
 }
 
-/// Participants of one test meet in a folder of its own, which vanishes with it.
+/// Folder in which the participants of one test meet, removed at its end.
 struct Meeting(tempfile::TempDir);
 
 impl Meeting {
@@ -133,7 +133,7 @@ fn a_full_memory_makes_a_write_wait_and_then_time_out() {
         assert!(written < 10_000, "a reader that takes nothing must stop the writer");
     };
     assert!(matches!(&refusal, DdsError::Timeout(why) if why.contains("Attitude")), "{refusal}");
-    // A sample that is held stops only its part of the memory.
+    // A held sample blocks only its part of the memory.
     let held = reader.take_next(SOON).unwrap().expect("the first sample");
     for n in 1..written {
         assert_eq!(*reader.take_next(SOON).unwrap().expect("the rest"), attitude(n));
@@ -245,7 +245,7 @@ fn one_thread_writes_as_long_as_there_is_room_and_waits_for_room_or_samples_at_o
     let writer = participant.writer(&topic).memory(4096).in_flight(8).create().unwrap();
     writer.wait_for_readers(1, SOON).unwrap();
     let (mut written, mut taken) = (0, 0);
-    // Room or a sample, each of which ends the wait.
+    // Either room or a sample ends the wait.
     while taken < EACH {
         let room = || written < EACH && writer.has_room_for(&attitude(written));
         assert!(participant.wait_until(SOON, || room() || reader.has_samples()).unwrap());
@@ -263,7 +263,8 @@ fn one_thread_writes_as_long_as_there_is_room_and_waits_for_room_or_samples_at_o
     assert!(!participant.wait_until(soon, || reader.has_samples()).unwrap(), "it ends in time");
 }
 
-/// Nothing goes on while it is asked, so what would wait for that is over at once, or says so; the participant is as before.
+/// While the condition is evaluated nothing is processed, so calls that would wait return at once,
+/// or fail; the participant is unchanged.
 #[test]
 fn who_waits_for_one_of_several_things_may_ask_who_is_there() {
     let meeting = Meeting::new();

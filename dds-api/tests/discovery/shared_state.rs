@@ -10,19 +10,19 @@ use dds_api::shared_state::{
 };
 
 row! {
-    /// What each member says of its counting.
+    /// Row of a counting member.
     pub struct Count {
-        /// How far it has counted.
+        /// Number that it has counted to.
         pub count: u64,
-        /// What it has seen of the others.
+        /// Minimum of the others' counts that it has seen.
         pub least: u64,
     }
 }
 
 row! {
-    /// Other columns than [`Count`]'s.
+    /// A row with other columns than [`Count`].
     pub struct Other {
-        /// Something else.
+        /// An unrelated value.
         pub load: f64,
     }
 }
@@ -41,7 +41,7 @@ impl Meeting {
         SharedStateConfig::new("test", members).runtime_dir(self.0.path().join("run"))
     }
 
-    /// All members of a table, joined at once.
+    /// Returns all members of a table, joined at once.
     fn gather<R: Row>(
         &self,
         members: usize,
@@ -103,7 +103,7 @@ fn a_kept_reduction_is_seen_by_the_others() {
     for (index, table) in tables.iter().enumerate() {
         table.update(|scope| scope.publish(Count::count, 7 + index as u64)).unwrap();
     }
-    // Everyone knows that everyone knows that all have counted to seven.
+    // All members know that all members know that all have counted to seven.
     for table in &tables {
         table.wait_until(SOON, |table| table.rows().all(|row| row.get(Count::least) == 7)).unwrap();
     }
@@ -153,7 +153,7 @@ fn what_goes_wrong_is_said() {
         let config = meeting.table(2).start_limit(Timeout::secs(5));
         thread::spawn(move || config.join(Other { load: 0.0 }, |_| {}).err().unwrap())
     };
-    // Whoever sees it first leaves; the other may see only that.
+    // The first member that detects the mismatch leaves; the other may see only that.
     let impatient = meeting.table(2).start_limit(Timeout::secs(5));
     let ours = impatient.join(ZERO, |_| {}).err().unwrap();
     let theirs = stranger.join().unwrap();

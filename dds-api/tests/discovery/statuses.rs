@@ -1,4 +1,5 @@
-//! Statuses: each has its counts, reading it sets its changes back, and each is told to listeners, near and far.
+//! Statuses: each has its counts, reading it resets its changes, and each is reported to listeners
+//! at every level.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,14 +20,14 @@ use dds_api::qos::{
 };
 use dds_api::subscription::{SampleRejectedStatus, Subscriber};
 
-/// Met by nobody here.
+/// Deadline that no writer here meets.
 const PERIOD: Duration = Duration::from_millis(60);
 
 fn topic(participant: &DomainParticipant) -> Topic<Mark> {
     participant.topic::<Mark>("Marks").create().unwrap()
 }
 
-/// Of a writer that promises what it does not keep.
+/// Returns policies of a writer that makes promises which it does not keep.
 fn promises() -> DataWriterQos {
     let mut qos = DataWriterQos::default();
     qos.liveliness.kind = LivelinessQosPolicyKind::ManualByTopic;
@@ -35,7 +36,7 @@ fn promises() -> DataWriterQos {
     qos
 }
 
-/// Of a reader that asks for that, and has room for one sample.
+/// Returns policies of a reader that requests these promises, and has room for one sample.
 fn asks() -> DataReaderQos {
     let mut qos = DataReaderQos::default();
     qos.deadline.period = PERIOD.into();
@@ -47,7 +48,7 @@ fn asks() -> DataReaderQos {
     qos
 }
 
-/// Each status is brought about once more, read, and read again.
+/// Each status is caused again, read, and read again.
 #[test]
 fn counts_change_and_reading_sets_them_back() {
     let meeting = Meeting::new();
@@ -69,7 +70,7 @@ fn counts_change_and_reading_sets_them_back() {
         (1, 0, 0)
     );
 
-    // Nobody says that it is alive.
+    // The application does not assert liveliness.
     let mut lost = writer.liveliness_lost_status();
     until("it is lost", || {
         lost.total_count_change += writer.liveliness_lost_status().total_count_change;
@@ -108,7 +109,7 @@ fn counts_change_and_reading_sets_them_back() {
     let status = reader.requested_deadline_missed_status();
     assert_eq!(status.total_count, requested + status.total_count_change);
 
-    // Two readers ask for more than is offered, one of them for two things.
+    // Two readers request more than is offered, one of them in two policies.
     let asking = |change: fn(&mut DataReaderQos)| {
         let mut qos = asks();
         change(&mut qos);
@@ -149,7 +150,7 @@ fn counts_change_and_reading_sets_them_back() {
     until("it is gone", || reader.subscription_matched_status().current_count == 0);
 }
 
-/// Nobody is told; what has changed stays until it is read.
+/// Without listeners, changes stay until they are read.
 #[test]
 fn statuses_of_entities_without_listeners_wait_to_be_read() {
     let meeting = Meeting::new();
@@ -162,7 +163,7 @@ fn statuses_of_entities_without_listeners_wait_to_be_read() {
         writer.status_changes().contains(StatusKind::PublicationMatched)
             && reader.status_changes().contains(StatusKind::SubscriptionMatched)
     });
-    // One that is told of nothing that happens takes nothing away.
+    // A listener that is not called for an event does not reset the status.
     let (says, told) = channel();
     here.set_listener(Told("topic", says.clone())).unwrap();
     here.clear_listener();
@@ -173,17 +174,17 @@ fn statuses_of_entities_without_listeners_wait_to_be_read() {
     assert!(writer.status_changes().is_empty());
 }
 
-/// Says where it is and which status it is told of.
+/// Listener that reports its entity and the status it is called for.
 struct Told(&'static str, Sender<(&'static str, StatusKind)>);
 
 impl Told {
     fn say(&self, kind: StatusKind) {
-        // The test may be over.
+        // The test may have ended.
         let _ = self.1.send((self.0, kind));
     }
 }
 
-/// All that a writer tells, as a listener of whichever kind.
+/// All callbacks of a writer, for listeners of every kind.
 macro_rules! hear_writers {
     ($writer:ty) => {
         fn on_offered_deadline_missed(&mut self, _: $writer, _: &OfferedDeadlineMissedStatus) {
@@ -204,7 +205,7 @@ macro_rules! hear_writers {
     };
 }
 
-/// All that a reader tells.
+/// All callbacks of a reader.
 macro_rules! hear_readers {
     ($reader:ty) => {
         fn on_data_available(&mut self, _: $reader) {
@@ -264,7 +265,8 @@ impl TopicListener for Told {
     }
 }
 
-/// Waits until all of these were told, in whatever order; who is told is checked for each.
+/// Waits until all of these statuses were reported, in any order; checks which listener is called
+/// for each.
 fn hear(told: &Receiver<(&'static str, StatusKind)>, place: [&'static str; 2], reader: StatusMask) {
     let of_writers = StatusKind::OfferedDeadlineMissed
         | StatusKind::OfferedIncompatibleQos
@@ -278,8 +280,8 @@ fn hear(told: &Receiver<(&'static str, StatusKind)>, place: [&'static str; 2], r
     }
 }
 
-/// All that can go wrong between a writer and a reader does: to listeners of their own, and to those of their groups and of
-/// their participant.
+/// Every possible error between a writer and a reader occurs: reported to their own listeners, and
+/// to those of their groups and of their participant.
 #[test]
 fn every_status_is_told_to_listeners_near_and_far() {
     let of_readers = StatusKind::SampleRejected
@@ -325,7 +327,7 @@ fn every_status_is_told_to_listeners_near_and_far() {
     }
 }
 
-/// Nobody takes what comes to a best-effort reader.
+/// Samples at a best-effort reader are not taken.
 #[test]
 fn what_is_lost_is_told_to_listeners_near_and_far() {
     for near in ["reader", "group", "participant"] {
@@ -345,7 +347,7 @@ fn what_is_lost_is_told_to_listeners_near_and_far() {
         writer.wait_for_readers(1, SOON).unwrap();
         (0..5000).for_each(|number| writer.write(&Mark::new(number)).unwrap());
         assert_eq!(told.recv_timeout(PATIENCE).unwrap(), (near, StatusKind::SampleLost));
-        // What a listener is told of is read with that.
+        // The listener call resets the status.
         assert!(reader.sample_lost_status().total_count > 0);
     }
 }

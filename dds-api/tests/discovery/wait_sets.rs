@@ -59,7 +59,8 @@ fn one_thread_at_a_time_waits() {
         while !waits.load(Ordering::SeqCst) {
             std::thread::yield_now();
         }
-        // The first may not have come so far yet: then this one waits, and is told that time is up, or the first is refused.
+        // The first thread may not have reached its wait yet: then this one waits, and times out,
+        // or the first one is refused.
         let mut refused = false;
         while !refused && !first.is_finished() {
             let second = wait_set.wait(Timeout::NOW);
@@ -68,7 +69,7 @@ fn one_thread_at_a_time_waits() {
         }
         guard.set_trigger_value(true);
         let first = first.join().unwrap();
-        // It may have been the one that was refused.
+        // The first thread may be the one that was refused.
         assert!(is_precondition(first.clone()) || first.unwrap().len() == 1);
     });
     assert_eq!(wait_set.wait(SOON).unwrap().len(), 1, "whoever waited has ended");

@@ -1,5 +1,5 @@
-//! Ends that nobody planned: processes that exit in the middle of it, forks, listeners that do not come back, entities that are
-//! deleted under a thread that waits, clocks that differ.
+//! Unplanned ends: processes that exit in the middle of work, forks, listeners that do not return,
+//! entities that are deleted while a thread waits on them, clocks that differ.
 
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -62,7 +62,7 @@ impl DataReaderListener<Mark> for Ends {
     }
 }
 
-/// Holds samples and loans, and ends without a word.
+/// Holds samples and loans, and ends without leaving.
 fn act_exits(folder: &Path, end: End) {
     let participant = join(folder);
     let (writer, topic) = (small_writer(&participant), topic(&participant));
@@ -81,7 +81,8 @@ fn act_exits(folder: &Path, end: End) {
     std::process::exit(0);
 }
 
-/// Nobody waits for what a process held that is gone, and nothing of it stays behind.
+/// Other participants do not wait for resources of a process that has ended, and it leaves
+/// nothing behind.
 #[test]
 fn a_process_that_ends_with_samples_and_loans_holds_nobody_up() {
     for role in ["exits", "exits in a listener", "aborts in a listener"] {
@@ -104,7 +105,7 @@ fn a_process_that_ends_with_samples_and_loans_holds_nobody_up() {
     }
 }
 
-/// Answers whether a call says that this is another process's.
+/// Whether a call reports that the entity belongs to another process.
 fn is_refused<T>(result: DdsResult<T>) -> bool {
     match result {
         Err(DdsError::PreconditionNotMet(why)) => why.contains("forked"),
@@ -112,7 +113,7 @@ fn is_refused<T>(result: DdsResult<T>) -> bool {
     }
 }
 
-/// Forks with all that one may have; the child may do what it likes.
+/// Forks with all kinds of entities; the child may call everything.
 fn act_forks(folder: &Path) {
     let participant = join(folder);
     let (writer, topic) = (small_writer(&participant), topic(&participant));
@@ -123,10 +124,11 @@ fn act_forks(folder: &Path) {
     let held = reader.take_next(SOON).unwrap().unwrap();
     let mut loan = writer.loan().unwrap();
     *loan = Mark::new(5);
-    // More is there to be taken.
+    // More samples can be taken.
     writer.write(&Mark::new(1)).unwrap();
     until("it has come", || reader.has_samples());
-    // SAFETY: the child does what any process may after a fork, but for locks of the allocator, which glibc sees to.
+    // SAFETY: the child does only what a process may do after a fork, except for locks of the
+    // allocator, which glibc handles.
     let child = unsafe { fork() };
     if child == 0 {
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -134,11 +136,11 @@ fn act_forks(folder: &Path) {
             let writer = writer.clone();
             in_the_child(folder, (participant, writer, reader, follows, topic, held));
         }));
-        // SAFETY: it ends the process.
+        // SAFETY: the call ends the process.
         unsafe { _exit(if ended.is_ok() { 0 } else { 1 }) };
     }
     assert!(child > 0);
-    // The parent goes on meanwhile.
+    // The parent continues in the meantime.
     loan.publish().unwrap();
     let mut next = 1;
     let mut read = |count: u64| {
@@ -154,7 +156,7 @@ fn act_forks(folder: &Path) {
         read(1);
     }
     let mut status = -1;
-    // SAFETY: the child is ours, and the place for its status is there.
+    // SAFETY: the process is a child of this one, and the variable for its status exists.
     assert_eq!(unsafe { waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0, "the child found that all is as it should be");
     for number in 0..2000 {
@@ -175,7 +177,8 @@ type All = (
     Sample<Mark>,
 );
 
-/// Each call says what is wrong, nothing that is dropped says goodbye for the parent, and a participant of its own works.
+/// Each call reports the error, no drop announces a departure of the parent, and a participant of
+/// its own works.
 fn in_the_child(folder: &Path, (participant, writer, reader, follows, topic, held): All) {
     assert!(is_refused(writer.write(&Mark::new(9))));
     assert!(is_refused(writer.loan().map(drop)));
@@ -197,7 +200,7 @@ fn in_the_child(folder: &Path, (participant, writer, reader, follows, topic, hel
     drop(held);
     reader.delete();
     drop((writer, follows, topic, participant));
-    // Of its own it may have what it likes.
+    // The child may have entities of its own.
     let own = join(&folder.with_file_name("of the child"));
     let topic = own.topic::<Mark>("Marks").atomic().create().unwrap();
     let (writer, reader) =
@@ -241,14 +244,14 @@ fn act_forks_and_waits(folder: &Path) {
     let child = unsafe { fork() };
     if child == 0 {
         std::thread::sleep(Duration::from_secs(8));
-        // SAFETY: it ends the process.
+        // SAFETY: the call ends the process.
         unsafe { _exit(0) };
     }
     say(&child.to_string());
     while listen().is_some() {}
 }
 
-/// That a child of it lives on does not hide that a process is dead.
+/// A living child does not hide the death of its parent.
 #[test]
 fn a_parent_that_is_killed_is_gone_although_its_child_lives() {
     let meeting = Meeting::new();
@@ -273,7 +276,7 @@ struct Blocks(std::sync::mpsc::Sender<()>);
 
 impl DataReaderListener<Mark> for Blocks {
     fn on_data_available(&mut self, reader: &DataReader<Mark>) {
-        // Its own entity, by another handle.
+        // The listener's own entity, through another handle.
         reader.clone().delete();
         assert!(matches!(reader.take_next(Timeout::NOW), Err(DdsError::AlreadyDeleted(_))));
         self.0.send(()).unwrap();
@@ -281,7 +284,7 @@ impl DataReaderListener<Mark> for Blocks {
     }
 }
 
-/// One that deletes what it is called for, and then does not come back, is left behind.
+/// A listener that deletes its entity, and then does not return, is abandoned.
 #[test]
 fn a_participant_goes_without_a_listener_that_does_not_come_back() {
     let meeting = Meeting::new();
@@ -311,7 +314,7 @@ fn act_reads(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// A write that waits for room, and a wait for acknowledgments, of a reader that is stopped.
+/// A write that waits for room, and a wait for acknowledgments, with a stopped reader.
 #[test]
 fn who_waits_for_a_stopped_reader_is_told_that_the_writer_is_deleted() {
     let meeting = Meeting::new();
@@ -323,7 +326,7 @@ fn who_waits_for_a_stopped_reader_is_told_that_the_writer_is_deleted() {
     assert_eq!(actor.hear(), "ready");
     writer.wait_for_readers(1, SOON).unwrap();
     actor.signal(Signal::STOP);
-    // Until it is stopped it acknowledges what comes.
+    // Until it is stopped, the process acknowledges samples.
     until("it is stopped", || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", actor.pid())).unwrap();
         stat.rsplit_once(") ").unwrap().1.starts_with('T')
@@ -382,7 +385,7 @@ fn by_source(participant: &DomainParticipant) -> Topic<State> {
     topic.create().unwrap()
 }
 
-/// Its clock is an hour ahead.
+/// Role whose clock is an hour ahead.
 fn act_ahead(folder: &Path) {
     let participant = join(folder);
     let topic = by_source(&participant);
@@ -399,7 +402,7 @@ fn act_ahead(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// Who has said what is the state of each instance now.
+/// Returns the state of each instance: the last writer of each.
 fn picture(reader: &DataReader<State>) -> String {
     let mut all = String::new();
     until("all instances are there", || {
@@ -412,7 +415,7 @@ fn picture(reader: &DataReader<State>) -> String {
     all
 }
 
-/// Where clocks differ all readers have the same state all the same: what the clock says that is ahead.
+/// With different clocks all readers have the same state: that of the writer whose clock is ahead.
 #[test]
 fn readers_agree_whatever_the_clocks_of_writers_say() {
     let meeting = Meeting::new();
@@ -423,7 +426,7 @@ fn readers_agree_whatever_the_clocks_of_writers_say() {
     let mut ahead = Actor::start(module_path!(), "has a clock ahead", &meeting, 0);
     writer.wait_for_readers(2, SOON).unwrap();
     assert_eq!(ahead.hear(), "written");
-    // Later, and by this clock earlier; of some instances nobody else says anything.
+    // Written later, but earlier by this clock; some instances have no other writer.
     for id in 0..20 {
         writer.write(&State { id, by: 2 }).unwrap();
     }

@@ -1,4 +1,5 @@
-//! A writer whose process changes the keys of its samples in its own memory while others take them into their stores.
+//! A writer whose process changes the keys of its samples in its own memory while other members
+//! copy them into their stores.
 
 use std::fs::read_to_string;
 use std::path::Path;
@@ -9,9 +10,9 @@ use crate::support::{
 };
 use dds_api::prelude::*;
 
-/// Stands in each sample, so that samples are found in memory.
+/// Pattern in each sample, by which samples are found in memory.
 const MARK: [u8; 60] = [b'q'; 60];
-/// Samples that are written while their keys change.
+/// Number of samples that are written while their keys change.
 const SAMPLES: u32 = 60_000;
 
 #[derive(DdsType, Clone, Copy, Debug)]
@@ -21,7 +22,7 @@ struct Part {
     mark: [u8; 60],
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     match role() {
@@ -41,19 +42,19 @@ fn act_changing_writer(folder: &Path) {
     say("ready");
     writer.wait_for_readers(1, SOON).unwrap();
     let write = |number: u32| writer.write(&Part { id: number % 7, mark: MARK });
-    // Two laps of the memory: later ones lie where these have been.
+    // Two passes through the memory, so that later samples occupy these positions again.
     (0..60_000).for_each(|number| write(number).unwrap());
     let places = keys_after_marks();
     assert!(places.len() > 100, "{} samples are found", places.len());
     std::thread::spawn(move || change(&places));
-    // Its own store may be its own problem.
+    // Its own store may be damaged.
     let written = (0..SAMPLES).filter(|number| write(*number).is_ok()).count();
     say(&format!("{written}"));
     while listen().is_some() {}
     std::process::exit(0);
 }
 
-/// Where in memory that this process shares the hash of a key stands behind a sample.
+/// Returns the positions in shared memory of the key hashes after samples.
 fn keys_after_marks() -> Vec<usize> {
     let maps = read_to_string("/proc/self/maps").unwrap();
     let mut places = Vec::new();
@@ -72,13 +73,14 @@ fn keys_after_marks() -> Vec<usize> {
     places
 }
 
-/// Changes these keys as long as the process lives.
+/// Changes these keys for the rest of the process's life.
 fn change(places: &[usize]) {
     loop {
         for &at in places {
             let word = at as *mut u64;
-            // SAFETY: the word lies in memory that is mapped as long as the participant is there, which outlives this thread, and
-            // is aligned, as each key behind a plain sample is. That others write and read there is what this test is about.
+            // SAFETY: the word lies in memory that is mapped while the participant exists, which
+            // outlives this thread, and is aligned like each key after a plain sample. Concurrent
+            // access by others is the purpose of this test.
             unsafe { word.write_volatile(word.read_volatile() ^ 1) };
         }
     }
@@ -101,7 +103,7 @@ fn store_stays_whole_whatever_a_writer_does_to_keys() {
     assert_eq!(written, SAMPLES);
     assert!(taken > 0);
     writer.kill();
-    // This participant is as well as before.
+    // This participant works as before.
     let marks = reader_of(&participant, "Marks");
     let other = writer_of(&participant, "Marks");
     other.wait_for_readers(1, SOON).unwrap();

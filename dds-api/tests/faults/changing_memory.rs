@@ -1,5 +1,5 @@
-//! A writer whose process changes samples in its own memory after it has published them, and what a reader may rely on all
-//! the same.
+//! A writer whose process changes samples in its own memory after publishing them, and the
+//! guarantees that a reader still has.
 
 use std::fs::{File, read_to_string};
 use std::os::unix::fs::FileExt;
@@ -10,7 +10,7 @@ use crate::support::{Actor, Meeting, PATIENCE, SOON, join, listen, role, say};
 use dds_api::prelude::*;
 use dds_api::topic::Bytes;
 
-/// Bytes of the sample, which are found in the writer's memory by their content.
+/// Bytes of the sample, by which the sample is found in the writer's memory.
 const TEXT: [u8; 64] = [b'q'; 64];
 /// A plain sample of the same bytes.
 #[derive(DdsType, Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ struct Letters {
     all: [u8; 64],
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     match role() {
@@ -28,7 +28,7 @@ fn act() {
     }
 }
 
-/// Writes one sample of each topic, and then changes their bytes until its director has gone.
+/// Writes one sample of each topic, and then changes their bytes until the director has gone.
 fn act_changing_writer(folder: &Path) {
     let participant = join(folder);
     let bytes = participant.topic::<Bytes>("Bytes").create().unwrap();
@@ -44,7 +44,7 @@ fn act_changing_writer(folder: &Path) {
     let places = places_of(&TEXT, &memory);
     assert!(places.len() >= 2, "the samples lie in {places:?}");
     say("changing");
-    // The beginning of a character that does not come to its end.
+    // Beginning of an incomplete UTF-8 character.
     let other = [0xf0; TEXT.len()];
     std::thread::spawn(|| {
         while listen().is_some() {}
@@ -57,7 +57,7 @@ fn act_changing_writer(folder: &Path) {
     }
 }
 
-/// Where in memory that this process shares a pattern stands.
+/// Returns the positions of a pattern in memory that this process shares.
 fn places_of(pattern: &[u8], memory: &File) -> Vec<u64> {
     let maps = read_to_string("/proc/self/maps").unwrap();
     let mut places = Vec::new();
@@ -94,7 +94,7 @@ fn text_made_of_bytes_that_their_writer_changes_stays_valid() {
     let (first, copied) = (own.to_vec(), copy.all);
     let text = from_utf8(own);
     let deadline = std::time::Instant::now() + PATIENCE;
-    // The writer does change what it has published.
+    // The writer really changes its published samples.
     let (mut bytes_changed, mut plain_changed) = (false, false);
     while !(bytes_changed && plain_changed) {
         assert!(std::time::Instant::now() < deadline, "nothing changes where it was written");

@@ -1,4 +1,5 @@
-//! Coherent sets whose writer is killed at any moment: nobody ever sees a part of one (I-190, I-191).
+//! Coherent sets whose writer is killed at any moment: no reader ever sees a part of a set
+//! (I-190, I-191).
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,12 +16,12 @@ fn act() {
     }
 }
 
-/// The level that a seed stands for.
+/// Returns the level for a seed.
 fn level_of(seed: u64) -> &'static str {
     ["unordered", "atomic", "kept", "logged"][(seed % 4) as usize]
 }
 
-/// Writes sets, one after the other, of sizes that follow from their numbers, until it is killed.
+/// Writes sets in sequence, of sizes derived from their numbers, until it is killed.
 fn act_writer(folder: &Path) {
     let level = level_of(seed());
     let participant = join_at(folder, level);
@@ -44,7 +45,7 @@ fn size_of_set(route: u64) -> u32 {
     2 + Dice(route).below(600) as u32
 }
 
-/// Checks that what was taken at once is whole sets, and says how many.
+/// Checks that the samples of one take are whole sets, and returns their number.
 fn whole_sets(legs: &[(u32, u64)]) -> usize {
     let mut sets = 0;
     let mut rest = legs;
@@ -57,8 +58,8 @@ fn whole_sets(legs: &[(u32, u64)]) -> usize {
     sets
 }
 
-/// Writers are killed at any moment: what each call gives is whole sets, to all readers the same, and to those that come
-/// when the writer is gone.
+/// Writers are killed at any moment: each call returns whole sets, the same for all readers, and
+/// for readers that join after the writer is gone.
 fn survive(level: &str, rounds: u64) {
     let level_seed = (0..4).find(|seed| level_of(*seed) == level).unwrap();
     let mut dice = Dice(level_seed);
@@ -92,7 +93,8 @@ fn survive(level: &str, rounds: u64) {
             take(&mut got);
             gone()
         });
-        // All that is still on its way: none comes for a while, and both have the same.
+        // Takes all samples still on their way: none arrives for a while, and both readers have
+        // the same.
         let mut quiet = 0;
         until("all has come", || {
             std::thread::sleep(Duration::from_millis(2));

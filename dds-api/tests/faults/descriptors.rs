@@ -1,4 +1,4 @@
-//! A participant that has no descriptors left stays a member: who wants to join is refused, with the reason.
+//! A participant without free descriptors stays a member; a newcomer is refused, with the reason.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,7 +11,7 @@ fn participant(folder: &Path) -> DdsResult<DomainParticipant> {
     DomainParticipant::with_config(0, ParticipantConfig::new().runtime_dir(folder))
 }
 
-/// Orders of a child process; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((_, folder)) = role() else { return };

@@ -1,4 +1,5 @@
-//! Sets over several topics whose writer is killed at any moment: no access ever shows a part of one (I-211, I-213).
+//! Sets over several topics whose writer is killed at any moment: no access ever shows a part of
+//! one (I-211, I-213).
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,14 +20,14 @@ fn level_of(seed: u64) -> &'static str {
     ["atomic", "kept"][(seed % 2) as usize]
 }
 
-/// What is in a set follows from its number.
+/// Returns the contents of the set with this number.
 fn set(of: u64) -> Vec<Seen> {
     let mut dice = Dice(of);
     let size = 2 + dice.below(30) as u32;
     (0..size).map(|number| (if dice.below(2) == 0 { 'w' } else { 't' }, number, of)).collect()
 }
 
-/// Writes sets, one after the other, until it is killed.
+/// Writes sets in sequence, until it is killed.
 fn act_planner(folder: &Path) {
     let participant = join(folder);
     let planner = Planner::new(&participant, level_of(seed()));
@@ -37,7 +38,7 @@ fn act_planner(folder: &Path) {
     }
 }
 
-/// Checks that what was seen in one access is whole sets, and says how many.
+/// Checks that the samples seen in one access are whole sets, and returns their number.
 fn whole_sets(seen: &[Seen]) -> usize {
     let (mut sets, mut rest) = (0, seen);
     while let Some(&(.., of)) = rest.first() {
@@ -80,7 +81,8 @@ fn a_planner_is_killed_in_the_midst_of_sets() {
             look(&mut seen);
             displays.iter().all(|display| display.turns.matched_publications().is_empty())
         });
-        // All that is still on its way: none comes for a while, and both have the same.
+        // Waits for all samples still on their way: none arrives for a while, and both have
+        // the same.
         let mut quiet = 0;
         until("all has come", || {
             std::thread::sleep(Duration::from_millis(2));
@@ -100,7 +102,7 @@ fn a_planner_is_killed_in_the_midst_of_sets() {
                 all.extend(late.look());
                 all.len() >= seen[0].len()
             });
-            // One of its two readers came first.
+            // One of its two readers was created first.
             all.sort_by_key(|(.., of)| *of);
             let sorted = |mut seen: Vec<Seen>| {
                 seen.sort_unstable();

@@ -1,4 +1,5 @@
-//! An application that holds what it takes: writers go on, what it holds stays as it was, and what is beyond the limit is copied.
+//! An application that holds the samples it takes: writers continue, held samples stay unchanged,
+//! and samples beyond the limit are copied.
 
 use std::path::Path;
 use std::time::Instant;
@@ -7,7 +8,7 @@ use crate::support::{Actor, Mark, Meeting, PATIENCE, SOON, join, listen, role, s
 use dds_api::prelude::*;
 use dds_api::topic::Bytes;
 
-/// Samples that a hoarder has at the end: many times what its writer has memory for.
+/// Number of samples held at the end: many times the capacity of the writer's memory.
 const MANY: u64 = 20_000;
 const MEMORY: usize = 64 << 10;
 
@@ -24,7 +25,7 @@ fn act() {
 
 type Builder = dds_api::subscription::DataReaderBuilder<Mark>;
 
-/// Takes all that comes and drops nothing; at the end all of it is as it was written.
+/// Takes all samples and drops none; at the end all of them are unchanged.
 fn act_hoarder(folder: &Path, with: impl Fn(Builder) -> Builder) {
     let participant = join(folder);
     let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
@@ -48,7 +49,7 @@ fn act_hoarder(folder: &Path, with: impl Fn(Builder) -> Builder) {
     held.iter().for_each(|sample| sample.assert_whole());
 }
 
-/// Whoever else reads, and writes, does so as if nobody held anything.
+/// Other readers and writers work as if no sample were held.
 fn beside(role: &str) -> (u64, u64, u64) {
     let meeting = Meeting::new();
     let participant = meeting.join();
@@ -66,7 +67,7 @@ fn beside(role: &str) -> (u64, u64, u64) {
     }
     assert_eq!(reader.copied_samples(), 0, "who drops what it takes gets no copies");
     let said: Vec<u64> = hoarder.hear().split(' ').map(|word| word.parse().unwrap()).collect();
-    // What is held is not altered while the memory turns over once more.
+    // Held samples are not altered while the memory is reused once more.
     for number in 0..2000 {
         writer.write(&Mark::new(number)).unwrap();
         drop(reader.take_next(SOON).unwrap());
@@ -84,7 +85,7 @@ fn beside(role: &str) -> (u64, u64, u64) {
 fn a_hoarder_holds_no_writer_up() {
     let (all, borrowed, copied) = beside("hoarder");
     assert_eq!((all, borrowed + copied), (MANY, MANY));
-    // A quarter of the memory, and the chunk that was being taken from.
+    // A quarter of the memory, and the chunk in use at that moment.
     let most = (MEMORY / size_of::<Mark>() / 3) as u64;
     assert!(borrowed > 0 && borrowed < most, "{borrowed} lie in the writer's memory");
 }
@@ -96,7 +97,7 @@ fn nor_does_one_that_follows_instances() {
     assert!(borrowed < (MEMORY / size_of::<Mark>()) as u64);
 }
 
-/// With no limit it does, and its writers say so.
+/// Without a limit, held samples block writers, which report it.
 #[test]
 fn without_a_limit_writers_wait_and_say_so() {
     let meeting = Meeting::new();
@@ -116,7 +117,8 @@ fn without_a_limit_writers_wait_and_say_so() {
     hoarder.kill();
 }
 
-/// What is dropped may be lent again, and samples that are as large as a part of the memory do not crowd it.
+/// A dropped sample frees its place in the limit, and samples as large as a part of the memory do
+/// not exhaust it.
 #[test]
 fn what_is_dropped_may_be_lent_again() {
     let meeting = Meeting::new();
@@ -133,7 +135,7 @@ fn what_is_dropped_may_be_lent_again() {
         assert!(!copy.is_borrowed() && **copy == [number; 10_000]);
         reader.take_next(SOON).unwrap().unwrap()
     };
-    // One is held while the next is taken.
+    // One sample is held while the next is taken.
     let mut last = next(0);
     for number in 1..50 {
         last = next(number);

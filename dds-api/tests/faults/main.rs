@@ -1,4 +1,5 @@
-//! Processes that end, fork, hoard, or write into memory what they should not: the others go on.
+//! Processes that end, fork, hold too many samples, or write into memory wrongly: the
+//! others continue.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

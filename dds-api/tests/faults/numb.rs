@@ -1,4 +1,5 @@
-//! A participant that hears and answers, and of whose stores nobody sees any: the others go on without it (I-336).
+//! A participant that receives and answers, but whose stores no other participant sees: the others
+//! continue without it (I-336).
 
 use std::cell::Cell;
 use std::os::fd::AsFd;
@@ -12,10 +13,10 @@ use rustix::mm::{MapFlags, ProtFlags, mmap};
 use crate::support::{Actor, Mark, Meeting, SOON, listen, role, say, until};
 
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(500);
-/// Five member timeouts, and what a busy machine adds.
+/// Five member timeouts, plus the delay of a busy machine.
 const FOUND_WITHIN: Duration = Duration::from_secs(20);
 
-/// A participant, and its reader and its writer of the topic.
+/// A participant, with its reader and its writer of the topic.
 struct Member {
     participant: DomainParticipant,
     reader: DataReader<Mark>,
@@ -33,14 +34,14 @@ impl Member {
         Member { participant, reader, writer }
     }
 
-    /// The number of the last sample that has come.
+    /// Returns the number of the last received sample.
     fn last(&self) -> Option<u64> {
         let samples = self.reader.take(.., Timeout::millis(2)).unwrap();
         samples.map(|sample| sample.number).last()
     }
 }
 
-/// The role of the child process; nothing when the test program is run as such.
+/// Role of the child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((_, folder)) = role() else { return };
@@ -54,7 +55,8 @@ fn act() {
     say("isolated");
 }
 
-/// Replaces the mappings of this process's shared memory by private ones of the same content: its stores go nowhere.
+/// Replaces the mappings of this process's shared memory by private ones of the same content, so
+/// that its stores are not visible to others.
 fn keep_stores_private() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let mut count = 0;

@@ -1,5 +1,5 @@
-//! A participant that goes mad: it joins and is matched as any other, and then scribbles over all
-//! the memory that it has shared and says whatever comes to its mind.
+//! A malicious participant: it joins and matches like any other, and then overwrites all its shared
+//! memory and sends arbitrary messages.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ use derecho_node::duty::Duty;
 
 type Mad = Duty<Group<Hearsay>, ShmLink>;
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -49,7 +49,7 @@ fn act() {
     }
 }
 
-/// A good one: sends everything back, and tells what it got.
+/// A correct participant: sends everything back, and reports the samples it received.
 fn act_echo(folder: &Path) {
     let participant = join(folder);
     let reader = reader_of(&participant, "Marks");
@@ -59,7 +59,7 @@ fn act_echo(folder: &Path) {
     let mut got = Got::default();
     while !got.ended {
         let Some(sample) = reader.take_next(Timeout::millis(100)).unwrap() else { continue };
-        // The mad one may have passed for a writer of this topic.
+        // The malicious participant may have appeared as a writer of this topic.
         if sample.check != Mark::new(sample.number).check {
             continue;
         }
@@ -70,7 +70,7 @@ fn act_echo(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// What the mad one knows of the others: what each of them has announced, as it was said.
+/// Knowledge of the malicious participant about the others: the announcements of each, unmodified.
 #[derive(Default)]
 struct Hearsay {
     said: RefCell<Vec<(NodeId, Vec<u8>)>>,
@@ -78,7 +78,7 @@ struct Hearsay {
 
 impl State for Hearsay {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u64> {
-        // Nobody here keeps anything: what is said is of endpoints.
+        // No participant here keeps samples; the messages are about endpoints.
         let said = message.strip_prefix(&[0]).and_then(<(u64, Vec<u8>)>::from_bytes);
         self.said.get_mut().extend(said.map(|(_, endpoint)| (from, endpoint)));
         Vec::new()
@@ -113,7 +113,7 @@ impl State for Hearsay {
     }
 }
 
-/// Is matched with everybody as a member that knows the protocol, and then goes mad.
+/// Matches with all others as a correct member, and then becomes malicious.
 fn act_mad(folder: &Path) {
     let mut config = ShmConfig::new("domain-0");
     config.runtime_dir = Some(folder.to_owned());
@@ -147,8 +147,8 @@ fn act_mad(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// Reads every stream of everybody, and passes for a writer of whatever they write: all first
-/// streams have the same name. Until it reads and is read; then it writes a little.
+/// Reads every stream of all others, and appears as a writer of their topics: all first streams
+/// have the same name. When it reads and is read, it writes a little.
 fn mingle(duty: &mut Mad, stream: RegionId, memory: &SenderMemory) -> Vec<Peer> {
     let start = Instant::now();
     let (mut subscribed, mut announced, mut peers) = (0, 0_u64, BTreeMap::new());
@@ -169,7 +169,7 @@ fn mingle(duty: &mut Mad, stream: RegionId, memory: &SenderMemory) -> Vec<Peer> 
             let Some(&peer) = peers.get(&from).filter(|_| from != me) else { continue };
             announced += 1;
             duty.machine.submit(&[vec![0], (announced, endpoint).to_bytes()].concat());
-            // It begins to tell of types and does not go on, or goes on where nothing was begun.
+            // It begins to send a type and does not continue, or continues where nothing was begun.
             for (whole, at) in
                 [(40_u32, 0_u32), (40, 9), (40, 0), (u32::MAX, 0), (99, u32::MAX), (5, 0)]
             {
@@ -200,8 +200,8 @@ fn scribble(duty: &mut Mad, peers: &[Peer], regions: &[Replica]) {
         for _ in 0..200 {
             let region = &regions[dice.below(2) as usize];
             let some = if dice.below(2) == 0 { 64 } else { region.words() as u64 };
-            // SAFETY: both regions are this process's own, and only this thread uses them: it has no slice of a claim or of a record
-            // here.
+            // SAFETY: both regions belong to this process, and only this thread uses them: it has
+            // no slice of a claim or of a record here.
             let word = unsafe { region.word(dice.below(some) as usize) };
             word.publish(match dice.below(4) {
                 0 => dice.roll(),
@@ -225,7 +225,7 @@ fn scribble(duty: &mut Mad, peers: &[Peer], regions: &[Replica]) {
             }
             _ => Note::Announce { id: reader, bytes: vec![0xff; 40] },
         };
-        // Nonsense only now and then, for after it nobody listens any more.
+        // Invalid messages are rare, because the others ignore the sender after one.
         let bytes = if dice.below(50) == 0 { vec![0xee; 9] } else { note.encode() };
         for &peer in peers {
             let _ = duty.link.note(peer, &bytes);
@@ -284,7 +284,8 @@ fn nobody_suffers_from_a_participant_that_goes_mad() {
     meeting.assert_empty();
 }
 
-/// As `take_to_the_end`, but for what the mad one has sent under another one's name.
+/// Takes like `take_to_the_end`, except for samples that the malicious participant has sent under
+/// another name.
 fn take_only_whole(reader: &DataReader<Mark>, got: &mut Got) {
     let deadline = Instant::now() + PATIENCE;
     while !got.ended {

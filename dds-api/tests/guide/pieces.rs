@@ -1,4 +1,5 @@
-//! The guide's pieces of Rust, laid out as they are best read there, each in what makes it run.
+//! Pieces of Rust in the guide, with the layout of the guide, each within the code that makes
+//! it run.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -390,7 +391,7 @@ fn waiting() -> DdsResult<()> {
     })
 }
 
-/// Runs all of them; logs go to this folder.
+/// Runs all of them, with logs in this folder.
 fn real_time() -> DdsResult<()> {
     let use_usual = |why: &str| { println!("{why}"); DomainParticipant::new(0) };
     let config = ParticipantConfig::new()

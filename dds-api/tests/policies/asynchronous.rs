@@ -1,4 +1,4 @@
-//! Calls that wait, as futures: on a runtime that is nothing but a thread that parks.
+//! Waiting calls as futures, on a runtime that is only a parking thread.
 
 use std::future::Future;
 use std::path::Path;
@@ -21,7 +21,7 @@ use dds_api::subscription::{ReadCondition, States};
 use dds_api::topic::Bytes;
 use futures_util::StreamExt;
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -31,7 +31,7 @@ fn act() {
     }
 }
 
-/// Writes a sample whenever it is told to.
+/// Writes a sample on each order.
 fn act_writer(folder: &Path) {
     let participant = join(folder);
     let writer = writer_of(&participant, "Marks");
@@ -44,7 +44,7 @@ fn act_writer(folder: &Path) {
     }
 }
 
-/// A coherent set that finds no room is ended as soon as there is some.
+/// A coherent set without room is ended as soon as there is room.
 #[test]
 fn a_set_ends_when_its_readers_make_room() {
     let meeting = Meeting::new();
@@ -81,7 +81,7 @@ fn a_task_is_woken_by_what_another_process_writes() {
     let mut actor = Actor::start(module_path!(), "writer", &meeting, 0);
     block_on(reader.wait_for_writers_async(1)).unwrap();
     assert_eq!(actor.hear(), "ready");
-    // Nothing is there at first, so each of these sleeps.
+    // There are no samples at first, so each of these futures sleeps.
     for number in 0..3 {
         let taken = {
             let mut future = pin!(reader.take_next_async());
@@ -106,7 +106,7 @@ fn a_task_is_woken_by_what_another_process_writes() {
     actor.kill();
 }
 
-/// Here, and in another participant, which tells of what it releases only whoever waits for that.
+/// In this participant, and in another one, which reports released memory only to waiting writers.
 #[test]
 fn a_task_that_writes_is_woken_when_there_is_room() {
     let meeting = Meeting::new();
@@ -141,7 +141,7 @@ fn write_as_there_is_room(here: &DomainParticipant, there: &DomainParticipant) {
         });
         for number in 0..COUNT {
             if number % 100 == 0 {
-                // The writer sleeps meanwhile.
+                // The writer sleeps in the meantime.
                 std::thread::sleep(Duration::from_millis(5));
             }
             assert_eq!(block_on(reader.take_next_async()).unwrap().number, number);
@@ -149,7 +149,7 @@ fn write_as_there_is_room(here: &DomainParticipant, there: &DomainParticipant) {
     });
 }
 
-/// No turn of anybody finds anything to do by that.
+/// The returned loan gives no turn of any participant anything to do.
 #[test]
 fn a_task_that_writes_is_woken_when_a_loan_is_given_back() {
     let meeting = Meeting::new();
@@ -174,7 +174,8 @@ fn a_task_that_writes_is_woken_when_a_loan_is_given_back() {
     written.unwrap();
 }
 
-/// A sample that readers had to receive first, if it had been written, was not. No turn of anybody finds anything to do by that.
+/// A sample that readers would have had to receive first was not written. The failure gives no turn
+/// of any participant anything to do.
 #[test]
 fn a_task_that_waits_behind_a_write_is_woken_when_that_fails() {
     let meeting = Meeting::new();
@@ -211,7 +212,7 @@ fn a_task_that_waits_behind_a_write_is_woken_when_that_fails() {
     written.unwrap();
 }
 
-/// Notes that it was woken.
+/// Waker that records that it was called.
 #[derive(Default)]
 struct Bell(AtomicBool);
 
@@ -232,7 +233,7 @@ fn a_task_is_woken_when_time_shows_a_sample() {
     writer.wait_for_readers(1, SOON).unwrap();
     writer.write(&Mark::new(0)).unwrap();
     assert_eq!(block_on(reader.take_next_async()).unwrap().number, 0);
-    // Shown only when the time is over, and nothing comes by then.
+    // The sample is delivered only when its time is over, and nothing arrives by then.
     writer.write(&Mark::new(1)).unwrap();
     assert_eq!(block_on(reader.take_next_async()).unwrap().number, 1);
     writer.write(&Mark::new(2)).unwrap();

@@ -1,5 +1,5 @@
-//! RELIABILITY BEST_EFFORT: nobody waits for such a reader. What it gets is whole and in its writer's order, and what it does not
-//! get is counted (I-220 to I-224).
+//! RELIABILITY BEST_EFFORT: no writer waits for such a reader. Received samples are whole and in
+//! their writer's order, and missed samples are counted (I-220 to I-224).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use rustix::process::Signal;
 
 const TOPIC: &str = "Marks";
 
-/// One that is encoded, keyed, and of any length.
+/// A keyed, encoded sample of any length.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 struct Letter {
     #[dds(key)]
@@ -27,7 +27,7 @@ struct Letter {
     text: Vec<u8>,
 }
 
-/// Some take nearly all of a chunk.
+/// Maximum length; some samples take nearly a whole chunk.
 const LONGEST: usize = 4000;
 
 impl Letter {
@@ -55,7 +55,7 @@ fn letter_writer(participant: &DomainParticipant) -> DataWriter<Letter> {
     writer.create().unwrap()
 }
 
-/// What a best-effort reader has got of one writer.
+/// Samples that a best-effort reader has received from one writer.
 #[derive(Default)]
 struct Seen {
     got: u64,
@@ -68,7 +68,7 @@ impl Seen {
         (self.got, self.next) = (self.got + 1, number + 1);
     }
 
-    /// Takes what is there.
+    /// Takes the available samples.
     fn take_all(&mut self, reader: &DataReader<Mark>) {
         while let Some(mark) = reader.take_next(Timeout::NOW).unwrap() {
             mark.assert_whole();
@@ -77,7 +77,7 @@ impl Seen {
     }
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -93,7 +93,8 @@ fn act() {
     }
 }
 
-/// Takes, with a pause after each sample, until it is told that all is written; then what is left. Returns how much was lost.
+/// Takes, with a pause after each sample, until it is told that all is written; then takes the
+/// rest. Returns the number of lost samples.
 fn take_all<T: DdsType>(reader: &DataReader<T>, mut take_in: impl FnMut(&Sample<T>)) -> u64 {
     let over = Arc::new(AtomicBool::new(false));
     let told = std::thread::spawn({
@@ -109,7 +110,7 @@ fn take_all<T: DdsType>(reader: &DataReader<T>, mut take_in: impl FnMut(&Sample<
         let sample = reader.take_next(Timeout::millis(100)).unwrap();
         match &sample {
             Some(sample) => take_in(sample),
-            // Asked before: what was written by then was looked for after that.
+            // The end is checked before the take, so that all samples written by then are taken.
             None if is_over => break,
             None => {}
         }
@@ -145,7 +146,7 @@ fn act_reliable(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// Writes for ever, and says now and then how much.
+/// Writes endlessly, and periodically reports the number.
 fn act_writer(folder: &Path) {
     let participant = join(folder);
     let writer = writer_of(&participant, TOPIC);
@@ -170,7 +171,7 @@ fn act_letters(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// Keeps the last letter to each, and takes them when all is written.
+/// Keeps the last letter to each address, and takes them when all are written.
 fn act_last_letters(folder: &Path) {
     let participant = join(folder);
     let reader = participant.reader(&letters(&participant)).best_effort().keep_last(1);
@@ -190,7 +191,7 @@ fn act_last_letters(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// Wants those to one alone.
+/// Reads only letters to one address.
 fn act_some_letters(folder: &Path) {
     let participant = join(folder);
     let topic = letters(&participant);
@@ -206,7 +207,7 @@ fn act_some_letters(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// Of each set it gets three samples, or none.
+/// Receives three samples of each set, or none.
 fn act_sets(folder: &Path) {
     let participant = join(folder);
     let subscriber = participant.subscriber().presentation(coherent()).create().unwrap();
@@ -232,14 +233,16 @@ fn actor(role: &str, meeting: &Meeting, seed: u64) -> Actor {
     actor
 }
 
-/// What a best-effort reader says in the end: how much it has got, what is lost, and what would be next.
+/// Reads the final report of a best-effort reader: the number of received samples, of lost samples,
+/// and the next number.
 fn hear_numbers(actor: &mut Actor) -> [u64; 3] {
     let said = actor.hear();
     let numbers: Vec<u64> = said.split(' ').map(|number| number.parse().unwrap()).collect();
     numbers.try_into().unwrap()
 }
 
-/// All was written: what it has got and what it has lost is that. Returns what is lost.
+/// Checks that received and lost samples add up to all written ones. Returns the number of
+/// lost samples.
 fn assert_counted(mut actor: Actor, written: u64) -> u64 {
     actor.tell("over");
     let [got, lost, next] = hear_numbers(&mut actor);
@@ -249,7 +252,7 @@ fn assert_counted(mut actor: Actor, written: u64) -> u64 {
     lost
 }
 
-/// A writer that would say so if it ever had to wait for long.
+/// Creates a writer that would fail if it ever waited long.
 fn hasty_writer(participant: &DomainParticipant) -> DataWriter<Mark> {
     let topic = participant.topic::<Mark>(TOPIC).create().unwrap();
     let writer = participant.writer(&topic).memory(64 << 10).in_flight(256);
@@ -299,7 +302,7 @@ fn a_slow_reader_gets_what_it_can() {
     meeting.assert_empty();
 }
 
-/// The one gets all, the other one sleeps.
+/// The reliable reader receives all samples while the best-effort one sleeps.
 #[test]
 fn reliable_and_best_effort_readers_side_by_side() {
     const COUNT: u64 = 50_000;
@@ -315,11 +318,12 @@ fn reliable_and_best_effort_readers_side_by_side() {
     writer.write(&Mark::last(COUNT)).unwrap();
     writer.wait_for_acknowledgments(SOON).unwrap();
     assert_eq!(reliable.hear(), format!("0 {}", COUNT + 1));
-    // Before anybody leaves: a view cannot change without a member, which is left out if it sleeps.
+    // The reader is resumed before a participant leaves: a view change needs all members, and a
+    // sleeping one is evicted.
     sleeper.signal(Signal::CONT);
     reliable.finish();
     assert!(assert_counted(sleeper, COUNT + 1) > 0);
-    // One that nobody takes from, beside the writer.
+    // A reader from which nothing is taken, in the writer's participant.
     let mut seen = Seen::default();
     until("each is there or counted", || {
         seen.take_all(&near);
@@ -394,7 +398,7 @@ fn a_writer_that_is_killed_and_another_one() {
     meeting.assert_empty();
 }
 
-/// Letters to readers of every kind, which are stopped meanwhile.
+/// Sends letters to readers of every kind, which are stopped in between.
 fn letters_to(role: &str, end: impl FnOnce(Actor, u64)) {
     let meeting = Meeting::new();
     let participant = meeting.join();
@@ -447,7 +451,7 @@ fn what_a_filter_lets_through_comes_whole() {
     });
 }
 
-/// A set is one record: it is there as a whole, or lost as a whole.
+/// A set is one record: it is received as a whole, or lost as a whole.
 #[test]
 fn of_a_coherent_set_all_is_there_or_nothing() {
     const SETS: u64 = 9000;
@@ -482,7 +486,8 @@ impl DataReaderListener<Mark> for Told {
     }
 }
 
-/// Nobody takes, so most is lost: the status says so, by its condition, its listener and its counts.
+/// Nothing is taken, so most samples are lost: the status reports it, through its condition, its
+/// listener and its counts.
 #[test]
 fn what_is_lost_is_told() {
     const COUNT: u64 = 20_000;
@@ -524,7 +529,8 @@ fn what_is_lost_is_told() {
     assert_eq!(reliable.sample_lost_status(), SampleLostStatus::default());
 }
 
-/// A best-effort writer is for best-effort readers, and waits for none of them, not even the moment that others would.
+/// A best-effort writer is for best-effort readers, and waits for none of them, not even for the
+/// short time that others would.
 #[test]
 fn a_best_effort_writer_never_waits() {
     let meeting = Meeting::new();
@@ -533,14 +539,14 @@ fn a_best_effort_writer_never_waits() {
     qos.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
     let topic = participant.topic::<Mark>(TOPIC).qos(&qos).create().unwrap();
     let writer = participant.writer(&topic).memory(64 << 10).in_flight(256);
-    // As its topic says, and one that says so itself.
+    // A writer with the topic's policy, and one with its own.
     let writer = writer.max_blocking_time(Timeout::NOW).create().unwrap();
     let same = participant.writer(&participant.topic::<Mark>("Others").create().unwrap());
     let same = same.best_effort().create().unwrap();
     assert_eq!(same.qos().reliability.kind, ReliabilityQosPolicyKind::BestEffort);
     assert_eq!(writer.qos().reliability.kind, ReliabilityQosPolicyKind::BestEffort);
     let readers = [
-        // As their topic says, and as they say themselves.
+        // Readers with the topic's policy, and with their own.
         participant.reader(&topic).create().unwrap(),
         participant.reader(&topic).qos(&DataReaderQos::default()).create().unwrap(),
     ];
@@ -573,7 +579,8 @@ fn a_best_effort_writer_never_waits() {
     reliable.wait_for_readers(3, SOON).unwrap();
 }
 
-/// What is out of date when its reader wakes up is not given to it; and what does not come in time is missed.
+/// Samples that have expired when their reader wakes up are not delivered, and a late sample misses
+/// its deadline.
 #[test]
 fn lifespan_and_deadline_hold_as_ever() {
     const PERIOD: Duration = Duration::from_millis(50);

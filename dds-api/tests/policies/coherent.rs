@@ -1,4 +1,5 @@
-//! PRESENTATION.coherent_access: of a coherent set all readers get all, at once, or nothing (I-190 to I-193).
+//! PRESENTATION.coherent_access: all readers receive all of a coherent set at once, or nothing
+//! (I-190 to I-193).
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use dds_api::prelude::*;
 use dds_api::qos::{Length, ResourceLimitsQosPolicy};
 use dds_api::subscription::{InstanceState, SampleRejectedStatusKind, Since};
 
-/// One that is encoded.
+/// A type that is encoded.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 struct Note {
     #[dds(key)]
@@ -20,7 +21,7 @@ struct Note {
 
 const LEVELS: [&str; 3] = ["unordered", "atomic", "kept"];
 
-/// In another participant and the own one, of a plain type and one that is encoded.
+/// In another participant and the own one, for a plain type and an encoded one.
 #[test]
 fn a_set_is_there_at_once_when_it_ends_and_not_before() {
     for level in LEVELS {
@@ -37,7 +38,7 @@ fn a_set_is_there_at_once_when_it_ends_and_not_before() {
         write(&writer, &[(9, 0)]);
         readers.iter().for_each(|reader| assert_eq!(next(reader), [(9, 0)], "{level}"));
         publisher.begin_coherent_changes().unwrap();
-        // One within it: it does not count.
+        // A nested set does not end the outer one.
         publisher.begin_coherent_changes().unwrap();
         write(&writer, &route(1, 2));
         publisher.end_coherent_changes().unwrap();
@@ -50,7 +51,7 @@ fn a_set_is_there_at_once_when_it_ends_and_not_before() {
         readers.iter().for_each(|reader| assert_eq!(taken(reader), [], "{level}"));
         publisher.end_coherent_changes().unwrap();
         readers.iter().for_each(|reader| assert_eq!(next(reader), route(1, 4), "{level}"));
-        // What comes after it is no part of it.
+        // Samples after the set do not belong to it.
         write(&writer, &[(0, 2)]);
         readers.iter().for_each(|reader| assert_eq!(next(reader), [(0, 2)], "{level}"));
         let error = publisher.end_coherent_changes().unwrap_err();
@@ -77,7 +78,8 @@ fn samples_that_are_encoded_are_in_sets_too() {
     }
 }
 
-/// Who asks for no coherence gets the samples one by one: all of them, in their order, with each kind of call.
+/// A reader without coherence receives the samples one by one: all of them, in order, with each
+/// kind of call.
 #[test]
 fn readers_without_coherence_get_the_samples_of_sets() {
     for level in LEVELS {
@@ -124,7 +126,8 @@ fn readers_without_coherence_get_the_samples_of_sets() {
     }
 }
 
-/// All that is there when a call begins is there for that call, also of one that asks for no coherence.
+/// One call returns all samples that are present when it begins, also for a reader
+/// without coherence.
 #[test]
 fn one_call_takes_all_of_what_is_there() {
     let meeting = Meeting::new();
@@ -152,7 +155,7 @@ fn a_publisher_without_coherence_writes_at_once() {
     assert_eq!(next(&reader), [(1, 1)]);
     publisher.end_coherent_changes().unwrap();
     assert!(publisher.end_coherent_changes().is_err());
-    // And whoever asks for coherence is not matched with it.
+    // A reader that requests coherence does not match it.
     let refused = subscriber(&here).reader(&legs).create().unwrap();
     until("it is refused", || refused.requested_incompatible_qos_status().total_count == 1);
 }
@@ -201,7 +204,7 @@ fn instances_end_in_a_set() {
     }
 }
 
-/// HISTORY and filters say what of a set a reader has: that is there at once, too.
+/// HISTORY and filters reduce a set at the reader: the remaining samples also appear at once.
 #[test]
 fn what_is_left_of_a_set_is_there_at_once() {
     let meeting = Meeting::new();
@@ -226,7 +229,7 @@ fn what_is_left_of_a_set_is_there_at_once() {
     }
 }
 
-/// One look gives all of a set, and what was written behind it, also where samples go by way of the cache.
+/// One call returns all of a set, and the samples written after it, also through the cache.
 #[test]
 fn a_set_and_what_is_behind_it_come_in_one_look() {
     let meeting = Meeting::new();
@@ -251,7 +254,8 @@ fn limits(samples: u16) -> ResourceLimitsQosPolicy {
     ResourceLimitsQosPolicy { max_samples: Length::of(samples), ..Default::default() }
 }
 
-/// RESOURCE_LIMITS: a set waits until there is room for all of it; one for which there never is any is rejected.
+/// RESOURCE_LIMITS: a set waits until there is room for all of it; a set for which there never is
+/// room is rejected.
 #[test]
 fn a_set_finds_room_as_a_whole() {
     let meeting = Meeting::new();
@@ -273,7 +277,7 @@ fn a_set_finds_room_as_a_whole() {
     let status = reader.sample_rejected_status();
     assert_eq!((status.total_count, status.total_count_change), (4, 4));
     assert_eq!(status.last_reason, SampleRejectedStatusKind::RejectedBySamplesLimit);
-    // Three more would find room, but not four.
+    // Three more samples would find room, but not four.
     assert_eq!(reader.take(..1, Timeout::NOW).unwrap().count(), 1);
     assert_eq!(taken(&reader), route(1, 3)[1..]);
     assert_eq!(taken(&reader), route(2, 4));
@@ -284,7 +288,8 @@ fn a_set_finds_room_as_a_whole() {
     assert_eq!((status.total_count, status.total_count_change), (10, 6));
 }
 
-/// A set that is larger than a record can be is refused where it becomes so; what is in it can be ended or discarded.
+/// A set larger than the maximum record is refused at the sample that exceeds the limit; its
+/// earlier samples can be ended or discarded.
 #[test]
 fn a_set_has_a_largest_size() {
     let meeting = Meeting::new();
@@ -329,7 +334,7 @@ fn a_set_has_a_largest_size() {
     assert_eq!(next(&reader), route(4, 20_000));
 }
 
-/// Nobody makes room: the set stays open, and can be ended later.
+/// Readers make no room: the set stays open, and can be ended later.
 #[test]
 fn a_set_that_finds_no_room_with_its_writer_can_be_ended_again() {
     let meeting = Meeting::new();
@@ -358,7 +363,8 @@ fn a_set_that_finds_no_room_with_its_writer_can_be_ended_again() {
     assert_eq!(next(&reader), route(1, 3));
 }
 
-/// PARTITION may change in the midst of a set: all of it is in those that the writer has when it ends.
+/// PARTITION may change during a set: the whole set is in the partitions that the writer has at
+/// its end.
 #[test]
 fn a_set_is_in_the_partitions_of_its_end() {
     let meeting = Meeting::new();
@@ -383,7 +389,7 @@ fn a_set_is_in_the_partitions_of_its_end() {
     assert_eq!(taken(&left), []);
 }
 
-/// A writer that is dropped takes its part of the set with it; others' are written.
+/// A dropped writer removes its part of the set; the samples of others are written.
 #[test]
 fn a_writer_that_goes_takes_its_samples_along() {
     let meeting = Meeting::new();
@@ -401,8 +407,8 @@ fn a_writer_that_goes_takes_its_samples_along() {
     assert_eq!(next(&reader), route(2, 2));
 }
 
-/// Who comes late gets all of a set that has ended, and nothing of one that has not; also when some of its samples were
-/// replaced since, and also with those in one piece.
+/// A late joiner receives all of an ended set, and nothing of an unfinished one; also if some of
+/// its samples have been replaced since, and also for sets in one record.
 #[test]
 fn who_comes_late_gets_sets_whole() {
     let meeting = Meeting::new();
@@ -444,7 +450,8 @@ fn who_comes_late_gets_sets_whole() {
     assert_eq!(got, route(3, 4));
 }
 
-/// What a log has of sets: all of each, after everybody was gone too, and the last of each instance at a time.
+/// Sets in a log: all samples of each, even after all participants were gone, and the last sample
+/// of each instance at a time.
 #[test]
 fn sets_come_back_from_a_log() {
     let meeting = Meeting::new();
@@ -479,7 +486,7 @@ fn sets_come_back_from_a_log() {
         got.extend(next(&reader));
     }
     assert_eq!(got, all);
-    // The same by the files, with the place that all samples of a set share.
+    // The log files give the same, with the position that all samples of a set share.
     let past: Vec<_> = reader.past(Since::Sample(1)).unwrap().map(Result::unwrap).collect();
     assert_eq!(past.iter().map(|(_, leg)| (leg.number, leg.route)).collect::<Vec<_>>(), all);
     let places: Vec<u64> = past.iter().map(|(place, _)| *place).collect();
@@ -490,7 +497,7 @@ fn sets_come_back_from_a_log() {
     assert_eq!(state, [(0, 2), (1, 20), (2, 2)]);
 }
 
-/// While a publisher is suspended nobody is woken for what it writes, and nothing is lost.
+/// While a publisher is suspended its samples wake no reader, and none are lost.
 #[test]
 fn suspended_publications_come_with_the_resumption() {
     let meeting = Meeting::new();

@@ -1,5 +1,5 @@
-//! PRESENTATION with the access scope of a group: topics in one order, sets over them, and readers that are read together
-//! (I-210 to I-213).
+//! PRESENTATION with group access scope: topics in one order, sets over them, and readers that are
+//! read together (I-210 to I-213).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -70,7 +70,8 @@ fn a_set_over_two_topics_is_seen_at_once() {
     }
 }
 
-/// Who reads all that comes sees it in the same order as everybody else, whoever wrote it, by whichever topic.
+/// Every reader of all samples sees the same order, whichever participant wrote them, on
+/// whichever topic.
 #[test]
 fn the_order_across_topics_is_the_same_for_all() {
     for level in LEVELS {
@@ -149,7 +150,7 @@ fn readers_are_read_between_begin_and_end_alone_and_nothing_comes_meanwhile() {
     assert_eq!(display.look(), [('w', 1, 2), ('t', 1, 2)]);
 }
 
-/// Without order a reader is there once, and so it is without the scope of a group.
+/// Without ordered access a reader is listed once, and likewise without group scope.
 #[test]
 fn each_reader_that_has_samples_is_listed() {
     let meeting = Meeting::new();
@@ -215,7 +216,7 @@ fn what_cannot_be_one_is_refused() {
     drop((reader, writer));
     let _reader = subscriber.reader(&in_flight).create().unwrap();
 
-    // All topics of an order are alike, here and elsewhere.
+    // All topics of an order must have the same policies, here and in other participants.
     let kept = of("D").transient_local().common_order("flight").create().unwrap();
     let error = here.reader(&kept).create().err().unwrap();
     assert!(
@@ -227,7 +228,7 @@ fn what_cannot_be_one_is_refused() {
         let error = there.writer(&kept).create().err();
         matches!(&error, Some(DdsError::PreconditionNotMet(why)) if why.contains("`Winds`"))
     });
-    // The same topic in two ways is two topics of one name.
+    // Two definitions of the same topic are two topics of one name.
     let other = there.topic::<Wind>("Winds").atomic().create().unwrap();
     let stranger = there.writer(&other).create().unwrap();
     until("both are told", || other.inconsistent_topic_status().total_count > 0);
@@ -263,13 +264,13 @@ fn a_set_that_one_reader_has_no_room_for_is_seen_by_none() {
     display.subscriber.end_access().unwrap();
     assert_eq!(display.look(), [('t', 1, 2), ('w', 1, 2), ('t', 2, 2), ('w', 3, 3)]);
     assert_eq!(display.turns.sample_rejected_status().total_count, 2);
-    // One that never finds room is rejected there, and holds nobody up.
+    // A set that never finds room is rejected there, and blocks no other reader.
     planner.write_set(&[('t', 1, 4), ('t', 2, 4), ('t', 3, 4), ('w', 1, 4)]);
     assert_eq!(display.look_for(1), [('w', 1, 4)]);
     assert_eq!(display.turns.sample_rejected_status().total_count, 5);
 }
 
-/// Who comes late gets what is kept in its order, and each set whole.
+/// A late joiner receives the kept samples in order, and each set whole.
 #[test]
 fn who_comes_late_sees_whole_sets_in_their_order() {
     let meeting = Meeting::new();
@@ -290,12 +291,13 @@ fn who_comes_late_sees_whole_sets_in_their_order() {
         seen.extend(more);
         seen.len() >= all.len()
     });
-    // Of the two readers one came first: it alone has what was kept when the other had not come.
+    // Of the two readers, the first one alone received the samples kept before the other one
+    // was created.
     assert_eq!(seen, all);
     assert_eq!(early.look_for(all.len()), all);
 }
 
-/// Instances of two topics are two, also if their keys are one.
+/// Instances of two topics are distinct, even with equal keys.
 #[test]
 fn of_each_topic_the_last_sample_of_an_instance_is_kept() {
     let meeting = Meeting::new();
@@ -324,7 +326,7 @@ fn of_each_topic_the_last_sample_of_an_instance_is_kept() {
     assert_eq!(sets.last(), Some(&9));
 }
 
-/// What a set does to instances.
+/// Effects of a set on instances.
 #[test]
 fn disposals_are_in_sets_too_and_writers_are_lost_one_by_one() {
     let meeting = Meeting::new();
@@ -349,7 +351,7 @@ fn disposals_are_in_sets_too_and_writers_are_lost_one_by_one() {
         turns > 0
     });
     assert_eq!(states, [InstanceState::NotAliveDisposed]);
-    // One of two that share a stream is gone: what it wrote is nobody's.
+    // One of two writers that share a stream is gone: its instances have no writer.
     let Planner { winds, turns, .. } = planner;
     drop(turns);
     until("it is lost", || {
@@ -360,7 +362,7 @@ fn disposals_are_in_sets_too_and_writers_are_lost_one_by_one() {
         display.subscriber.end_access().unwrap();
         is_lost
     });
-    // Its announcement goes another way.
+    // Its announcement takes another path.
     until("it is not matched any more", || display.turns.matched_writers() == 0);
     assert_eq!(display.winds.matched_writers(), 1);
     drop(winds);
@@ -384,7 +386,8 @@ impl SubscriberListener for Passes {
     }
 }
 
-/// A listener of the subscriber is told, and tells those of its readers that have something.
+/// A listener of the subscriber is called, and notifies the listeners of its readers that
+/// have data.
 #[test]
 fn a_subscribers_listener_passes_on_that_there_is_data() {
     let meeting = Meeting::new();
@@ -403,7 +406,7 @@ fn a_subscribers_listener_passes_on_that_there_is_data() {
     drop(none);
 }
 
-/// The access scope of a group that asks for nothing asks for no access either.
+/// Group access scope without order or coherence requires no access calls.
 #[test]
 fn a_group_without_order_or_coherence_is_none() {
     let meeting = Meeting::new();

@@ -1,4 +1,4 @@
-//! LATENCY_BUDGET: readers that sleep may do so for a while although something was written (I-202).
+//! LATENCY_BUDGET: sleeping readers may sleep on for a while after a write (I-202).
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use dds_api::prelude::*;
 use dds_api::qos::{LatencyBudgetQosPolicy, TopicQos};
 
 const LEVELS: [&str; 3] = ["unordered", "atomic", "kept"];
-/// More than bells are ever put off.
+/// Longer than any delay of bells.
 const HOUR: Duration = Duration::from_secs(3600);
-/// The longest that they are.
+/// Maximum delay of bells.
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// A topic that offers and requests a budget of an hour.
+/// Creates a topic that offers and requests a budget of an hour.
 fn topic(participant: &DomainParticipant, level: &str) -> Topic<Mark> {
     let latency_budget = LatencyBudgetQosPolicy { duration: HOUR.into() };
     let topic =
@@ -32,7 +32,7 @@ fn set_budget(writer: &DataWriter<Mark>, budget: Duration) {
     writer.set_qos(&qos).unwrap();
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -50,7 +50,7 @@ fn act() {
     };
     while let Some(word) = listen() {
         match word.as_str() {
-            // Nobody does anything here meanwhile.
+            // This process does nothing in the meantime.
             "one" => write(),
             "many" => {
                 for _ in 0..100 {
@@ -75,7 +75,7 @@ fn act() {
     }
 }
 
-/// A writer in a process of its own, and a reader here.
+/// Creates a writer in a process of its own, and a reader here.
 fn pair(meeting: &Meeting, level: &str) -> (DomainParticipant, DataReader<Mark>, Actor) {
     let here = meeting.join();
     let reader = here.reader(&topic(&here, level)).create().unwrap();
@@ -89,7 +89,7 @@ fn sleeps(participant: &DomainParticipant) -> u64 {
     participant.counters().parks()
 }
 
-/// A thread waits for each sample, and sleeps until it is woken: nothing else is written that could wake it.
+/// A thread waits for each sample, and sleeps until it is woken: no other write could wake it.
 #[test]
 fn a_sample_comes_although_nothing_follows_it() {
     for level in LEVELS {
@@ -111,7 +111,7 @@ fn a_sample_comes_although_nothing_follows_it() {
     }
 }
 
-/// How often a participant sleeps while it takes a hundred samples that are written in a row.
+/// Returns how often a participant sleeps while it takes a hundred samples written in a row.
 fn sleeps_in_round(here: &DomainParticipant, reader: &DataReader<Mark>, actor: &mut Actor) -> u64 {
     let before = sleeps(here);
     actor.tell("many");
@@ -123,7 +123,8 @@ fn sleeps_in_round(here: &DomainParticipant, reader: &DataReader<Mark>, actor: &
     sleeps(here) - before
 }
 
-/// Whoever takes in a loop sleeps once for many samples; without a budget once for nearly each.
+/// A reader that takes in a loop sleeps once for many samples; without a budget, once for
+/// nearly each.
 #[test]
 fn readers_that_sleep_are_woken_once_for_many_samples() {
     for level in LEVELS {
@@ -138,7 +139,7 @@ fn readers_that_sleep_are_woken_once_for_many_samples() {
     }
 }
 
-/// They would all last as long as bells are put off.
+/// Each of these calls would take as long as bells are delayed.
 #[test]
 fn who_waits_for_acknowledgements_waits_for_no_budget() {
     for level in LEVELS {
@@ -161,7 +162,7 @@ fn who_waits_for_acknowledgements_waits_for_no_budget() {
     }
 }
 
-/// Who offers a larger budget than is requested is not matched, as ever.
+/// A writer that offers a larger budget than requested is not matched, as for any policy.
 #[test]
 fn a_budget_that_is_larger_than_requested_is_offered_in_vain() {
     let meeting = Meeting::new();

@@ -1,5 +1,6 @@
-//! LIFESPAN: what is out of date is given to nobody, whatever the level of the topic. Times are on the clock of the one who
-//! writes them, and judged by the clock of the one who reads: clocks that differ are times that lie in the past or future.
+//! LIFESPAN: expired samples are not delivered, at any level. Times come from the writer's
+//! clock and are judged by the reader's clock. Differing clocks are simulated by times in the
+//! past or future.
 
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +19,7 @@ struct Fix {
     number: u32,
 }
 
-/// One that is encoded.
+/// A type that is encoded.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 struct Note {
     #[dds(key)]
@@ -46,14 +47,15 @@ fn set_lifespan<T: DdsType>(writer: &DataWriter<T>, lifespan: Option<Duration>) 
     writer.set_qos(&qos).unwrap();
 }
 
-/// A writer whose samples are of use for an hour.
+/// Creates a writer whose samples expire after an hour.
 fn hourly<T: DdsType>(participant: &DomainParticipant, topic: &Topic<T>) -> DataWriter<T> {
     let writer = participant.writer(topic).create().unwrap();
     set_lifespan(&writer, Some(HOUR));
     writer
 }
 
-/// The readers of one participant get what is written from now on. Of an ordered topic they are counted as one.
+/// Waits until the readers of one participant receive new samples. For an ordered topic they count
+/// as one.
 fn meet<T: DdsType>(writer: &DataWriter<T>, readers: &[DataReader<T>], level: &str) {
     let count = if level == "unordered" { readers.len() } else { 1 };
     writer.wait_for_readers(count, SOON).unwrap();
@@ -68,7 +70,7 @@ fn numbers(samples: impl IntoIterator<Item = Sample<Fix>>) -> Vec<u32> {
     samples.into_iter().map(|fix| fix.number).collect()
 }
 
-/// Two processes as good as: what a clock that goes wrong would say is said as a time.
+/// Two participants stand for two processes: an explicit time stamp replaces a wrong clock.
 #[test]
 fn what_is_out_of_date_is_given_to_nobody() {
     for level in LEVELS {
@@ -84,11 +86,12 @@ fn what_is_out_of_date_is_given_to_nobody() {
             there.reader(&topics[1]).keep_last(10).create().unwrap(),
         ];
         let reader = there.reader(&topic::<Note>(&there, "Notes", level)).create().unwrap();
-        // Of an ordered topic those of one participant are one.
+        // For an ordered topic, the readers of one participant count as one.
         writer.wait_for_readers(if level == "unordered" { 4 } else { 2 }, SOON).unwrap();
         notes.wait_for_readers(1, SOON).unwrap();
         let second = Duration::from_secs(1);
-        // A clock that is two hours behind, one that is half an hour behind, the right one, one that is ahead.
+        // A clock that is two hours behind, one that is half an hour behind, the right one, one
+        // that is ahead.
         for (number, time) in [
             ago(2 * HOUR),
             ago(HOUR / 2),
@@ -104,7 +107,7 @@ fn what_is_out_of_date_is_given_to_nobody() {
             let text = format!("note {number}");
             notes.write_w_timestamp(&Note { id: number, text }, time).unwrap();
         }
-        // What tells that an instance is over is news at any time.
+        // The notice that an instance has ended never expires.
         writer.dispose_w_timestamp(&Fix { id: 9, number: 9 }, ago(3 * HOUR)).unwrap();
         writer.wait_for_acknowledgments(SOON).unwrap();
         notes.wait_for_acknowledgments(SOON).unwrap();
@@ -129,8 +132,8 @@ fn what_is_out_of_date_is_given_to_nobody() {
     }
 }
 
-/// From the queue of a reader that takes as things come, and from the cache of one that follows instances; and what says
-/// that there is something says so no more.
+/// Samples expire in the queue of a direct reader, and in the cache of one that follows instances;
+/// then the conditions for available data become false.
 #[test]
 fn what_gets_out_of_date_while_it_waits_is_there_no_more() {
     for level in LEVELS {
@@ -151,7 +154,7 @@ fn what_gets_out_of_date_while_it_waits_is_there_no_more() {
             let wait_set = WaitSet::new();
             wait_set.attach(&unread).unwrap();
             wait_set.attach(&status).unwrap();
-            // Some hundred milliseconds are left to each of them.
+            // Each of them has some hundred milliseconds left.
             let left = Duration::from_millis(700);
             let ends = SystemTime::now() + left;
             for number in 0..50 {
@@ -164,12 +167,12 @@ fn what_gets_out_of_date_while_it_waits_is_there_no_more() {
             if SystemTime::now() < ends {
                 assert_eq!(held, 2, "{level}");
             }
-            // What may turn out to be a sample counts as one until somebody has looked.
+            // An entry counts as a sample until the reader has checked it.
             until("nothing is there any more", || triggers() == 0 && !reader.has_samples());
             assert!(SystemTime::now() >= ends, "{level}: gone too early");
             assert_eq!(triggers(), 0, "{level}");
             assert_eq!(reader.take(.., Timeout::millis(5)).unwrap().count(), 0, "{level}");
-            // One that is of use is found behind those that are not.
+            // A valid sample is found after expired ones.
             writer.write(&Fix { id: 1, number: 77 }).unwrap();
             assert_eq!(reader.take_next(SOON).unwrap().unwrap().number, 77, "{level}");
             readers.iter().for_each(|reader| drop(reader.take(.., Timeout::NOW).unwrap()));
@@ -181,7 +184,7 @@ fn what_gets_out_of_date_while_it_waits_is_there_no_more() {
     }
 }
 
-/// Whoever waits for samples is given none that is out of date, and goes on waiting.
+/// A thread that waits for samples receives no expired one, and continues to wait.
 #[test]
 fn who_waits_does_not_wake_for_what_is_out_of_date() {
     for level in LEVELS {
@@ -203,7 +206,7 @@ fn who_waits_does_not_wake_for_what_is_out_of_date() {
     }
 }
 
-/// Each sample has the lifespan that its writer had when it wrote it.
+/// Each sample has the lifespan that its writer had when it wrote the sample.
 #[test]
 fn a_lifespan_that_changes_holds_for_what_is_written_after() {
     for level in LEVELS {
@@ -229,7 +232,7 @@ fn a_lifespan_that_changes_holds_for_what_is_written_after() {
     }
 }
 
-/// LIFESPAN of the topic is that of its writers, and of its samples at whatever level.
+/// LIFESPAN of the topic applies to its writers, and to its samples at every level.
 #[test]
 fn writers_have_that_of_their_topic() {
     let meeting = Meeting::new();
@@ -248,7 +251,7 @@ fn writers_have_that_of_their_topic() {
     }
 }
 
-/// What is kept is given to those who come late, as far as it is of use to them.
+/// A late joiner receives the kept samples that have not expired.
 #[test]
 fn who_comes_late_gets_nothing_that_is_out_of_date() {
     let meeting = Meeting::new();
@@ -266,7 +269,7 @@ fn who_comes_late_gets_nothing_that_is_out_of_date() {
     assert_eq!(got, [1, 3]);
 }
 
-/// A sample in a coherent set has its own lifespan; one that is over is no part of what is seen of the set.
+/// A sample in a coherent set has its own lifespan; an expired one is not part of the visible set.
 #[test]
 fn of_a_coherent_set_only_what_is_of_use_is_seen() {
     for level in LEVELS {
@@ -287,7 +290,7 @@ fn of_a_coherent_set_only_what_is_of_use_is_seen() {
         let write = |number, age| {
             writer.write_w_timestamp(&Leg { number, route: 1 }, ago(age)).unwrap();
         };
-        // All of this one is out of date when it comes.
+        // All samples of this set have expired when they arrive.
         publisher.begin_coherent_changes().unwrap();
         (0..3).for_each(|number| write(number, 2 * HOUR));
         publisher.end_coherent_changes().unwrap();
@@ -305,7 +308,7 @@ fn of_a_coherent_set_only_what_is_of_use_is_seen() {
     }
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -317,7 +320,7 @@ fn act() {
         .collect();
     writers.iter().for_each(|writer| writer.wait_for_readers(1, SOON).unwrap());
     for number in 0..100 {
-        // Each other one is out of date.
+        // Every second sample has expired.
         let age = if number % 2 == 0 { HOUR / 2 } else { 2 * HOUR };
         for writer in &writers {
             writer.write_w_timestamp(&Fix { id: number, number }, ago(age)).unwrap();

@@ -1,4 +1,5 @@
-//! PARTITION: readers get what is written in theirs, at every level; and shards, which have nothing to do with each other.
+//! PARTITION: readers receive the samples of their partitions, at every level; and shards, which
+//! are independent of each other.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -8,7 +9,7 @@ use dds_api::prelude::*;
 use dds_api::publication::Publisher;
 use dds_api::topic::TopicBuilder;
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -18,12 +19,12 @@ fn act() {
     }
 }
 
-/// The partition that a seed stands for.
+/// Returns the partition for a seed.
 fn named(seed: u64) -> &'static str {
     ["left", "right", "*", "l?f*"][seed as usize]
 }
 
-/// Says the numbers that it gets, to the last one.
+/// Reports the numbers that it receives, up to the last one.
 fn act_reader(folder: &std::path::Path) {
     let participant = join(folder);
     let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
@@ -47,8 +48,9 @@ fn writer(publisher: &Publisher, topic: &Topic<Mark>) -> DataWriter<Mark> {
     publisher.writer(topic).max_blocking_time(SOON).create().unwrap()
 }
 
-/// In several processes, with two writers, one of which goes from partition to partition while it writes: of each partition
-/// all readers get the same, in the same order, and together they get all.
+/// Several processes, with two writers, one of which changes its partition while it writes:
+/// all readers of a partition receive the same samples in the same order, and together they
+/// receive all.
 #[test]
 fn a_writer_changes_its_partition_at_the_same_sample_for_all() {
     const SAMPLES: u64 = 3000;
@@ -66,7 +68,7 @@ fn a_writer_changes_its_partition_at_the_same_sample_for_all() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0..SAMPLES {
-                // However fast this thread is, or how late the other one.
+                // Keeps pace with the other thread, however fast or slow either is.
                 if number % (SAMPLES / 30) == 0 {
                     let before = changes.load(Ordering::Acquire);
                     while changes.load(Ordering::Acquire) == before {
@@ -108,7 +110,8 @@ fn taken(reader: &DataReader<Mark>) -> Vec<u64> {
     reader.take(.., Timeout::millis(50)).unwrap().map(|sample| sample.number).collect()
 }
 
-/// Without an order each writer has its stream, and a change of partitions begins and ends subscriptions.
+/// In an unordered topic each writer has its own stream, and a change of partitions begins and
+/// ends subscriptions.
 #[test]
 fn partitions_of_topics_without_an_order() {
     let meeting = Meeting::new();
@@ -143,7 +146,8 @@ fn partitions_of_topics_without_an_order() {
     assert_eq!(reader_of_none.take_next(SOON).unwrap().unwrap().number, 3);
 }
 
-/// What is kept names its partitions: a reader that comes when the writers are gone gets that of its own.
+/// Kept samples record their partitions: a reader that joins when the writers are gone receives
+/// those of its own.
 #[test]
 fn what_is_kept_is_kept_with_its_partitions() {
     let meeting = Meeting::new();
@@ -173,7 +177,8 @@ fn what_is_kept_is_kept_with_its_partitions() {
     }
 }
 
-/// Of a sharded topic each partition has its own stream: who does not take in one of them holds up nobody in another.
+/// Each partition of a sharded topic has its own stream: a reader that does not take in one
+/// partition blocks no reader of another.
 #[test]
 fn shards_do_not_hold_each_other_up() {
     let meeting = Meeting::new();
@@ -207,8 +212,8 @@ fn shards_do_not_hold_each_other_up() {
     assert!(taken(reader_of_right).is_empty() && taken(reader_of_left).is_empty());
 }
 
-/// Without shards, all of a topic is one order, and who reads nothing of it holds it up all the same: that is what is given
-/// for one order of all partitions.
+/// Without shards, all samples of a topic are in one order, and a reader blocks it even if it reads
+/// none of them: the price of one order over all partitions.
 #[test]
 fn a_shard_is_one_name_and_the_same_in_all_participants() {
     let meeting = Meeting::new();

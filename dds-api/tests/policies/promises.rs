@@ -1,4 +1,4 @@
-//! DEADLINE and LIVELINESS: who promises something and does not keep it, and who is told.
+//! DEADLINE and LIVELINESS: writers that break a promise, and the notifications.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ struct Track {
     height: f64,
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -27,14 +27,16 @@ fn act() {
     while listen().is_some() {}
 }
 
-/// A deadline that is met easily, and one that is not met in time on a busy machine either.
+/// A deadline that is met easily when samples are written, and certainly missed otherwise, even on
+/// a busy machine.
 const PERIOD: Duration = Duration::from_millis(100);
 
 fn track(id: u32) -> Track {
     Track { id, height: 0.0 }
 }
 
-/// Of two instances one is written on and one is not; both sides say which, without being asked, and as often as it is missed.
+/// One of two instances is no longer written; both sides report it, without being asked, once per
+/// missed period.
 #[test]
 fn a_deadline_that_is_missed_is_told_on_both_sides() {
     for atomic in [false, true] {
@@ -86,7 +88,7 @@ fn a_deadline_that_is_missed_is_told_on_both_sides() {
     }
 }
 
-/// A deadline that is set on a writer at work holds from the next sample of each instance on.
+/// A deadline set on an active writer applies from the next sample of each instance.
 #[test]
 fn a_deadline_may_be_set_later() {
     let meeting = Meeting::new();
@@ -124,7 +126,8 @@ fn manual(kind: LivelinessQosPolicyKind) -> DataWriterQos {
     qos
 }
 
-/// A writer that must say by itself that it is alive, and does not: its readers are told, and told again when it does.
+/// A writer with manual liveliness that asserts nothing: its readers are notified, and again when
+/// it asserts.
 #[test]
 fn a_writer_that_says_nothing_is_not_alive_until_it_does() {
     let meeting = Meeting::new();
@@ -146,7 +149,7 @@ fn a_writer_that_says_nothing_is_not_alive_until_it_does() {
     let wait_set = WaitSet::new();
     wait_set.attach(&condition).unwrap();
     while counts() != (1, 1) {
-        // Nobody calls the writer.
+        // The writer is not called.
         wait_set.wait(SOON).unwrap();
     }
     assert_eq!(writer.liveliness_lost_status().total_count, 1);
@@ -170,7 +173,8 @@ fn a_writer_that_says_nothing_is_not_alive_until_it_does() {
     until("it is gone", || counts() == (1, 0));
 }
 
-/// What lives by the participant lives by each of its writers, and by the participant's own word.
+/// With liveliness by participant, each of its writers asserts it, and so does the
+/// participant itself.
 #[test]
 fn writers_live_by_their_participant() {
     let meeting = Meeting::new();
@@ -202,7 +206,7 @@ fn writers_live_by_their_participant() {
     assert!(other.liveliness_lost_status().total_count >= 2);
 }
 
-/// What is automatic lasts as long as the process.
+/// Automatic liveliness lasts as long as the process.
 #[test]
 fn a_killed_process_has_no_writer_that_is_alive() {
     let meeting = Meeting::new();

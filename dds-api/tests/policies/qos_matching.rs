@@ -1,4 +1,5 @@
-//! What is offered and requested decides who is matched, on topics with an order and without; and statuses say so.
+//! Offered and requested policies decide the matches, on ordered and unordered topics; and statuses
+//! report them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use dds_api::qos::{
 };
 use dds_api::subscription::Subscriber;
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -50,14 +51,14 @@ fn short() -> dds_api::qos::Duration {
 
 type Change = fn(&mut DataWriterQos, &mut DataReaderQos, &mut Group);
 
-/// What a publisher and a subscriber are told of PRESENTATION.
+/// PRESENTATION of a publisher and a subscriber.
 #[derive(Default)]
 struct Group {
     offered: dds_api::qos::PublisherQos,
     requested: dds_api::qos::SubscriberQos,
 }
 
-/// Of each policy a request that is not met.
+/// An unsatisfied request for each policy.
 const REFUSALS: [(PolicyId, Change); 9] = [
     (PolicyId::Durability, |_, reader, _| {
         reader.durability.kind = DurabilityQosPolicyKind::Persistent;
@@ -83,8 +84,8 @@ const REFUSALS: [(PolicyId, Change); 9] = [
     }),
 ];
 
-/// A reader in one participant and a writer in another one, which are not matched because of one policy; and a second
-/// writer, which is.
+/// A reader in one participant and a writer in another one, which do not match because of one
+/// policy; and a second writer, which matches.
 fn refuse(order: Order, (policy, change): (PolicyId, Change)) {
     let meeting = Meeting::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
@@ -95,7 +96,7 @@ fn refuse(order: Order, (policy, change): (PolicyId, Change)) {
     let good_qos = writer_qos.clone();
     let mut group = Group::default();
     change(&mut writer_qos, &mut reader_qos, &mut group);
-    // What is offered by the second one.
+    // Policies offered by the second writer.
     let good_group = group.requested.presentation.clone();
     let good_qos = DataWriterQos {
         deadline: reader_qos.deadline.clone(),
@@ -123,7 +124,7 @@ fn refuse(order: Order, (policy, change): (PolicyId, Change)) {
     assert_eq!((writer.matched_readers(), writer.matched_subscriptions()), (0, vec![]));
     writer.write(&Mark::new(7)).unwrap();
     if policy == PolicyId::Durability {
-        // There is nothing that this topic could give it.
+        // The topic has no samples for this reader.
         return assert!(reader.take(.., Timeout::millis(50)).unwrap().is_empty());
     }
     let good = good_publisher.writer(&here).qos(&good_qos).create().unwrap();
@@ -145,7 +146,7 @@ fn a_request_that_is_not_met_is_a_match_refused() {
     }
 }
 
-/// A deadline may change, and who was refused is matched then; and is lost again.
+/// A deadline may change; then a refused reader matches, and is lost again.
 #[test]
 fn policies_that_change_match_anew() {
     for order in [Order::None, Order::Atomic] {
@@ -170,7 +171,7 @@ fn policies_that_change_match_anew() {
         until("it is lost here too", || writer.matched_readers() == 0);
         writer.write(&Mark::new(2)).unwrap();
         let after = reader.take(.., Timeout::millis(50)).unwrap();
-        // That it has no writers any more is all that it is told.
+        // The reader is notified only that it has no writers any more.
         assert!(after.into_iter().all(|sample| !sample.info().valid_data), "{order:?}");
         assert_eq!(writer.offered_incompatible_qos_status().total_count, 2);
     }
@@ -216,7 +217,7 @@ fn what_may_not_change_does_not() {
     assert!(matches!(&error, DdsError::BadParameter(why) if why.contains("USER_DATA")), "{error}");
 }
 
-/// Others that say something else of a topic are told of at the topic.
+/// Other participants' different definitions of a topic are reported at the topic.
 #[test]
 fn a_topic_that_others_mean_something_else_by_says_so() {
     let meeting = Meeting::new();
@@ -238,7 +239,8 @@ fn a_topic_that_others_mean_something_else_by_says_so() {
     assert!(here.status_changes().is_empty());
 }
 
-/// Matches are counted as they come and go, also with the process that they are in; and status conditions tell.
+/// Matches are counted as they are made and lost, also with the end of their process; and status
+/// conditions trigger.
 #[test]
 fn matches_are_counted_as_they_come_and_go() {
     let meeting = Meeting::new();
@@ -281,8 +283,8 @@ fn matches_are_counted_as_they_come_and_go() {
     assert_eq!(writer.publication_matched_status().current_count, 0);
 }
 
-/// A second writer writes in the memory of the first one, and may do so before anybody has heard of it: its samples wait
-/// until all know what it offers.
+/// A second writer shares the memory of the first one, and may write before other participants know
+/// it: its samples wait until all know its offer.
 #[test]
 fn nobody_gets_samples_of_a_writer_before_it_is_known_what_it_offers() {
     let meeting = Meeting::new();
@@ -310,7 +312,7 @@ fn nobody_gets_samples_of_a_writer_before_it_is_known_what_it_offers() {
     assert_eq!(got, expected);
 }
 
-/// A reader that comes when such a writer is gone already treats what it wrote as others do.
+/// A reader that joins when such a writer is gone treats its samples like other readers.
 #[test]
 fn what_a_writer_offered_is_remembered_when_it_is_gone() {
     let meeting = Meeting::new();
@@ -327,14 +329,15 @@ fn what_a_writer_offered_is_remembered_when_it_is_gone() {
     let owner = theirs.reader(&topic(&theirs, Order::Kept)).exclusive_ownership().create().unwrap();
     owner.wait_for_historical_data(SOON).unwrap();
     assert_eq!(owner.take_next(SOON).unwrap().unwrap().number, 1);
-    // Its writer is no more, which is told, and nothing else.
+    // The end of its writer is reported, and nothing else.
     let rest: Vec<_> = owner.take(.., SOON).unwrap().collect();
     assert!(rest.len() == 1 && !rest[0].info().valid_data);
     assert!(owner.take(.., Timeout::millis(20)).unwrap().is_empty());
 }
 
-/// What a writer has left is for whom it was written for, also when its participant is gone before anybody took it: for readers that
-/// request what it offered, and for no others.
+/// Samples that a writer has left behind go to the readers that they were written for, even if its
+/// participant was gone before any of them was taken: to readers whose requests its offer
+/// satisfies, and to no others.
 #[test]
 fn what_a_gone_participant_has_left_is_given_by_what_was_offered() {
     for order in [Order::Atomic, Order::Kept] {
@@ -375,7 +378,7 @@ fn what_a_gone_participant_has_left_is_given_by_what_was_offered() {
     }
 }
 
-/// Writers and readers of a publisher or subscriber have its default policies.
+/// Writers and readers in a publisher or subscriber have its default policies.
 #[test]
 fn groups_have_defaults_for_what_is_made_in_them() {
     let meeting = Meeting::new();

@@ -1,4 +1,4 @@
-//! TRANSPORT_PRIORITY: what has a greater one goes first (I-241).
+//! TRANSPORT_PRIORITY: samples with a higher priority are handled first (I-241).
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
@@ -9,7 +9,7 @@ use crate::support::{Actor, Mark, Meeting, SOON, join, listen, role, say, until}
 use dds_api::infrastructure::{DataReaderListener, StatusKind};
 use dds_api::prelude::*;
 
-/// Topics in the order in which both sides make them, with their levels and priorities.
+/// Topics in the order in which both sides create them, with their levels and priorities.
 const TOPICS: [(&str, &str, i32); 5] = [
     ("Maintenance", "unordered", -5),
     ("State", "atomic", 0),
@@ -22,10 +22,10 @@ fn topic(participant: &DomainParticipant, (name, level, _): (&str, &str, i32)) -
     at_level(participant.topic::<Mark>(name), level)
 }
 
-/// A topic whose listener holds all others up, before any of them is called.
+/// Topic whose listener blocks all others, before any of them is called.
 const GATE: (&str, &str, i32) = ("Gate", "unordered", 1000);
 
-/// Says that it was called, and comes back when it is let go.
+/// Listener that reports its call, and returns when it is released.
 struct Gate(Receiver<()>);
 
 impl DataReaderListener<Mark> for Gate {
@@ -37,7 +37,7 @@ impl DataReaderListener<Mark> for Gate {
     }
 }
 
-/// Notes whose listener was called.
+/// Listener that records its call.
 struct Note(Arc<Mutex<Vec<String>>>);
 
 impl DataReaderListener<Mark> for Note {
@@ -49,7 +49,7 @@ impl DataReaderListener<Mark> for Note {
     }
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -59,7 +59,7 @@ fn act() {
     }
 }
 
-/// Says whose listeners were called, in which order, whenever all were held up and let go.
+/// Reports the order of listener calls, each time they were blocked and released.
 fn act_listener(folder: &Path) {
     let (participant, called) = (join(folder), Arc::<Mutex<Vec<String>>>::default());
     let readers = TOPICS.map(|each| {
@@ -81,7 +81,8 @@ fn act_listener(folder: &Path) {
     }
 }
 
-/// Writes one sample to each topic while the listeners of the other process are held up, and says in which order they are called.
+/// Writes one sample to each topic while the listeners of the other process are blocked, and
+/// returns the order of their calls.
 fn order_of_calls(
     actor: &mut Actor,
     (gate, writers): (&DataWriter<Mark>, &[DataWriter<Mark>]),
@@ -112,7 +113,7 @@ fn what_has_the_greatest_goes_first_in_another_process() {
         let order = order_of_calls(&mut actor, (&gate, &writers), number);
         assert_eq!(order, "Alarm Command State Position Maintenance", "round {number}");
     }
-    // It may change.
+    // The priority may change.
     let mut qos = writers[0].qos();
     qos.transport_priority.value = 100;
     writers[0].set_qos(&qos).unwrap();
@@ -132,7 +133,7 @@ fn what_has_the_greatest_goes_first_in_another_process() {
     meeting.assert_empty();
 }
 
-/// The topic says it for its writers.
+/// The topic's priority is the default for its writers.
 #[test]
 fn a_writer_has_that_of_its_topic_unless_it_says_another() {
     let meeting = Meeting::new();

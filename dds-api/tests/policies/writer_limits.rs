@@ -1,4 +1,4 @@
-//! RESOURCE_LIMITS of writers: how many samples may be on their way, and of how many instances they are.
+//! RESOURCE_LIMITS of writers: the numbers of samples in flight, and of their instances.
 
 use crate::levels::{LEVELS, at_level, take};
 use crate::runtime::block_on;
@@ -42,7 +42,7 @@ fn is_late(result: DdsResult<()>) -> bool {
     }
 }
 
-/// A writer with limits, and a reader whose participant receives in its own calls only.
+/// Creates a writer with limits, and a reader whose participant receives only in its own calls.
 fn limited(
     meeting: &Meeting,
     level: &str,
@@ -61,7 +61,8 @@ fn limited(
     (writer, reader)
 }
 
-/// A writer of two instances at most, whose publisher has coherent access, without which a set holds nothing back; and its reader.
+/// Creates a writer with at most two instances, whose publisher has coherent access, without which
+/// a set holds nothing back; and its reader.
 fn of_two_instances(
     participant: &DomainParticipant,
 ) -> (Publisher, DataWriter<Track>, DataReader<Track>) {
@@ -73,7 +74,7 @@ fn of_two_instances(
     (publisher, writer, reader)
 }
 
-/// It was one instance too many.
+/// Checks that a call failed because of one instance too many.
 fn refused(result: DdsResult<()>) {
     match result {
         Err(DdsError::OutOfResources(why)) => assert!(why.contains("max_instances"), "{why}"),
@@ -81,7 +82,7 @@ fn refused(result: DdsResult<()>) {
     }
 }
 
-/// Writes until it is too much; what was written.
+/// Writes up to the limit; returns the written samples.
 fn fill(writer: &DataWriter<Track>, samples: impl IntoIterator<Item = Track>) -> Vec<Track> {
     samples.into_iter().take_while(|sample| !is_late(writer.write(sample))).collect()
 }
@@ -118,7 +119,8 @@ fn so_many_samples_of_each_instance_are_on_their_way() {
     assert_eq!(fill(&writer, (0..9).map(|number| track(1, number))).len(), 2);
 }
 
-/// A write that waits goes on as soon as a reader has received what was before it, and so does an asynchronous one.
+/// A waiting write continues as soon as a reader has received the earlier samples, and so does an
+/// asynchronous one.
 #[test]
 fn who_waits_goes_on_when_there_is_room() {
     const MANY: u64 = 500;
@@ -163,7 +165,7 @@ fn one_instance_too_many_is_refused_at_once_until_one_is_unregistered() {
     refused(writer.write(&track(3, 0)));
     writer.unregister_instance(&track(1, 0)).unwrap();
     writer.write(&track(3, 0)).unwrap();
-    // Within a set as well, whose samples nobody has before its end.
+    // The limit also applies within a set, whose samples no reader has before its end.
     publisher.begin_coherent_changes().unwrap();
     refused(writer.write(&track(4, 0)));
     refused(writer.write_with(|slot| *slot = track(4, 0)));
@@ -175,7 +177,7 @@ fn one_instance_too_many_is_refused_at_once_until_one_is_unregistered() {
     assert_eq!(alive.map(|sample| sample.id).collect::<Vec<_>>(), [2, 1, 3, 3, 3]);
 }
 
-/// There was no room for it, and nothing else was said of its instance.
+/// The failed write found no room, and its instance has no other sample.
 #[test]
 fn a_write_that_fails_leaves_no_instance_counted() {
     let meeting = Meeting::new();
@@ -192,8 +194,8 @@ fn a_write_that_fails_leaves_no_instance_counted() {
     refused(writer.write(&track(1, 0)));
 }
 
-/// A set that is discarded was never written: neither are its instances among those of max_instances, nor have those that were
-/// unregistered in it left them.
+/// The samples of a discarded set were never written: their instances do not count for
+/// max_instances, and instances unregistered in the set still count.
 #[test]
 fn instances_of_a_set_that_is_discarded_count_as_before() {
     let meeting = Meeting::new();
@@ -206,7 +208,7 @@ fn instances_of_a_set_that_is_discarded_count_as_before() {
     writer.write(&track(2, 1)).unwrap();
     writer.write_with(|slot| *slot = track(3, 1)).unwrap();
     writer.unregister_instance(&track(2, 0)).unwrap();
-    // What the application registers in the meantime is no part of the set.
+    // Registrations by the application in the meantime do not belong to the set.
     writer.register_instance(&track(4, 0)).unwrap();
     writer.unregister_instance(&track(3, 0)).unwrap();
     writer.write(&track(5, 1)).unwrap();
@@ -218,14 +220,15 @@ fn instances_of_a_set_that_is_discarded_count_as_before() {
     let registered: Vec<u32> =
         (1..9).filter(|id| writer.lookup_instance(&track(*id, 0)).is_some()).collect();
     assert_eq!(registered, [1, 4, 6], "1 was never unregistered");
-    // Of 1, which had been there before, 4 and 6 there is one too many; what was in the set alone counts no more.
+    // With instances 1, which existed before, 4 and 6 there is one too many; instances only in the
+    // set do not count any more.
     writer.unregister_instance(&track(6, 0)).unwrap();
     refused(writer.write(&track(7, 2)));
     writer.unregister_instance(&track(4, 0)).unwrap();
     writer.write(&track(7, 2)).unwrap();
     refused(writer.write(&track(8, 2)));
     writer.write(&track(1, 2)).unwrap();
-    // And one that ends counts as what is written without.
+    // An ended set counts like samples written without one.
     writer.unregister_instance(&track(7, 0)).unwrap();
     publisher.begin_coherent_changes().unwrap();
     writer.write(&track(8, 3)).unwrap();
@@ -239,7 +242,7 @@ fn instances_of_a_set_that_is_discarded_count_as_before() {
     assert_eq!(alive, [(7, 2), (1, 2), (8, 3)]);
 }
 
-/// Of a topic that is kept they say how much is kept, and not how its writers write.
+/// For a kept topic the limits apply to the kept samples, and not to its writers.
 #[test]
 fn limits_of_a_topic_that_keeps_samples_are_not_those_of_its_writers() {
     let meeting = Meeting::new();

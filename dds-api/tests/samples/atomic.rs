@@ -18,7 +18,7 @@ fn writer(participant: &DomainParticipant, topic: &Topic<Mark>) -> DataWriter<Ma
     writer.max_blocking_time(SOON).create().unwrap()
 }
 
-/// What one member takes: who wrote it, and its number.
+/// Takes at one member; returns the writer and number of each sample.
 fn take(reader: &DataReader<Mark>, count: usize) -> Vec<(InstanceHandle, u64)> {
     let deadline = Instant::now() + PATIENCE;
     let mut order = Vec::new();
@@ -32,7 +32,7 @@ fn take(reader: &DataReader<Mark>, count: usize) -> Vec<(InstanceHandle, u64)> {
     order
 }
 
-/// Every member writes and reads, with far less memory than data, in threads of their own.
+/// Every member writes and reads, with far less memory than data, in threads of its own.
 #[test]
 fn members_that_all_write_and_read_see_one_order() {
     const MEMBERS: u32 = 3;
@@ -54,7 +54,7 @@ fn members_that_all_write_and_read_see_one_order() {
                         });
                         take(&reader, (EACH * u64::from(MEMBERS)) as usize)
                     });
-                    // Others may still need what this one has to say.
+                    // Others may still need messages of this member.
                     writer.wait_for_acknowledgments(SOON).unwrap();
                     (participant, order)
                 })
@@ -74,7 +74,7 @@ fn members_that_all_write_and_read_see_one_order() {
     }
 }
 
-/// The papers' baseline is slow, but it is a group: who has nothing to say there holds nobody up.
+/// The papers' baseline is slow, but it is a group: a member without messages blocks no other.
 #[test]
 fn participants_meet_and_agree_with_all_optimisations_switched_off() {
     let meeting = Meeting::new();
@@ -92,7 +92,7 @@ fn participants_meet_and_agree_with_all_optimisations_switched_off() {
     assert!(order.iter().map(|(_, number)| *number).eq(0..100));
 }
 
-/// A member that is silent holds nobody up, and one writer is enough.
+/// A silent member blocks no other, and one writer is sufficient.
 #[test]
 fn a_silent_writer_holds_nobody_up() {
     let meeting = Meeting::new();
@@ -112,7 +112,7 @@ fn a_silent_writer_holds_nobody_up() {
     assert_eq!(take(&reader, 1)[0].1, 1_000, "its participant stays a member");
 }
 
-/// Participants join a topic in full flow: each gets everything from some sample on, in the one order.
+/// Participants join a busy topic: each receives all samples from some sample on, in the one order.
 #[test]
 fn a_late_reader_gets_all_from_some_sample_on() {
     let meeting = Meeting::new();
@@ -145,7 +145,7 @@ fn a_late_reader_gets_all_from_some_sample_on() {
     });
 }
 
-/// What others do not need any more is not kept by one that is gone.
+/// Samples that the others do not need any more are not kept for a member that is gone.
 #[test]
 fn when_a_participant_is_gone_the_others_go_on() {
     let meeting = Meeting::new();
@@ -167,7 +167,7 @@ fn when_a_participant_is_gone_the_others_go_on() {
     assert_eq!(writer.matched_readers(), 1);
 }
 
-/// A participant that reads, stops reading with samples at hand, and reads again.
+/// A participant that reads, stops reading with samples available, and reads again.
 #[test]
 fn a_topic_is_left_and_entered_again() {
     let meeting = Meeting::new();
@@ -182,7 +182,7 @@ fn a_topic_is_left_and_entered_again() {
         let sample = reader.take_next(SOON).unwrap().unwrap();
         assert_eq!(sample.number, number, "round {round}");
         number += 1;
-        // Now and then its application keeps what it has.
+        // From time to time its application keeps its samples.
         if round % 3 == 0 {
             held.push(sample);
         }
@@ -248,7 +248,8 @@ fn chunks_of_which_a_part_stays_unused_come_back() {
     });
 }
 
-/// Nothing changes for the others when a participant gets one more writer; it counts their readers all the same.
+/// The others are not affected when a participant gets another writer, which counts their readers
+/// all the same.
 #[test]
 fn a_second_writer_of_a_participant_finds_the_readers_that_are_there() {
     let meeting = Meeting::new();
@@ -265,7 +266,8 @@ fn a_second_writer_of_a_participant_finds_the_readers_that_are_there() {
     writer(&here, &ours).wait_for_readers(1, SOON).unwrap();
 }
 
-/// Participants begin to write and end, and each time another epoch begins: who reads in it has read before.
+/// Participants begin and end writing, and each time another epoch begins: its readers have
+/// read before.
 #[test]
 fn readers_that_stay_are_counted_through_all_that_comes_and_goes() {
     let meeting = Meeting::new();

@@ -1,4 +1,4 @@
-//! Content-filtered topics and query conditions: which samples a reader gets by what is in them.
+//! Content-filtered topics and query conditions: selection of samples by their content.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn strings(values: &[&str]) -> Vec<String> {
     values.iter().map(|value| (*value).to_owned()).collect()
 }
 
-/// What a child process does; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -34,7 +34,7 @@ fn act() {
     }
 }
 
-/// Writes what it is told: callsign and altitude.
+/// Writes samples on order: callsign and altitude.
 fn act_writer(folder: &Path) {
     let participant = join(folder);
     let topic = participant.topic::<Track>("Tracks").create().unwrap();
@@ -70,7 +70,7 @@ fn a_reader_of_a_filtered_topic_gets_what_passes() {
     assert_eq!(actor.hear(), "ready");
     all.wait_for_writers(1, SOON).unwrap();
     some.wait_for_writers(1, SOON).unwrap();
-    // What does not pass wakes nobody: the reader waits until something does.
+    // A filtered-out sample wakes no thread: the reader waits until one passes.
     for told in ["D-A 5", "F-A 1000", "F-A 2000", "F-B 999"] {
         actor.tell(told);
     }
@@ -81,7 +81,7 @@ fn a_reader_of_a_filtered_topic_gets_what_passes() {
     actor.tell("F-A 2999");
     actor.tell("F-A 3000");
     assert_eq!(*some.take_next(SOON).unwrap().unwrap(), track("F-A", 2999));
-    // That an instance is over is told whatever is filtered.
+    // The end of an instance is reported whatever the filter.
     actor.tell("F-A dispose");
     let over = some.take_next(SOON).unwrap().unwrap();
     assert_eq!(over.info().instance_state, InstanceState::NotAliveDisposed);
@@ -153,7 +153,7 @@ fn a_wait_set_waits_for_samples_of_several_readers_and_participants() {
     let mut actor = Actor::start(module_path!(), "writer", &meeting, 0);
     readers.iter().for_each(|reader| reader.wait_for_writers(1, SOON).unwrap());
     assert_eq!(actor.hear(), "ready");
-    // Whose engine nobody waits in brings news as well.
+    // A participant without a waiting thread receives samples as well.
     for (index, reader) in readers.iter().enumerate().cycle().take(6) {
         actor.tell("F-A 5000");
         actor.tell("F-B 10");

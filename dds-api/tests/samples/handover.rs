@@ -1,5 +1,5 @@
-//! Exclusive ownership goes from one writer to the next at the same sample for all readers (I-145), whenever they look and
-//! whenever they came.
+//! Exclusive ownership changes from one writer to the next at the same sample for all readers
+//! (I-145), whenever they read and whenever they joined.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use dds_api::subscription::InstanceState;
 struct Command {
     #[dds(key)]
     actuator: u32,
-    /// The strength of the writer.
+    /// Strength of the writer.
     from: u64,
     number: u64,
 }
 
-/// How a topic delivers, by what tells its actors of that.
+/// Delivery of a topic, by the word that tells it to the actors.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum How {
     Atomic,
@@ -73,14 +73,14 @@ fn act() {
     }
 }
 
-/// What is shown is what the owners said.
+/// Takes into `seen`; only samples of the owners are delivered.
 fn take_into(seen: &mut Vec<(u64, u64)>, reader: &DataReader<Command>) {
     let samples = reader.take(.., Timeout::millis(1)).unwrap();
     let said = samples.filter(|sample| sample.info().valid_data);
     seen.extend(said.map(|sample| (sample.from, sample.number)));
 }
 
-/// Whether nobody writes any more, and all that was written has come.
+/// Takes until no writer is left, and all samples have arrived.
 fn take_to_the_end(reader: &DataReader<Command>) -> Vec<(u64, u64)> {
     let (mut seen, mut is_over) = (Vec::new(), false);
     until("the last writer is lost", || {
@@ -95,8 +95,8 @@ fn take_to_the_end(reader: &DataReader<Command>) -> Vec<(u64, u64)> {
     seen
 }
 
-/// Writers that are stronger and stronger come, and are killed; each time the weakest commands again. One reader looks all
-/// the time, one only in the end, and one comes when it is nearly over.
+/// Increasingly strong writers join, and are killed; each time the weakest commands again. One
+/// reader reads all the time, one only at the end, and one joins shortly before the end.
 fn is_handed_over_at_one_place(how: How) {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();

@@ -1,4 +1,5 @@
-//! Samples that an application still has when their reader is gone: they stay as they are, while the writer goes on.
+//! Samples that an application still holds when their reader is gone: they stay unchanged, while
+//! the writer continues.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +14,12 @@ use dds_api::topic::Bytes;
 use dds_api::types::TopicData;
 use rustix::process::Signal;
 
-/// Samples that go through the writer's memory several times.
+/// Number of samples that fill the writer's memory several times.
 const MANY: usize = 4_000;
-/// Words of a byte sample. All of them are the sample's number.
+/// Number of words of a byte sample; each is the sample's number.
 const WORDS: usize = 8;
 
-/// Role of a child process; nothing when the test program is run as such.
+/// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
@@ -54,7 +55,8 @@ fn join_with(folder: &Path, member_timeout: Duration) -> DomainParticipant {
     DomainParticipant::with_config(0, config).unwrap()
 }
 
-/// A participant whose exclusion is waited for has a short member timeout, and so have those that exclude it.
+/// Joins with a short member timeout, for a participant whose eviction is awaited, and for those
+/// that evict it.
 fn join_impatiently(folder: &Path) -> DomainParticipant {
     join_with(folder, Duration::from_millis(500))
 }
@@ -82,11 +84,11 @@ fn act_writer(folder: &Path) {
     }
 }
 
-/// The seed of a writer with a short member timeout, and that of any other one.
+/// Seed of a writer with a short member timeout, and seed of any other one.
 const IMPATIENT: u64 = 1;
 const PATIENT: u64 = 0;
 
-/// Takes so many samples of each of these readers. The writer waits for all of them.
+/// Takes the given number of samples of each of these readers. The writer waits for all of them.
 fn take<T: TopicData>(readers: &[DataReader<T>], count: usize) {
     let deadline = Instant::now() + PATIENCE;
     let mut taken = vec![0; readers.len()];
@@ -98,7 +100,7 @@ fn take<T: TopicData>(readers: &[DataReader<T>], count: usize) {
     }
 }
 
-/// The number of a sample, all of which has to be there.
+/// A sample with a number, which must be whole.
 trait Numbered: TopicData {
     fn number(&self) -> u64;
 }
@@ -122,14 +124,14 @@ impl Numbered for Bytes {
     }
 }
 
-/// Samples in hand, and the numbers that they had when they were taken.
+/// Held samples, with the numbers that they had when they were taken.
 struct Held<T> {
     samples: Vec<Sample<T>>,
     numbers: Vec<u64>,
 }
 
 impl<T: Numbered> Held<T> {
-    /// Takes a few samples, while another reader that the writer waits for takes what comes.
+    /// Takes a few samples, while another reader that the writer waits for takes all samples.
     fn take(reader: &DataReader<T>, observing: &DataReader<T>) -> Held<T> {
         let (mut samples, deadline) = (Vec::new(), Instant::now() + PATIENCE);
         while samples.len() < 4 {
@@ -174,7 +176,7 @@ fn check_held<T: Numbered>(goes: Goes, readers_of: impl Fn(&DomainParticipant) -
         held.check();
     }
     drop(held);
-    // Nothing is kept for samples that are not in hand any more.
+    // No memory is kept for samples that are not held any more.
     take(std::slice::from_ref(&observing), MANY);
     drop((participant, observing, observer));
     writer.finish();
@@ -206,7 +208,7 @@ fn byte_samples_outlive_their_participant() {
     check_held(Goes::Participant, byte_reader);
 }
 
-/// The participant goes before its writer is killed, or after that.
+/// The participant is dropped before or after its writer is killed.
 fn check_killed(is_killed_first: bool) {
     let meeting = Meeting::new();
     let mut writer = Actor::start(module_path!(), "writer", &meeting, PATIENT);
@@ -226,7 +228,7 @@ fn check_killed(is_killed_first: bool) {
     drop(participant);
     of_ordered.check();
     of_plain.check();
-    // In another thread than they were taken in.
+    // Dropped in another thread than the one that took them.
     std::thread::spawn(move || drop((of_ordered, of_plain))).join().unwrap();
     assert!(!meeting.runtime_dir().exists(), "the folder is gone and nobody makes it again");
 }
@@ -241,14 +243,14 @@ fn samples_outlive_the_process_of_their_writer_and_then_their_participant() {
     check_killed(true);
 }
 
-/// The writer leads the view, and is stopped: it answers neither the observer, who leaves first, nor the participant, which has
-/// reported by then that it goes on.
+/// The writer leads the view, and is stopped: it answers neither the observer, which leaves first,
+/// nor the participant, which by then has reported for the next view.
 #[test]
 fn samples_outlive_a_participant_that_leaves_without_an_answer() {
     let meeting = Meeting::new();
     let mut writer = Actor::start(module_path!(), "writer", &meeting, PATIENT);
     assert_eq!(writer.hear(), "ready");
-    // Nobody excludes the writer.
+    // No member evicts the writer.
     let [observer, participant] = [(); 2].map(|()| join_with(&meeting.runtime_dir(), PATIENCE));
     let (ordered, plain) = (ordered_reader(&participant), unordered_reader(&participant));
     let of_ordered = Held::take(&ordered, &plain);
@@ -270,7 +272,7 @@ fn samples_outlive_a_participant_that_leaves_without_an_answer() {
     meeting.assert_empty();
 }
 
-/// Holds samples while it is stopped. Once it knows that it was excluded, they do not change any more.
+/// Holds samples while it is stopped. Once it detects its eviction, they do not change any more.
 fn act_holder(folder: &Path) {
     let participant = join_impatiently(folder);
     let (ordered, plain) = (ordered_reader(&participant), unordered_reader(&participant));
@@ -280,7 +282,7 @@ fn act_holder(folder: &Path) {
     of_plain.check();
     say("holds");
     until("the participant learns that it is excluded", || participant.is_isolated());
-    // A turn in which all that follows from that is done.
+    // One turn processes all consequences.
     participant.describe();
     let words = |sample: &Sample<Mark>| -> [u64; 8] {
         let Mark { number, check, last } = *std::hint::black_box(&**sample);
@@ -301,7 +303,7 @@ fn act_holder(folder: &Path) {
     assert!(look() == before, "the samples outlive the participant that was isolated");
 }
 
-/// Waits for this word of an actor while something else goes on.
+/// Waits for this word of an actor while `go_on` runs.
 fn hear_meanwhile(actor: &mut Actor, word: &str, go_on: impl Fn(&mut dyn FnMut() -> bool)) {
     let heard = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -348,7 +350,8 @@ fn samples_of_an_excluded_process_stay_as_they_are_once_it_knows() {
     meeting.assert_empty();
 }
 
-/// A reader that is deleted while samples of it are in hand is matched no more, here and elsewhere, and nobody waits for it.
+/// A reader that is deleted while its samples are held is not matched any more, in any participant,
+/// and no writer waits for it.
 #[test]
 fn deleted_reader_is_not_matched_whatever_of_it_is_in_hand() {
     let meeting = Meeting::new();
@@ -364,7 +367,7 @@ fn deleted_reader_is_not_matched_whatever_of_it_is_in_hand() {
         second.delete();
         until("no reader is matched", || writer.matched_readers() == 0);
         writer.wait_for_acknowledgments(SOON).unwrap();
-        // Several times as much as the writer's memory has room for.
+        // Several times the capacity of the writer's memory.
         for number in 0..MANY as u64 {
             writer.write(&Mark::new(number)).unwrap();
         }

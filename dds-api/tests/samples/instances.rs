@@ -1,4 +1,4 @@
-//! Instances: how they live and end, as writers say and readers see.
+//! Instances: their lifecycle, as written by writers and seen by readers.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +15,7 @@ struct Track {
     height: f64,
 }
 
-/// Encoded, with a key that does not fit a hash.
+/// An encoded type, with a key that does not fit a hash.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 struct Flight {
     text: String,
@@ -40,7 +40,7 @@ fn follower_of<T: DdsType>(participant: &DomainParticipant, topic: &Topic<T>) ->
     participant.reader(topic).follow_instances().create().unwrap()
 }
 
-/// Takes until so many came, and no more.
+/// Takes until the given number has arrived, and checks that no more follow.
 fn take<T: DdsType>(reader: &DataReader<T>, count: usize) -> Vec<Sample<T>> {
     let mut all = Vec::new();
     until("all samples came", || {
@@ -51,14 +51,14 @@ fn take<T: DdsType>(reader: &DataReader<T>, count: usize) -> Vec<Sample<T>> {
     all
 }
 
-/// What a sample tells of its instance.
+/// Returns the instance information of a sample.
 fn told(sample: &Sample<Track>) -> (u32, InstanceState, bool) {
     (sample.id, sample.info().instance_state, sample.info().valid_data)
 }
 
 use InstanceState::{Alive, NotAliveDisposed, NotAliveNoWriters};
 
-/// Both levels at which a reader's queues come about in other ways.
+/// Returns topics of the two levels at which a reader's queues are created differently.
 fn levels(participant: &DomainParticipant) -> [Topic<Track>; 2] {
     let atomic = participant.topic("Atomic tracks").atomic();
     [topic(participant).create().unwrap(), atomic.create().unwrap()]
@@ -92,7 +92,7 @@ fn an_instance_is_disposed_and_lives_again() {
         let info = again[0].info();
         assert_eq!((info.disposed_generation_count, info.view_state), (1, ViewState::New));
 
-        // These are two changes: a sample that is taken between them is of a live instance.
+        // These are two changes: a sample taken between them belongs to a live instance.
         writer.write_dispose(&track(2, 21.0)).unwrap();
         until("both changes came", || reader.read(.., Timeout::millis(20)).unwrap().len() == 2);
         let last = take(&reader, 2);
@@ -122,13 +122,13 @@ fn an_instance_without_writers_is_over() {
         polite.unregister_instance(&track(1, 0.0)).unwrap();
         polite.write(&track(2, 20.0)).unwrap();
         assert_eq!(told(&take(&reader, 1)[0]), (2, Alive, true), "the other has 1 still");
-        // By the default, that disposes.
+        // By default, unregistering also disposes.
         other.unregister_instance(&track(1, 0.0)).unwrap();
         assert_eq!(told(&take(&reader, 1)[0]), (1, NotAliveDisposed, false));
         polite.unregister_instance(&track(2, 0.0)).unwrap();
         assert_eq!(told(&take(&reader, 1)[0]), (2, NotAliveNoWriters, false));
 
-        // A writer that is gone has let go all that it wrote.
+        // A writer that is gone has unregistered all its instances.
         polite.write(&track(3, 30.0)).unwrap();
         drop(polite);
         let gone = take(&reader, 2);
@@ -171,7 +171,8 @@ fn handles_are_those_of_keys_everywhere() {
     assert_eq!(reader.lookup_instance(&first[0]), None, "it is over, and has no sample");
 }
 
-/// Who follows no instances gets what is written, in order, and the word that an instance is disposed.
+/// A reader that does not follow instances receives the samples in order, and the notice of
+/// a disposal.
 #[test]
 fn a_plain_take_tells_of_disposed_instances() {
     let meeting = Meeting::new();
@@ -205,7 +206,8 @@ fn who_comes_late_is_told_that_an_instance_is_disposed() {
     writer.unregister_instance(&track(3, 0.0)).unwrap();
     let late = follower_of(&there, &kept(&there));
     late.wait_for_historical_data(SOON).unwrap();
-    // What was still under way when it came it gets as it was written, so that only the end is certain.
+    // Samples on their way when the reader joined arrive as written, so only the final state
+    // is certain.
     let mut last = std::collections::BTreeMap::new();
     let mut comes_to = |expected: [(u32, InstanceState); 4]| {
         until("all instances are as they should be", || {
@@ -247,7 +249,7 @@ fn a_writer_is_lost_although_others_go_on_in_its_stream() {
             let last = [(1, NotAliveNoWriters, false), (2, Alive, true)];
             assert_eq!(all[3..], last, "kept: {is_kept}");
         }
-        // It is no sample.
+        // The notice is not a sample.
         let heights: Vec<f64> = take(&plain, 4).iter().map(|it| it.height).collect();
         assert_eq!(heights, [1.0, 1.0, 2.0, 3.0]);
         assert!(!plain.has_samples());
@@ -262,7 +264,7 @@ fn a_writer_is_lost_although_others_go_on_in_its_stream() {
     }
 }
 
-/// The same of a writer that owns instances.
+/// Instances owned by a deleted writer go to another writer of the same stream.
 #[test]
 fn what_a_deleted_writer_owned_goes_to_another_one_of_its_stream() {
     let meeting = Meeting::new();
@@ -286,7 +288,7 @@ fn what_a_deleted_writer_owned_goes_to_another_one_of_its_stream() {
     }
 }
 
-/// That one of its writers has let an instance go does not take the place of its last sample.
+/// The unregistration by one of its writers does not replace an instance's last sample.
 #[test]
 fn what_is_kept_of_an_instance_outlives_that_a_writer_lets_it_go() {
     let meeting = Meeting::new();
@@ -329,7 +331,7 @@ fn samples_stand_in_the_order_of_their_own_times() {
     );
 }
 
-/// Each change has a twin with a time, which is what readers are told.
+/// Each change has a variant with a time stamp, which readers receive.
 #[test]
 fn changes_have_the_times_that_are_said() {
     let meeting = Meeting::new();
@@ -363,7 +365,8 @@ fn changes_have_the_times_that_are_said() {
     assert!(writer.unregister_instance_w_timestamp(&track(1, 0.0), before).is_err());
 }
 
-/// OWNERSHIP_STRENGTH may change at work: from its next sample on the other writer has the instance.
+/// OWNERSHIP_STRENGTH may change during operation: from its next sample on the other writer owns
+/// the instance.
 #[test]
 fn an_owner_that_grows_weaker_gives_way() {
     let meeting = Meeting::new();
@@ -408,7 +411,7 @@ fn owned(participant: &DomainParticipant) -> Topic<Track> {
     topic(participant).atomic().create().unwrap()
 }
 
-/// Writes its instance over and over, with its seed as strength and height, until it is killed.
+/// Writes its instance repeatedly, with its seed as strength and height, until it is killed.
 fn act_writer(folder: &std::path::Path) {
     let participant = join(folder);
     let topic = owned(&participant);
@@ -425,7 +428,7 @@ fn act_writer(folder: &std::path::Path) {
     }
 }
 
-/// Says what it gets, whenever that changes, under exclusive ownership.
+/// Reports its samples, whenever they change, under exclusive ownership.
 fn act_reader(folder: &std::path::Path) {
     let participant = join(folder);
     let reader = participant.reader(&owned(&participant)).exclusive_ownership().create().unwrap();
@@ -446,8 +449,8 @@ fn act_reader(folder: &std::path::Path) {
     }
 }
 
-/// The strongest writer owns an instance. When its process is killed the next strongest does, at all readers; when
-/// all are killed, nobody writes the instance any more.
+/// The strongest writer owns an instance. When its process is killed the next strongest does, at
+/// all readers; when all are killed, the instance has no writers.
 #[test]
 fn an_instance_goes_from_a_killed_owner_to_the_next_and_then_has_no_writers() {
     let meeting = Meeting::new();

@@ -1,4 +1,5 @@
-//! Loans that are given back make room for others, who may be asleep; and what plain samples leave in memory.
+//! Returned loans make room for other threads, which may be asleep; and the bytes that plain
+//! samples leave in memory.
 
 use std::mem::{MaybeUninit, offset_of};
 use std::time::Duration;
@@ -18,7 +19,8 @@ fn a_write_that_waits_for_room_is_woken_by_a_loan_that_is_dropped() {
         let loans = [writer.loan().unwrap(), writer.loan().unwrap()];
         std::thread::scope(|scope| {
             let writing = scope.spawn(|| writer.write(&Mark::new(1)));
-            // Long enough for it to be asleep in most runs; in no other can it fail.
+            // Long enough for the thread to be asleep in most runs; in other runs the test
+            // cannot fail.
             std::thread::sleep(Duration::from_millis(50));
             assert!(!writing.is_finished());
             drop(loans);
@@ -27,7 +29,7 @@ fn a_write_that_waits_for_room_is_woken_by_a_loan_that_is_dropped() {
     }
 }
 
-/// Has padding behind `first`.
+/// A type with padding after `first`.
 #[derive(DdsType, Clone, Debug, Default)]
 #[repr(C)]
 struct Padded {
@@ -35,10 +37,11 @@ struct Padded {
     second: u64,
 }
 
-/// The bytes of a sample, padding and all.
+/// Returns the bytes of a sample including its padding.
 fn bytes_of(sample: &Padded) -> Vec<u8> {
     let first = (&raw const *sample).cast::<u8>();
-    // SAFETY: the sample lies in shared memory of which every byte was written by the kernel or by its writer.
+    // SAFETY: the sample lies in shared memory of which every byte was written by the kernel or by
+    // its writer.
     (0..size_of::<Padded>()).map(|at| unsafe { first.add(at).read_volatile() }).collect()
 }
 
@@ -63,7 +66,7 @@ fn padding_of_plain_samples_shows_nothing_of_their_writer() {
     assert!(bytes_of(&taken)[PADDING].iter().all(|byte| *byte == 0), "{:x?}", bytes_of(&taken));
     let mut loan = writer.loan_as_left().unwrap();
     let place: *mut Padded = &mut *loan;
-    // SAFETY: the place is the loan's, and every bit pattern is a `Padded`.
+    // SAFETY: the memory belongs to the loan, and every bit pattern is a `Padded`.
     unsafe { place.write_bytes(0x77, 1) };
     loan.publish().unwrap();
     let taken = reader.take_next(SOON).unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! How samples are written, read and taken, and in which order.
+//! Writing, reading and taking of samples, and their order.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

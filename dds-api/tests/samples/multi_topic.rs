@@ -1,4 +1,4 @@
-//! Multi-topics: samples that are put together from those of several topics.
+//! Multi-topics: samples that are joined from those of several topics.
 
 use crate::support::{Meeting, SOON, until};
 use dds_api::infrastructure::WaitSet;
@@ -32,7 +32,7 @@ struct Carrier {
     country: String,
 }
 
-/// What is shown of a flight.
+/// Displayed data of a flight.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 struct View {
     #[dds(key)]
@@ -49,13 +49,13 @@ fn view(name: &str, height: f64, country: &str) -> View {
 const THREE: &str = "SELECT name, position[0] AS x, z height, country FROM Location NATURAL JOIN FlightPlan \
                      INNER NATURAL JOIN Carrier WHERE height < %0";
 
-/// Two participants: one that writes, and one that joins.
+/// Two participants: one that writes, and one that joins the topics.
 struct Air {
     locations: DataWriter<Location>,
     plans: DataWriter<FlightPlan>,
     carriers: DataWriter<Carrier>,
     here: DomainParticipant,
-    // What keeps them alive.
+    // Entities that must stay alive.
     _topics: (Topic<Location>, Topic<FlightPlan>, Topic<Carrier>),
     _there: DomainParticipant,
     _meeting: Meeting,
@@ -109,7 +109,7 @@ impl Air {
     }
 }
 
-/// The next samples, and whether each is one, or says that its instance is over.
+/// Takes the next samples, and whether each has data, or reports the end of its instance.
 fn next(reader: &DataReader<View>, count: usize) -> Vec<(View, bool)> {
     let mut all = Vec::new();
     while all.len() < count {
@@ -143,7 +143,7 @@ fn samples_of_three_topics_go_together_where_their_common_members_are_equal() {
     );
     air.locate(1, 200.0);
     assert_eq!(next(&reader, 1), [(view("AF1", 200.0, "France"), true)]);
-    // Parameters count for what comes from then on.
+    // Parameters apply to samples that arrive from then on.
     multi.set_expression_parameters(&["10000".to_owned()]).unwrap();
     air.locate(2, 4000.0);
     air.carry("LH", "Germany");
@@ -163,7 +163,7 @@ fn an_instance_is_disposed_when_nothing_makes_it_any_more() {
     air.plan(1, "AF1", "AF");
     air.locate(1, 100.0);
     next(&reader, 1);
-    // The same flight by another name: the old one is no more.
+    // The same flight under another name: the old instance ends.
     air.plan(1, "AF100", "AF");
     let mut two = next(&reader, 2);
     two.sort_by_key(|(_, is_there)| *is_there);
@@ -171,7 +171,7 @@ fn an_instance_is_disposed_when_nothing_makes_it_any_more() {
         two.iter().map(|(it, is)| (&*it.name, *is)).collect::<Vec<_>>(),
         [("AF1", false), ("AF100", true)]
     );
-    // Two flights make one instance; it is there as long as one of them is.
+    // Two flights make one instance, which exists as long as one of them does.
     air.plan(2, "AF100", "AF");
     air.locate(2, 200.0);
     next(&reader, 1);
@@ -179,7 +179,7 @@ fn an_instance_is_disposed_when_nothing_makes_it_any_more() {
     assert_eq!(next(&reader, 0), []);
     air.carriers.dispose(&Carrier { carrier: "AF".to_owned(), ..Carrier::default() }).unwrap();
     assert!(!next(&reader, 1)[0].1, "nobody says any more where it is from");
-    // And it comes again.
+    // The instance appears again.
     air.carry("AF", "France");
     assert_eq!(next(&reader, 1), [(view("AF100", 200.0, "France"), true)]);
     let info = reader.read(.., Timeout::NOW).unwrap();
@@ -219,7 +219,7 @@ fn who_comes_late_gets_what_its_topics_keep() {
     let reader = air.reader(&air.multi("10000"));
     reader.wait_for_historical_data(SOON).unwrap();
     assert_eq!(next(&reader, 1), [(view("AF1", 100.0, "France"), true)]);
-    // It keeps the last sample of each instance, as many as come while nobody looks.
+    // The reader keeps the last sample of each instance, however many arrive between reads.
     let last = air.here.reader(&air.multi("10000")).keep_last(1).create().unwrap();
     for height in 1..2000 {
         air.locate(1, f64::from(height));
@@ -230,7 +230,7 @@ fn who_comes_late_gets_what_its_topics_keep() {
     assert_eq!(last.read(.., Timeout::NOW).unwrap().len(), 1);
 }
 
-/// All members by their names; and each with each, where nothing is in common.
+/// All members by name; and the product of all samples, if the topics have no common member.
 #[test]
 fn all_members_are_selected_and_topics_without_common_members_go_each_with_each() {
     #[derive(DdsType, Clone, Debug, Default, PartialEq)]
@@ -278,7 +278,7 @@ fn all_members_are_selected_and_topics_without_common_members_go_each_with_each(
     });
     found.sort_unstable();
     assert_eq!(found, [1, 2]);
-    // A topic stays as long as others are joined of it.
+    // A topic stays as long as a multi-topic uses it.
     assert!(matches!(locations.clone().delete(), Err(DdsError::PreconditionNotMet(_))));
     reader.delete();
     drop(multi);
@@ -317,7 +317,7 @@ fn what_is_wrong_with_an_expression_is_said_with_its_place() {
     says("SELECT name FROM FlightPlan NATURAL JOIN Other", 42, "cannot be compared");
     let none = refused(THREE, &[]);
     assert!(none.contains("%0"), "{none}");
-    // It is found by its name, and is no topic that is written to.
+    // The multi-topic is found by its name, and cannot be written to.
     let multi = air.multi("1");
     assert!(air.here.lookup_topic::<MultiTopic<View>>("Views").is_some());
     assert!(air.here.lookup_topic::<Topic<View>>("Views").is_none());

@@ -1,4 +1,5 @@
-//! What passes through a reader's cache because it is taken as it comes is told of as what lay there first (I-146).
+//! Samples that pass directly through a reader's cache are reported like samples that were stored
+//! there first (I-146).
 
 use crate::support::{Meeting, SOON};
 use dds_api::prelude::*;
@@ -14,7 +15,7 @@ struct Reading {
     value: u64,
 }
 
-/// The same, of a type that is encoded.
+/// An encoded type with the same members.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 struct Named {
     #[dds(key)]
@@ -22,7 +23,7 @@ struct Named {
     value: u64,
 }
 
-/// Random numbers that a seed decides.
+/// Random number generator determined by a seed.
 struct Dice(u64);
 
 impl Dice {
@@ -32,8 +33,8 @@ impl Dice {
     }
 }
 
-/// Two readers of the same writers, so many on an ordered topic: of one what comes is taken at once, of the other it lies in the
-/// cache before that.
+/// Compares two readers of the same writers, several on an ordered topic: one takes each sample at
+/// once, the samples of the other lie in the cache first.
 fn compare<T: DdsType + Clone + PartialEq + std::fmt::Debug>(
     (name, count): (&str, u64),
     make: impl Fn(u64, u64) -> T,
@@ -47,7 +48,7 @@ fn compare<T: DdsType + Clone + PartialEq + std::fmt::Debug>(
     let writers: Vec<_> =
         (0..count).map(|_| participant.writer(&topic).create().unwrap()).collect();
     let [passes, lies] = [0, 1].map(|_| build(participant.reader(&topic)).create().unwrap());
-    // Of an ordered topic a participant counts once.
+    // For an ordered topic a participant counts once.
     writers.iter().for_each(|writer| writer.wait_for_readers(1, SOON).unwrap());
     for reader in [&passes, &lies] {
         reader.wait_for_writers(1, SOON).unwrap();
@@ -73,7 +74,7 @@ fn compare<T: DdsType + Clone + PartialEq + std::fmt::Debug>(
             };
             taken.map(|sample| ((*sample).clone(), sample.info())).collect()
         };
-        // Whatever asks the cache fills it.
+        // Every query of the cache fills it.
         assert_eq!(lies.lookup_instance(&nobody), None);
         let [passed, lain] = [&passes, &lies].map(take);
         assert_eq!(passed, lain, "{name}, step {step}");

@@ -24,7 +24,7 @@ fn reading(sensor: u32, value: u64) -> Reading {
     Reading { sensor, value }
 }
 
-/// A writer and a reader of one topic, and what they live in.
+/// A writer and a reader of one topic, with their participants.
 struct Pair {
     writer: DataWriter<Reading>,
     reader: DataReader<Reading>,
@@ -44,14 +44,14 @@ impl Pair {
         Pair { writer, reader, participant, _meeting: meeting }
     }
 
-    /// Writes, and waits until it is there to be read.
+    /// Writes, and waits until the sample can be read.
     fn write(&self, sensor: u32, value: u64) {
         self.writer.write(&reading(sensor, value)).unwrap();
         self.writer.wait_for_acknowledgments(SOON).unwrap();
     }
 }
 
-/// Takes until this comes.
+/// Takes until this value arrives.
 fn until_last(reader: &DataReader<Reading>, last: u64) {
     while reader.take_next(SOON).unwrap().expect("it does not come").value != last {}
 }
@@ -150,7 +150,7 @@ fn what_finds_no_room_waits_and_is_counted() {
     }
     assert_eq!(all, (0..8).collect::<Vec<_>>(), "nothing is lost");
     assert_eq!(reader.sample_rejected_status().total_count_change, 1, "3 in, 3 in, 2 in");
-    // And the writer is held up in the end.
+    // The writer is blocked in the end.
     let mut written = 0;
     while pair.writer.write(&reading(1, written)).is_ok() {
         written += 1;
@@ -171,7 +171,8 @@ fn the_filter_by_time_gives_the_last_one_at_its_end() {
     assert!(begin.elapsed() >= separation);
 }
 
-/// TIME_BASED_FILTER holds as it is now, also for what waits already, and for whoever waits for that.
+/// The current TIME_BASED_FILTER applies also to samples that already wait, and to threads waiting
+/// for them.
 #[test]
 fn a_filter_by_time_may_change_while_samples_wait_for_it() {
     let hour = Duration::from_secs(3600);
@@ -192,7 +193,8 @@ fn a_filter_by_time_may_change_while_samples_wait_for_it() {
     });
     (4..=5).for_each(|value| pair.write(1, value));
     assert_eq!((next(SOON), next(SOON)), (Some(4), Some(5)));
-    // What waits has to wait for longer; whether it does by then depends on how long this took.
+    // The waiting sample must wait longer; whether it still waits then depends on the time that
+    // this took.
     let short = Duration::from_millis(200);
     set(short);
     pair.write(2, 6);
@@ -222,7 +224,7 @@ fn a_wait_ends_with_what_is_waited_for() {
         assert!(reader.wait_for_condition(&large, SOON).unwrap());
     });
     assert_eq!(reader.take_w_condition(..1, &large).unwrap()[0].value, 6);
-    // What was read already is not waited for, and given with what comes.
+    // Samples that were read before do not end the wait, but are returned with new ones.
     reader.read(.., SOON).unwrap();
     let begin = Instant::now();
     let again = reader.read(.., Timeout::millis(30)).unwrap();
@@ -282,7 +284,8 @@ fn a_condition_says_what_it_asks() {
     assert_eq!(query.clone().query_parameters(), ["8"], "clones share them");
 }
 
-/// READER_DATA_LIFECYCLE: what nobody takes of an instance that is over goes after its delay; of one that lives it stays.
+/// READER_DATA_LIFECYCLE: samples of an ended instance are removed after the delay; those of a live
+/// instance stay.
 #[test]
 fn what_is_over_is_purged_in_time() {
     let delay = Duration::from_millis(50);
@@ -302,7 +305,8 @@ fn what_is_over_is_purged_in_time() {
     assert!(pair.reader.lookup_instance(&reading(2, 0)).is_some());
 }
 
-/// PRESENTATION.ordered_access: across instances if the scope is the topic, and instance by instance otherwise.
+/// PRESENTATION.ordered_access: across instances if the scope is the topic, and instance by
+/// instance otherwise.
 #[test]
 fn changes_are_given_in_the_order_that_is_asked_for() {
     let meeting = Meeting::new();

@@ -1,4 +1,5 @@
-//! Threads that take from one reader: one after the other, several at once, and others that only ask.
+//! Threads that take from one reader: one after the other, several at once, and others that only
+//! query it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +25,8 @@ fn write(writer: &DataWriter<Mark>, numbers: std::ops::Range<u64>) {
     numbers.for_each(|number| writer.write(&Mark::new(number)).unwrap());
 }
 
-/// The thread that takes first has the queues for nothing; whoever comes later takes that from it, in the midst of its takes.
+/// The first taking thread has exclusive access to the queues; a later thread removes this, even
+/// during a take.
 #[test]
 fn each_sample_goes_to_one_of_the_threads_that_take_whenever_they_come() {
     for round in 0..20 {
@@ -67,7 +69,7 @@ fn each_sample_goes_to_one_of_the_threads_that_take_whenever_they_come() {
     }
 }
 
-/// What others ask of the queues, and the end of the reader, do not disturb who takes.
+/// Queries of the queues, and the deletion of the reader, do not disturb a taking thread.
 #[test]
 fn a_thread_that_asks_takes_nothing_and_one_that_deletes_the_reader_ends_it() {
     for _ in 0..20 {

@@ -1,4 +1,5 @@
-//! Readers at which nobody looks: one that keeps the last samples holds no writer up (I-144), one that keeps all does.
+//! Readers that are not read: one that keeps the last samples blocks no writer (I-144), one that
+//! keeps all does.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use crate::support::{Mark, Meeting, PATIENCE, SOON};
 use dds_api::prelude::*;
 use dds_api::topic::TopicBuilder;
 
-/// A writer's memory; what is written is fifty times as much.
+/// A writer's memory; the samples are fifty times as large.
 const MEMORY: usize = 32 << 10;
 const MANY: u64 = 50 * (MEMORY / size_of::<Mark>()) as u64;
 const BLOCKING: Timeout = Timeout::secs(20);
@@ -24,7 +25,7 @@ fn track(id: u32, number: u64) -> Track {
     Track { id, number, rest: [number; 6] }
 }
 
-/// Two participants, of which one writes.
+/// Two participants, one of which writes.
 struct Two {
     writer: DataWriter<Track>,
     topic: Topic<Track>,
@@ -54,7 +55,7 @@ impl Two {
     }
 }
 
-/// The numbers that are there, of each track the last ones.
+/// Returns the numbers of the available samples, the last ones of each track.
 fn numbers(reader: &DataReader<Track>) -> Vec<u64> {
     let samples = reader.read(.., Timeout::NOW).unwrap();
     let mut numbers: Vec<u64> = samples.iter().map(|sample| sample.number).collect();
@@ -128,8 +129,8 @@ fn what_is_held_stays_as_it_is() {
     }
 }
 
-/// Whoever waits is told also of what was taken in by somebody else, who comes first now and then: another thread drives, so
-/// that the one that waits has to be woken for each sample.
+/// A waiting thread also receives samples that another thread has stored first: another thread
+/// drives, so that the waiting one must be woken for each sample.
 #[test]
 fn who_waits_gets_each_sample() {
     const ROUNDS: u64 = 4000;
@@ -160,7 +161,7 @@ fn who_waits_gets_each_sample() {
     });
 }
 
-/// One thread waits all the time, while samples come as they like.
+/// One thread waits all the time, while samples arrive at any rate.
 #[test]
 fn who_waits_in_another_thread_misses_nothing_for_long() {
     let two = Two::new(|topic| topic);

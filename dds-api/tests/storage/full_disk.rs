@@ -1,5 +1,6 @@
-//! Logs on a file system that is full: the topic waits for room and goes on when there is some, or goes on without the
-//! log. On a small file system of its own, which only root can mount; without that these tests say so and do nothing.
+//! Logs on a full file system: the topic waits for room and continues when there is some, or
+//! continues without the log. The tests use a small file system of their own, which only root can
+//! mount; without root they report this and do nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,11 +10,11 @@ use crate::support::{Meeting, PATIENCE, SOON, until};
 use dds_api::infrastructure::LogCondition;
 use dds_api::prelude::*;
 
-/// A sample that fills a disk soon.
+/// A sample that fills a disk quickly.
 #[derive(DdsType, Clone, Copy, Debug, PartialEq)]
 struct Block {
     number: u64,
-    /// No zeros: a file system may leave those out.
+    /// Non-zero data: a file system may omit zeros.
     rest: [u64; 2000],
 }
 
@@ -21,7 +22,7 @@ fn block(number: u64) -> Block {
     Block { number, rest: [!number; 2000] }
 }
 
-/// A file system of some MiB, as long as this is there.
+/// A file system of some MiB, mounted while this value exists.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -40,7 +41,7 @@ impl SmallDisk {
         }
     }
 
-    /// Takes all the room that is left.
+    /// Fills all free space.
     fn fill(&self) {
         let mut filler = std::fs::File::create(self.0.join("filler")).unwrap();
         while std::io::Write::write_all(&mut filler, &[7; 4096]).is_ok() {}
@@ -53,7 +54,8 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // A process that another test starts at this moment has its files open until it is another program.
+        // A process that another test starts at this moment has inherited open files until it
+        // executes its program.
         let begun = Instant::now();
         let umount = || Command::new("umount").arg(&self.0).status().unwrap().success();
         while !umount() && begun.elapsed() < Duration::from_secs(10) {
@@ -76,7 +78,8 @@ fn log_of(topic: &Topic<Block>) -> Option<LogCondition> {
     topic.storage_status().and_then(|status| status.log)
 }
 
-/// Writes until it is held up, or so many, and takes what comes. Returns how many it was.
+/// Writes until it is blocked, or up to a maximum, and takes the samples. Returns the
+/// number written.
 fn write_on(
     (writer, reader): (&DataWriter<Block>, &DataReader<Block>),
     from: u64,
@@ -98,7 +101,8 @@ fn writer_of(participant: &DomainParticipant, topic: &Topic<Block>) -> DataWrite
     writer.max_blocking_time(Duration::from_millis(500)).create().unwrap()
 }
 
-/// Writers wait when the disk is full, nothing is said to be durable that is not, and all goes on when there is room.
+/// Writers wait when the disk is full, no sample is falsely reported as durable, and all continue
+/// when there is room.
 #[test]
 fn writers_wait_for_room_and_go_on() {
     let meeting = Meeting::new();
@@ -113,7 +117,7 @@ fn writers_wait_for_room_and_go_on() {
     writer.wait_for_acknowledgments(SOON).unwrap();
     disk.fill();
     let (mut written, begun) = (1, Instant::now());
-    // What waits for the log lies in memory, up to a limit.
+    // Samples that wait for the log are in memory, up to a limit.
     loop {
         let more = write_on((&writer, &reader), written, 20_000);
         written += more;
@@ -138,7 +142,7 @@ fn writers_wait_for_room_and_go_on() {
     drop((reader, writer, topic, participant));
 }
 
-/// With `detach_full_logs` nobody waits.
+/// With `detach_full_logs` no writer waits.
 #[test]
 fn a_full_log_is_left_behind() {
     let meeting = Meeting::new();
@@ -150,7 +154,8 @@ fn a_full_log_is_left_behind() {
     let reader = participant.reader(&topic).create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
     let writer = writer_of(&participant, &topic);
-    // Twice what the disk holds. A reader that is slow holds it up for a moment, a disk for ever.
+    // Twice the capacity of the disk. A slow reader blocks the writer briefly, a full
+    // disk permanently.
     let (mut written, begun) = (0, Instant::now());
     let mut write_up_to = |most: u64| {
         while written < most {
@@ -171,7 +176,7 @@ fn a_full_log_is_left_behind() {
     drop((reader, writer, topic, participant));
 }
 
-/// A disk that is full before the log is there is waited for as well.
+/// The topic also waits for a disk that is full before the log exists.
 #[test]
 fn a_topic_begins_when_there_is_room_for_its_log() {
     let meeting = Meeting::new();
@@ -192,7 +197,7 @@ fn a_topic_begins_when_there_is_room_for_its_log() {
     drop((reader, writer, topic, participant));
 }
 
-/// Where there is no room for the folder itself no participant is made, and it is said why.
+/// Without room for the folder itself no participant is created, and the error gives the reason.
 #[test]
 fn a_participant_that_finds_no_room_for_its_folder_says_so() {
     let meeting = Meeting::new();
@@ -208,8 +213,8 @@ fn a_participant_that_finds_no_room_for_its_folder_says_so() {
     drop(join(&folder, &disk));
 }
 
-/// Where a file system may only be read there is no participant that keeps logs there, and what is in them is there when it may be
-/// written again.
+/// On a read-only file system no participant with logs is created; the contents of the logs are
+/// available when it is writable again.
 #[test]
 fn a_file_system_that_may_only_be_read_is_said_to_be() {
     let meeting = Meeting::new();

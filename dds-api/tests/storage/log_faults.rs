@@ -1,6 +1,6 @@
-//! Folders of logs that are not as they should be: missing, no folder, not to be written, of another format, removed or
-//! without room while they are written. In processes of their own: each says what is wrong, where, and what to do, none ends by it,
-//! and the topic goes on or waits as it says.
+//! Faulty log folders: missing, not a folder, not writable, of another format, removed or without
+//! room while they are written. In processes of their own: each reports the error, the position,
+//! and a remedy, none ends because of it, and the topic continues or waits according to its policy.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use dds_api::infrastructure::LogCondition;
 use dds_api::prelude::*;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// A sample that fills a file soon.
+/// A sample that fills a file quickly.
 #[derive(DdsType, Clone, Copy, Debug, PartialEq)]
 struct Block {
     number: u64,
@@ -21,7 +21,7 @@ fn block(number: u64) -> Block {
     Block { number, rest: [!number; 500] }
 }
 
-/// Where actors keep their logs is in this file.
+/// Returns the file that names the log folder of actors.
 fn named_in(folder: &Path) -> PathBuf {
     folder.with_file_name("log-folder")
 }
@@ -51,7 +51,7 @@ fn blocks(participant: &DomainParticipant, detaches: bool) -> Topic<Block> {
     if detaches { topic.detach_full_logs() } else { topic }.create().unwrap()
 }
 
-/// Keeps a log of a topic, and does what it is told.
+/// Keeps a log of a topic, and obeys orders.
 fn act_keeper(folder: &Path, detaches: bool) {
     let participant = join(folder).unwrap();
     let topic = blocks(&participant, detaches);
@@ -120,7 +120,7 @@ fn act_keeper(folder: &Path, detaches: bool) {
     say("gone");
 }
 
-/// Actors that keep their logs in this folder, whatever is there.
+/// Actors that keep their logs in this folder, whatever it contains.
 struct Stage {
     meeting: Meeting,
     logs: PathBuf,
@@ -140,7 +140,7 @@ impl Stage {
         std::fs::write(named_in(&self.meeting.runtime_dir()), text).unwrap();
     }
 
-    /// What a process says that makes a participant, and goes.
+    /// Returns the output of a process that creates a participant, and leaves.
     fn opens(&self) -> String {
         let mut actor = Actor::start(module_path!(), "opens", &self.meeting, 0);
         let said = actor.hear();
@@ -154,7 +154,7 @@ impl Stage {
         actor
     }
 
-    /// The folder of the only process that has kept logs here.
+    /// Returns the folder of the only process that has kept logs here.
     fn folder(&self) -> PathBuf {
         self.logs.join("domain-0").join("0")
     }
@@ -181,7 +181,7 @@ fn says(said: &str, words: &[&str]) {
     words.iter().for_each(|word| assert!(said.contains(word), "no `{word}` in: {said}"));
 }
 
-/// Makes a file one of another format: its sum is what nobody here computes.
+/// Changes a file to another format: its checksum is one that this version does not compute.
 fn reformat(file: &Path) -> Vec<u8> {
     let mut bytes = std::fs::read(file).unwrap();
     bytes[8..12].copy_from_slice(&9_u32.to_le_bytes());
@@ -231,7 +231,7 @@ fn a_folder_in_which_nothing_can_be_kept_is_an_error_that_says_why() {
     stage.end();
 }
 
-/// Where not even root may make a folder.
+/// A place where not even root may make a folder.
 #[test]
 fn a_folder_that_may_only_be_read_is_said_to_be() {
     let stage = Stage::new();
@@ -240,7 +240,7 @@ fn a_folder_that_may_only_be_read_is_said_to_be() {
     stage.end();
 }
 
-/// A log that another version has written is not touched, and nothing begins without it.
+/// A log of another version is not changed, and no topic begins without it.
 #[test]
 fn a_log_of_another_format_is_left_as_it_is() {
     for views in [false, true] {
@@ -275,8 +275,9 @@ fn a_log_of_another_format_is_left_as_it_is() {
     }
 }
 
-/// What is written where somebody has removed it is not called durable, whatever the topic does with full disks: it goes on without
-/// the log, and says so, until somebody keeps one again.
+/// Samples written after the removal of the folder are not reported as durable, whatever the
+/// topic's policy for full disks. The topic continues without the log, and reports it, until a
+/// participant keeps a log again.
 #[test]
 fn a_folder_that_is_removed_while_it_is_written_is_noticed() {
     for role in ["keeps", "detaches"] {
@@ -301,7 +302,7 @@ fn a_folder_that_is_removed_while_it_is_written_is_noticed() {
             &["not durable", "takes nothing more", "removed", "Nobody keeps", "squall store"],
         );
         assert_eq!(ask(&mut keeper, "write 100"), "wrote 100", "the topic goes on");
-        // Somebody else keeps one.
+        // Another participant keeps a log.
         let (folder, here) = (stage.meeting.runtime_dir(), stage.logs.with_file_name("here"));
         std::fs::create_dir(&here).unwrap();
         let config = ParticipantConfig::new().runtime_dir(&folder).log_folder(&here);
@@ -319,7 +320,8 @@ fn a_folder_that_is_removed_while_it_is_written_is_noticed() {
     }
 }
 
-/// A file that may not become longer is a disk that is full: the topic waits for room, or goes on without the log, as it says.
+/// A file that cannot grow is treated like a full disk: the topic waits for room, or continues
+/// without the log, according to its policy.
 #[test]
 fn a_limit_of_the_length_of_files_is_a_full_disk() {
     for (role, shown) in [("keeps", "Some(Full)"), ("detaches", "0 logs, Some(Detached)")] {
@@ -337,7 +339,7 @@ fn a_limit_of_the_length_of_files_is_a_full_disk() {
         let said = ask(&mut keeper, "sync 100");
         if role == "keeps" {
             says(&said, &["not durable", "waits for room"]);
-            // What waits for the log lies in memory, up to a limit.
+            // Samples that wait for the log are in memory, up to a limit.
             let said = ask(&mut keeper, "write 100000");
             says(&said, &["made room", "waits for room"]);
             assert_eq!(ask(&mut keeper, "limit 0"), "limited");
@@ -352,7 +354,7 @@ fn a_limit_of_the_length_of_files_is_a_full_disk() {
     }
 }
 
-/// A topic that waits for room in the log of another participant says in whose.
+/// A topic that waits for room in the log of another participant names that log.
 #[test]
 fn the_full_log_of_another_participant_is_named() {
     let stage = Stage::new();
@@ -384,7 +386,7 @@ fn the_full_log_of_another_participant_is_named() {
     stage.end();
 }
 
-/// The files of topics in a folder.
+/// Returns the files of topics in a folder.
 fn segments(folder: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     let is_it = |file: &PathBuf| {
@@ -394,7 +396,8 @@ fn segments(folder: &Path) -> Vec<PathBuf> {
     files.filter(is_it).collect()
 }
 
-/// Two have kept a topic of so many samples, and both are gone; the second one went last. So many more came when the first was gone.
+/// Two participants have kept a topic of a number of samples, and both are gone. The second one
+/// left last; `more` samples were written after the first one had left.
 fn kept_by_two(stage: &Stage, more: u64) {
     std::fs::create_dir(&stage.logs).unwrap();
     let mut first = stage.start("keeps");
@@ -417,7 +420,8 @@ fn flip(file: &Path, at: usize) {
     std::fs::write(file, bytes).unwrap();
 }
 
-/// One of two logs is harmed: it is put aside and completed from the other one, whoever of them is back first (I-98).
+/// One of two logs is damaged: it is put aside and completed from the other one, whichever returns
+/// first (I-98).
 #[test]
 fn a_harmed_log_is_completed_from_the_other_one() {
     for harmed in [0, 1] {
@@ -444,7 +448,8 @@ fn a_harmed_log_is_completed_from_the_other_one() {
     }
 }
 
-/// A harmed log that has more than the other one, or one whose files are gone, is named by everybody who waits.
+/// A damaged log with more samples than the other one, or one whose files are gone, is named by all
+/// waiting participants.
 #[test]
 fn a_harmed_log_that_may_have_more_is_named() {
     for is_gone in [false, true] {
@@ -469,7 +474,7 @@ fn a_harmed_log_that_may_have_more_is_named() {
     }
 }
 
-/// Processes that keep logs in one place have a folder each.
+/// Processes that keep logs in one root have a folder each.
 #[test]
 fn a_folder_that_another_process_writes_in_is_left_to_it() {
     let stage = Stage::new();

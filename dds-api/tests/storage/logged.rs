@@ -1,4 +1,5 @@
-//! Topics that are kept in logs: what was durable is there again when all participants were gone, in the same order.
+//! Topics that are kept in logs: durable samples are present again after all participants were
+//! gone, in the same order.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -9,7 +10,7 @@ use dds_api::prelude::*;
 use dds_api::qos::DurabilityServiceQosPolicy;
 use dds_api::subscription::Since;
 
-/// A folder for logs.
+/// Returns a folder for logs.
 fn logs(folder: &Path, name: &str) -> PathBuf {
     let logs = folder.parent().unwrap_or(folder).join(name);
     std::fs::create_dir_all(&logs).unwrap();
@@ -34,7 +35,7 @@ fn writer_of(participant: &DomainParticipant, topic: &Topic<Mark>) -> DataWriter
     writer.max_blocking_time(SOON).create().unwrap()
 }
 
-/// A mark of one of several writers.
+/// Returns a sample of one of several writers.
 fn mark(writer: u64, number: u64) -> Mark {
     Mark { last: writer, ..Mark::new(number) }
 }
@@ -48,7 +49,7 @@ fn take_into(seen: &mut Seen, reader: &DataReader<Mark>, wait: Duration) {
     }
 }
 
-/// All that was kept, as a reader that comes now gets it.
+/// Returns all kept samples as a late joiner receives them.
 fn history(reader: &DataReader<Mark>, topic: &Topic<Mark>) -> Seen {
     reader.wait_for_historical_data(SOON).unwrap();
     let (mut seen, deadline) = (Seen::new(), Instant::now() + PATIENCE);
@@ -70,7 +71,7 @@ fn act() {
     }
 }
 
-/// Writes as long as it lives, and says what is durable, and what it has read.
+/// Writes until it is killed, and reports the durable samples, and the samples it has read.
 fn act_writer(folder: &Path, durable_first: bool) {
     let id = support::seed();
     let participant = join(folder, Some(&logs(folder, "logs")));
@@ -93,7 +94,7 @@ fn act_writer(folder: &Path, durable_first: bool) {
     }
 }
 
-/// What actors have said before they were killed: of each writer what was durable, or read, last.
+/// Returns the last reports of killed actors: the last durable, or read, sample of each writer.
 fn last_words(actors: &mut [Actor], ids: &[u64]) -> Seen {
     let mut last = Seen::new();
     for (actor, id) in actors.iter_mut().zip(ids) {
@@ -105,7 +106,7 @@ fn last_words(actors: &mut [Actor], ids: &[u64]) -> Seen {
     last
 }
 
-/// What an actor says of a sample: that it was durable, or read.
+/// Parses an actor's report of a sample: durable, or read.
 fn word(id: u64, said: &str) -> Option<(u64, u64)> {
     let words: Vec<&str> = said.split(' ').collect();
     match words.as_slice() {
@@ -115,8 +116,9 @@ fn word(id: u64, said: &str) -> Option<(u64, u64)> {
     }
 }
 
-/// Kills all of three processes that write, again and again: what comes back begins with what came back before,
-/// and has all that was said to be durable, or was read where it is durable first.
+/// Kills all of three writing processes, repeatedly: the recovered samples begin with those
+/// recovered before, and contain all that were reported as durable, or read if samples are
+/// durable first.
 fn everything_is_killed(role: &str, rounds: u64) {
     let (meeting, mut dice) = (Meeting::new(), Dice(7));
     let mut before = Seen::new();
@@ -137,7 +139,7 @@ fn everything_is_killed(role: &str, rounds: u64) {
         std::thread::sleep(Duration::from_millis(50));
         dice.pause(Duration::from_millis(200));
         durable.extend(last_words(&mut actors, &ids));
-        // Whoever comes back is one alone.
+        // The returning participant is alone.
         let folder = meeting.runtime_dir();
         let participant = join(&folder, Some(&logs(&folder, "logs")));
         let topic = marks(&participant, role == "strict");
@@ -169,7 +171,8 @@ fn what_was_read_where_it_is_durable_first_is_there_again() {
     everything_is_killed("strict", 3);
 }
 
-/// Without anybody who keeps logs the topic does not begin, and says so; with somebody it does.
+/// Without a participant that keeps logs the topic does not begin, and reports it; with one
+/// it does.
 #[test]
 fn a_topic_without_logs_waits_and_says_for_whom() {
     let meeting = Meeting::new();
@@ -194,7 +197,8 @@ fn a_topic_without_logs_waits_and_says_for_whom() {
     }
 }
 
-/// Two hosts' worth of folders: who comes back alone waits for the other one's log, and names it.
+/// Folders as on two hosts: a participant that returns alone waits for the other one's log, and
+/// names it.
 #[test]
 fn a_log_that_is_elsewhere_is_waited_for() {
     let meeting = Meeting::new();
@@ -210,7 +214,7 @@ fn a_log_that_is_elsewhere_is_waited_for() {
         writer.wait_for_acknowledgments(SOON).unwrap();
         drop((reader, of_b));
         drop(b);
-        // Who is left has it alone.
+        // The remaining participant is the only one with the log.
         until("it is one alone", || a.view().1 == 1);
         (100..200).for_each(|number| writer.write(&mark(1, number)).unwrap());
         writer.wait_for_acknowledgments(SOON).unwrap();
@@ -231,7 +235,8 @@ fn a_log_that_is_elsewhere_is_waited_for() {
     meeting.assert_empty();
 }
 
-/// One that was down for a while is brought up to date, and has all of it when the others are gone for good.
+/// A participant that was down for a while is brought up to date, and has all samples when the
+/// others are gone for good.
 #[test]
 fn who_was_down_catches_up() {
     let meeting = Meeting::new();
@@ -261,7 +266,7 @@ fn who_was_down_catches_up() {
         until("it keeps a log again", || b.1.storage_status().is_some_and(|it| it.logs == 2));
         writer.wait_for_readers(1, SOON).unwrap();
         writer.wait_for_acknowledgments(SOON).unwrap();
-        // The one that was there all the time goes, for good.
+        // The participant that was present all the time leaves for good.
         drop((writer, of_a));
         drop(a);
         until("it is one alone", || b.2.view().1 == 1);
@@ -280,7 +285,7 @@ fn who_was_down_catches_up() {
     meeting.assert_empty();
 }
 
-/// A value of one of several things.
+/// A value with a key.
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 struct Reading {
     #[dds(key)]
@@ -288,8 +293,8 @@ struct Reading {
     value: u32,
 }
 
-/// What is no longer kept for who comes late can be read from the log: from a sample on, from a time on, and as the
-/// state at a time.
+/// Samples that are no longer kept for late joiners can be read from the log: from a sample on,
+/// from a time on, and as the state at a time.
 #[test]
 fn the_past_can_be_read() {
     let meeting = Meeting::new();
@@ -322,11 +327,12 @@ fn the_past_can_be_read() {
     let without = join(&folder, None);
     let topic = without.topic::<Reading>("Readings").persistent().create().unwrap();
     let late = without.reader(&topic).create().unwrap();
-    // It asks the one that keeps a log.
+    // The late reader asks the participant that keeps a log.
     assert_eq!(late.past(Since::Sample(1)).unwrap().map(Result::unwrap).count(), 300);
 }
 
-/// What is said to be durable of a participant that is alone is, at the moment when it is said.
+/// In a participant that is alone, samples are durable at the moment when they are reported
+/// as durable.
 #[test]
 fn durable_is_said_of_what_is_durable() {
     let meeting = Meeting::new();
@@ -346,8 +352,8 @@ fn durable_is_said_of_what_is_durable() {
     meeting.assert_empty();
 }
 
-/// A writer that comes to a topic that has begun here already is acknowledged when what it wrote is durable, not before its
-/// stream is there.
+/// A writer that joins a topic that has already begun here is acknowledged when its samples are
+/// durable, not before its stream exists.
 #[test]
 fn a_writer_that_comes_later_is_not_acknowledged_too_early() {
     let meeting = Meeting::new();
@@ -370,8 +376,8 @@ fn a_writer_that_comes_later_is_not_acknowledged_too_early() {
     meeting.assert_empty();
 }
 
-/// When a participant has been dropped nothing of it is at work any more, whichever thread was in the middle of something:
-/// its folder of logs is free for the next one.
+/// After a participant has been dropped, no work of it continues, whichever thread was active: its
+/// log folder is free for the next one.
 #[test]
 fn a_dropped_participant_has_given_up_its_folder() {
     let meeting = Meeting::new();
@@ -391,7 +397,8 @@ fn a_dropped_participant_has_given_up_its_folder() {
     meeting.assert_empty();
 }
 
-/// A reader of a kept topic that comes before the last one's stay is over gets what comes.
+/// A new reader of a kept topic that is created before the previous one has fully left receives
+/// the samples.
 #[test]
 fn who_comes_again_at_once_is_served() {
     let meeting = Meeting::new();
@@ -426,7 +433,7 @@ fn who_comes_again_at_once_is_served() {
     }
 }
 
-/// A folder beside the own one that cannot be looked at may have all that matters: nothing begins without it.
+/// An unreadable folder beside the own one may have the decisive data: no topic begins without it.
 #[test]
 fn a_folder_that_cannot_be_read_is_not_passed_over() {
     let meeting = Meeting::new();
@@ -446,7 +453,7 @@ fn a_folder_that_cannot_be_read_is_not_passed_over() {
     meeting.assert_empty();
 }
 
-/// Ten thousand bytes of one of several things.
+/// Ten thousand bytes, with a key.
 #[derive(DdsType, Clone, Copy, Debug, PartialEq)]
 struct Frame {
     #[dds(key)]
@@ -455,8 +462,8 @@ struct Frame {
     bytes: [u64; 1250],
 }
 
-/// What is old goes from the log, and with it nothing of what readers that come late are owed, also after all have gone;
-/// whoever asks for what is gone is told so.
+/// Old samples are removed from the log, but not those that late joiners need, even after all
+/// participants have left; a request for removed samples is refused with the reason.
 #[test]
 fn a_log_drops_what_is_old_and_keeps_the_state() {
     let meeting = Meeting::new();
@@ -467,7 +474,7 @@ fn a_log_drops_what_is_old_and_keeps_the_state() {
         topic.log_retention(LogRetention::new().samples(100)).create().unwrap()
     };
     let frame = |number: u64| {
-        // The first one is never replaced.
+        // The first sample is never replaced.
         let camera = if number == 0 { 99 } else { number % 5 };
         Frame { camera, number, bytes: [!number; 1250] }
     };
@@ -489,7 +496,7 @@ fn a_log_drops_what_is_old_and_keeps_the_state() {
             }
         }
         writer.wait_for_acknowledgments(SOON).unwrap();
-        // What is durable is dropped when the log's thread has time for it.
+        // Old durable samples are removed when the log's thread has time for it.
         until("the log drops what is old", || reader.past(Since::Sample(1)).is_err());
         let error = reader.past(Since::Sample(1)).err().unwrap().to_string();
         assert!(error.contains("log_retention"), "{error}");
@@ -518,8 +525,9 @@ fn a_log_drops_what_is_old_and_keeps_the_state() {
     meeting.assert_empty();
 }
 
-/// DURABILITY_SERVICE.service_cleanup_delay of a topic that comes back from its log: what was forgotten is not there again,
-/// what was over for less long is, and is forgotten later (I-240).
+/// DURABILITY_SERVICE.service_cleanup_delay of a topic that returns from its log: forgotten
+/// instances do not reappear; instances that ended more recently do, and are forgotten
+/// later (I-240).
 #[test]
 fn what_is_forgotten_does_not_come_back_from_the_log() {
     const COUNT: u32 = 10_000;
@@ -543,7 +551,7 @@ fn what_is_forgotten_does_not_come_back_from_the_log() {
         let taken = reader.take(.., SOON).unwrap();
         taken.map(|it| (it.sensor, it.info().valid_data)).collect::<Vec<_>>()
     };
-    // Disposed a second after the other, the last at COUNT: those of the last 100 seconds are kept.
+    // Disposed one second apart, the last at COUNT: those of the last 100 seconds are kept.
     let left: Vec<(u32, bool)> =
         [(0, true)].into_iter().chain((COUNT - 99..=COUNT).map(|sensor| (sensor, false))).collect();
     {
@@ -574,7 +582,7 @@ fn what_is_forgotten_does_not_come_back_from_the_log() {
         assert_eq!(status.kept, left.len() as u64, "round {round}");
         let mut told = lives(&topic, &a);
         told.sort_unstable();
-        // Who wrote it in the life before is gone.
+        // The writer of the previous run is gone.
         told.retain(|it| *it != (0, false));
         assert_eq!(told, left, "round {round}");
         writer.write_w_timestamp(&of(0), at(COUNT + 50)).unwrap();

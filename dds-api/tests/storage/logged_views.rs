@@ -1,4 +1,5 @@
-//! Views in logs: who was there last is waited for, also for topics of which nobody who is back has a log.
+//! Views in logs: the last members are awaited, also for topics of which no returned participant
+//! has a log.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use derecho_core::log::views::{self, LoggedView, VIEWS};
 use derecho_core::log::{Check, StreamLog, WallTime, aside, folder};
 use derecho_node::logs::Folder;
 
-/// A folder for logs.
+/// Returns a folder for logs.
 fn logs(folder: &Path, name: &str) -> PathBuf {
     let logs = folder.parent().unwrap_or(folder).join(name);
     std::fs::create_dir_all(&logs).unwrap();
@@ -30,7 +31,7 @@ fn writer_of(participant: &DomainParticipant, topic: &Topic<Mark>) -> DataWriter
     writer.max_blocking_time(SOON).create().unwrap()
 }
 
-/// The last view in the first folder of this root.
+/// Returns the last view in the first folder of this root.
 fn last_view(root: &Path) -> Option<LoggedView> {
     let mut disk = Folder::read(&root.join("domain-0").join("0")).ok()?;
     let owner = folder::owner(&mut disk).ok()??;
@@ -43,7 +44,7 @@ fn write(writer: &DataWriter<Mark>, numbers: std::ops::Range<u64>) {
     writer.wait_for_acknowledgments(SOON).unwrap();
 }
 
-/// The numbers of so many samples that a reader gets.
+/// Takes the given number of samples and returns their numbers.
 fn take(reader: &DataReader<Mark>, count: usize) -> Vec<u64> {
     let (mut seen, deadline) = (Vec::new(), std::time::Instant::now() + PATIENCE);
     while seen.len() < count {
@@ -87,7 +88,8 @@ fn views_are_logged_by_all_who_keep_logs() {
     meeting.assert_empty();
 }
 
-/// Somebody who was in the group, and kept no log of the topic, does not begin it anew while those are away who did.
+/// A participant that was in the group, and kept no log of the topic, does not begin the topic
+/// again while the participants that did are away.
 #[test]
 fn a_topic_that_nobody_who_is_back_knows_waits_for_the_last_view() {
     let meeting = Meeting::new();
@@ -119,7 +121,8 @@ fn a_topic_that_nobody_who_is_back_knows_waits_for_the_last_view() {
     meeting.assert_empty();
 }
 
-/// The operator says that a topic is to go on without a log; that one is put aside when it comes, and waited for again later.
+/// The operator decides that a topic continues without a log; that log is put aside when it
+/// returns, and awaited again later.
 #[test]
 fn a_topic_goes_on_without_a_log_by_the_operators_word() {
     let meeting = Meeting::new();
@@ -152,7 +155,7 @@ fn a_topic_goes_on_without_a_log_by_the_operators_word() {
     say(&mut Folder::open(&home).unwrap(), word).unwrap();
     write(&writer, 100..120);
     assert_eq!(of_b.storage_status().unwrap().logs, 1);
-    // Nobody has what A had alone; it is aside.
+    // Samples that only A had are in no log; they have been put aside.
     let a = join(&folder, &here);
     let of_a = marks(&a);
     let reader = a.reader(&of_a).create().unwrap();

@@ -1,4 +1,4 @@
-//! Samples that are kept, in memory and in logs, for those who come later.
+//! Samples that are kept for late joiners, in memory and in logs.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! The past of a topic, read by participants that keep no log of it: others are asked.
+//! The history of a topic, read by participants that keep no log of it: they ask others.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +8,10 @@ use crate::support::{Mark, Meeting, SOON, until};
 use dds_api::prelude::*;
 use dds_api::subscription::Since;
 
-/// More than are told at once.
+/// More samples than fit in one answer.
 const MANY: u64 = 10_000;
 
-/// A folder for logs.
+/// Returns a folder for logs.
 fn logs(folder: &Path, name: &str) -> PathBuf {
     let logs = folder.parent().unwrap_or(folder).join(name);
     std::fs::create_dir_all(&logs).unwrap();
@@ -72,14 +72,14 @@ fn who_keeps_no_log_asks_one_that_does_and_then_another() {
             }
         };
         take(10);
-        // One of the two was asked; both are tried.
+        // Either of the two may have been asked; both are tried.
         let (mut keepers, mut topics, mut readers) =
             (keepers.map(Some), topics.map(Some), readers.map(Some));
         (readers[leaves], topics[leaves]) = (None, None);
         keepers[leaves] = None;
         take(usize::MAX);
         assert_eq!(seen, (0..MANY).map(|number| (number + 1, number)).collect::<Vec<_>>());
-        // The same as whoever has a log reads, from a time on and at a time.
+        // The same result as for a participant with a log, from a time on and at a time.
         let other = readers[1 - leaves].as_ref().unwrap();
         let number = |read: DdsResult<(u64, Sample<Mark>)>| {
             read.map(|(place, mark)| (place, mark.number)).unwrap()
@@ -102,7 +102,7 @@ fn who_keeps_no_log_asks_one_that_does_and_then_another() {
     meeting.assert_empty();
 }
 
-/// Samples of a log whose completion takes many times as long as a call.
+/// Number of samples of a log whose completion takes many times as long as a call.
 const LONG: u64 = 100_000;
 
 #[test]
@@ -115,8 +115,8 @@ fn past_is_whole_while_the_own_log_is_being_completed() {
     let kept = first.reader(&of_first).keep_last(1).create().unwrap();
     write(&first, &of_first, 0..LONG);
     let mut readings_before = 0;
-    // The newcomer's log is completed from the one beside it in the same root. A slow machine may complete the log
-    // before the first reading: then there is another newcomer.
+    // The newcomer's log is completed from the one beside it in the same root. A slow machine may
+    // complete the log before the first read; then another newcomer is tried.
     for newcomer in 0..20 {
         let second = join(&folder, Some(&root));
         let topic = marks(&second);
@@ -150,7 +150,8 @@ fn past_is_whole_while_the_own_log_is_being_completed() {
     meeting.assert_empty();
 }
 
-/// A participant alone waits until its own log is known to be complete, and reads its past from it.
+/// A participant alone waits until its own log is known to be complete, and reads the history
+/// from it.
 #[test]
 fn past_is_whole_at_once_after_a_restart() {
     let meeting = Meeting::new();
@@ -189,7 +190,7 @@ fn where_nobody_keeps_a_log_it_is_said() {
     }
 }
 
-/// One that keeps a log and does nothing any more is waited for as long as it was said, and not longer.
+/// A call waits for a log keeper that no longer acts for its timeout, and not longer.
 #[test]
 fn one_that_does_not_answer_is_not_waited_for_for_ever() {
     let meeting = Meeting::new();

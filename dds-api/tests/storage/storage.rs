@@ -1,5 +1,5 @@
-//! Topics whose samples are kept: who comes later gets what was kept, then what comes live, with no gap and
-//! nothing twice.
+//! Topics whose samples are kept: a late joiner receives the kept samples, then the live ones,
+//! without gap or duplicate.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -13,7 +13,7 @@ use dds_api::qos::{
     HistoryQosPolicyKind, Length, ReliabilityQosPolicyKind, TopicQos,
 };
 
-/// A value of one of several things.
+/// A value with a key.
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 struct Reading {
     #[dds(key)]
@@ -21,7 +21,7 @@ struct Reading {
     value: u64,
 }
 
-/// One that is encoded.
+/// A type that is encoded.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 struct Note {
     #[dds(key)]
@@ -49,8 +49,8 @@ fn take_all<T: DdsType + Clone>(reader: &DataReader<T>, count: usize) -> Vec<T> 
     all
 }
 
-/// Who takes part with a writer alone keeps what is written, and reads: its first reader changes nothing for the subgroup, and is
-/// counted all the same.
+/// A participant with only a writer keeps the samples, and reads: its first reader changes nothing
+/// for the subgroup, and is counted all the same.
 #[test]
 fn a_reader_of_who_has_only_written_is_counted() {
     let meeting = Meeting::new();
@@ -77,7 +77,7 @@ fn act() {
     }
 }
 
-/// Takes part in the topic, and keeps.
+/// Takes part in the topic, and keeps its samples.
 fn act_keeper(folder: &std::path::Path) {
     let participant = join(folder);
     let topic = all_marks(&participant);
@@ -92,7 +92,7 @@ fn act_keeper(folder: &std::path::Path) {
     }
 }
 
-/// Writes many, and then one now and then, until it is told to end.
+/// Writes many samples, and then one from time to time, until it is told to end.
 fn act_writer(folder: &std::path::Path) {
     static STOPS: AtomicBool = AtomicBool::new(false);
     let participant = join(folder);
@@ -118,10 +118,11 @@ fn act_writer(folder: &std::path::Path) {
     while listen().is_some() {}
 }
 
-/// So many that their way takes a while.
+/// Number of samples whose transfer takes a while.
 const MANY: u64 = 200_000;
 
-/// Nobody reads while it is written; the writer keeps it. Its writer leaves, and others have it.
+/// No reader exists during the writing; the writer keeps the samples. The writer leaves, and others
+/// have them.
 #[test]
 fn what_was_written_before_a_reader_came_outlives_its_writer() {
     let meeting = Meeting::new();
@@ -145,7 +146,8 @@ fn what_was_written_before_a_reader_came_outlives_its_writer() {
     meeting.assert_empty();
 }
 
-/// While a writer writes as fast as it can, readers come one after the other, in new participants and in old ones.
+/// While a writer writes as fast as it can, readers join one after the other, in new participants
+/// and in old ones.
 #[test]
 fn readers_that_come_in_full_flow_get_everything_once() {
     let meeting = Meeting::new();
@@ -222,7 +224,7 @@ fn of_each_instance_the_last_are_kept() {
     }
 }
 
-/// A reader that has read all that was kept without taking as much as one sample more goes on with what comes live.
+/// A reader that has read all kept samples without taking one more continues with live ones.
 #[test]
 fn batches_go_on_where_what_was_kept_ends() {
     let meeting = Meeting::new();
@@ -246,7 +248,7 @@ fn batches_go_on_where_what_was_kept_ends() {
     }
 }
 
-/// A sample may be larger than what goes to a newcomer at once.
+/// A sample may be larger than one batch of the state transfer.
 #[test]
 fn large_samples_are_kept_and_given() {
     let meeting = Meeting::new();
@@ -295,15 +297,15 @@ fn limits_and_lifespan_hold() {
     let short = short.lifespan(Duration::from_secs(2)).create().unwrap();
     let writer = writer_of(&participant, &short);
     writer.write(&Mark::new(1)).unwrap();
-    // Longer than its lifespan.
+    // Longer than the sample's lifespan.
     std::thread::sleep(Duration::from_millis(2200));
     writer.write(&Mark::new(2)).unwrap();
     let reader = participant.reader(&short).create().unwrap();
     assert_eq!(take_all(&reader, 1), [Mark::new(2)]);
 }
 
-/// Of a topic of which few samples are kept more are let go of, while somebody comes, than are kept. Who is counted gets all that
-/// is written from then on, whether it wants what was before or not (I-232).
+/// A topic keeps few samples, and drops more than it keeps during a join. A counted reader receives
+/// all samples written from then on, whether it requests earlier ones or not (I-232).
 #[test]
 fn whoever_is_counted_gets_all_that_is_written_from_then_on() {
     let meeting = Meeting::new();
@@ -321,7 +323,8 @@ fn whoever_is_counted_gets_all_that_is_written_from_then_on() {
     let writer = here.writer(&topic).memory(64 << 10).in_flight(256);
     let writer = writer.max_blocking_time(Timeout::millis(10)).create().unwrap();
     let mut number = 0;
-    // Returns the number of samples written. A reader that does not take yet may leave no room for another one.
+    // Returns the number of samples written. A reader that does not take yet may leave no room for
+    // another one.
     let mut write = || {
         match writer.write(&Mark::new(number)) {
             Ok(_) => number += 1,
@@ -389,7 +392,8 @@ fn wrong_uses_are_errors_that_say_what_to_do() {
     reader.wait_for_historical_data(Timeout::NOW).unwrap();
 }
 
-/// The process that gives what it keeps is killed at some moment while it gives it: another one has it, too.
+/// The process that sends its kept samples is killed at some moment during the transfer: another
+/// one has them, too.
 #[test]
 fn whoever_gives_what_it_keeps_may_be_killed() {
     let rounds = std::env::var("SQUALL_TEST_ROUNDS").ok().and_then(|it| it.parse().ok());
@@ -422,13 +426,13 @@ fn whoever_gives_what_it_keeps_may_be_killed() {
     assert!(landed > 0, "no kill landed in a transfer");
 }
 
-/// Nobody remembers for those who come late what a writer offered whose participant is gone: its records say so, and of what it
-/// promised for the time to come nothing is asked any more.
+/// The offer of a writer whose participant is gone is not remembered for late joiners: its records
+/// contain the offer, and its promises for the future do not apply any more.
 #[test]
 fn what_is_kept_of_a_writer_that_is_gone_is_for_those_who_request_what_it_offered() {
     const PERIOD: Duration = Duration::from_millis(500);
     let meeting = Meeting::new();
-    // Of an owner, or of who requests nothing.
+    // Writes as an owner, or for readers without requests.
     let topic = |participant: &DomainParticipant, period: Option<Duration>| {
         let topic = participant.topic::<Reading>("Readings").transient_local().keep_all();
         let topic = match period {
@@ -456,17 +460,18 @@ fn what_is_kept_of_a_writer_that_is_gone_is_for_those_who_request_what_it_offere
         let told = samples.filter(|sample| sample.info().valid_data);
         told.map(|sample| sample.value).collect::<Vec<u64>>()
     };
-    // Who was there when it was, and looks only now.
+    // A reader that was present then, and reads only now.
     assert_eq!(values(&owned), [0, 1, 2, 3, 4]);
     let [late, other] = [meeting.join(), meeting.join()];
     let [late, other] = [reader(&late, Some(PERIOD)), reader(&other, None)];
     [&late, &other].iter().for_each(|reader| reader.wait_for_historical_data(SOON).unwrap());
     assert_eq!(values(&late), [0, 1, 2, 3, 4]);
-    // To them it offered what they do not want.
+    // The writer offered these readers too little.
     assert_eq!([values(&shared), values(&other)], [vec![], vec![]]);
 }
 
-/// DURABILITY transient, as ported applications say it: kept by all, also when its writer is gone.
+/// DURABILITY transient, as in ported applications: kept by all participants, even when the writer
+/// is gone.
 #[test]
 fn what_is_transient_outlives_its_writer() {
     let meeting = Meeting::new();
@@ -493,7 +498,7 @@ fn what_is_transient_outlives_its_writer() {
         let mut numbers = Vec::new();
         until("all have come", || {
             let taken = reader.take(.., Timeout::millis(20)).unwrap();
-            // That the one instance has no writer any more is told as well.
+            // The reader is also notified that the one instance has no writer any more.
             numbers.extend(taken.filter(|it| it.info().valid_data).map(|mark| mark.number));
             numbers.len() == 10
         });
@@ -505,7 +510,8 @@ fn qos_of_all() -> HistoryQosPolicy {
     HistoryQosPolicy { kind: HistoryQosPolicyKind::KeepAll, ..HistoryQosPolicy::default() }
 }
 
-/// LIFESPAN may change as long as nothing is kept by it: of a topic that is kept all participants have agreed on it.
+/// LIFESPAN may change unless it governs the retention: all participants of a kept topic have
+/// agreed on it.
 #[test]
 fn how_long_samples_are_kept_is_agreed_and_stays() {
     let meeting = Meeting::new();
@@ -522,7 +528,7 @@ fn how_long_samples_are_kept_is_agreed_and_stays() {
     assert!(matches!(&refused, DdsError::ImmutablePolicy(why) if why.contains("LIFESPAN")));
 }
 
-/// A topic of which is forgotten, so long after that, what is over; never, if nothing is said of it.
+/// Creates a topic that forgets ended instances after a delay; never, if there is none.
 fn cleaned(participant: &DomainParticipant, name: &str, after: Option<Duration>) -> Topic<Reading> {
     let topic = participant.topic::<Reading>(name).transient_local();
     let service = after.map(|after| DurabilityServiceQosPolicy {
@@ -538,7 +544,7 @@ fn cleaned(participant: &DomainParticipant, name: &str, after: Option<Duration>)
     .unwrap()
 }
 
-/// What a reader is given that comes now: of each sample the sensor, and whether it lives.
+/// Returns the samples that a new reader receives: the sensor of each, and whether it is alive.
 fn of_late_reader(participant: &DomainParticipant, topic: &Topic<Reading>) -> Vec<(u32, bool)> {
     let reader = participant.reader(topic).keep_all().create().unwrap();
     reader.wait_for_historical_data(SOON).unwrap();
@@ -553,8 +559,9 @@ fn of_late_reader(participant: &DomainParticipant, topic: &Topic<Reading>) -> Ve
     }
 }
 
-/// DURABILITY_SERVICE.service_cleanup_delay: what is disposed is given to late readers until then, and to none after that (I-240). The
-/// time is that of the samples: no clock is waited for.
+/// DURABILITY_SERVICE.service_cleanup_delay: late joiners receive a disposed instance until the
+/// delay is over, and not afterwards (I-240). The times are those of the samples: the test waits
+/// for no clock.
 #[test]
 fn what_is_disposed_is_forgotten_after_the_cleanup_delay() {
     let meeting = Meeting::new();
@@ -583,13 +590,15 @@ fn what_is_disposed_is_forgotten_after_the_cleanup_delay() {
         let has_all = |it: &Topic<Reading>| it.storage_status().unwrap().samples == 6;
         until("both have it", || has_all(&ours) && has_all(&theirs));
         assert_eq!(both(), [all; 2], "{name}: nothing is over for long enough");
-        // The third one lives, and what says so is for none but itself; the second one lives again.
+        // The third instance is alive, and the notice of this is for none but itself; the second
+        // one is alive again.
         writer.write_w_timestamp(&of(3), at(70)).unwrap();
         writer.write_w_timestamp(&of(2), at(71)).unwrap();
         writer.write_w_timestamp(&of(3), at(900)).unwrap();
         writer.wait_for_acknowledgments(SOON).unwrap();
         let lately = [(3, true), (3, true), (2, true), (3, true)];
-        // That the second one was over is kept, and no news for a reader to which it lives.
+        // The earlier end of the second instance is kept, but is not reported to a reader for which
+        // the instance is alive.
         let (left, kept) = match name {
             "After" => (vec![(2, true), (3, true)], 7),
             _ => (vec![(1, true), (2, true), (3, true), (1, false)], 9),
@@ -611,8 +620,8 @@ fn what_is_disposed_is_forgotten_after_the_cleanup_delay() {
     }
 }
 
-/// With ever new keys what is kept does not grow, at any participant, in sets neither; nobody who comes later hears of what was
-/// disposed where the delay is none.
+/// With ever new keys the kept samples do not grow, at any participant, also in sets; with a delay
+/// of zero no late joiner is notified of disposed instances.
 #[test]
 fn instances_that_come_and_go_are_kept_no_more() {
     const COUNT: u32 = 10_000;
@@ -653,7 +662,7 @@ fn instances_that_come_and_go_are_kept_no_more() {
     assert_eq!(of_late_reader(&there, &topics[1]), [(u32::MAX, true)]);
 }
 
-/// All participants have to say the same of it; a topic that serves nobody says nothing of it.
+/// All participants must agree on the delay; a topic that serves no late joiner has none.
 #[test]
 fn participants_agree_on_the_cleanup_delay() {
     let meeting = Meeting::new();

@@ -1,4 +1,4 @@
-//! The system's allocator, which counts what all threads of a test program ask of it.
+//! The system's allocator with a counter of the allocations of all threads of a test program.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,11 +7,11 @@ struct Counting;
 
 static ASKED: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: it does what the system's allocator does.
+// SAFETY: every call is forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ASKED.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promises are the system allocator's.
+        // SAFETY: the caller's guarantees are those that the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -24,7 +24,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// How often memory was asked for while this ran.
+/// Returns the number of allocations while `work` ran.
 pub(crate) fn allocations(work: impl FnOnce()) -> u64 {
     let before = ASKED.load(Ordering::Relaxed);
     assert!(before > 0, "it counts");

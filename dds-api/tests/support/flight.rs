@@ -1,4 +1,5 @@
-//! What the tests of topics in one order share: two topics, of a plain type and of one that is encoded.
+//! Common parts of the tests of topics in one order: two topics, of a plain type and of an
+//! encoded one.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use dds_api::prelude::*;
@@ -9,7 +10,7 @@ use dds_api::subscription::{States, Subscriber};
 use super::levels::at_level;
 use super::support::SOON;
 
-/// Of a set of this number, which is all that is written in one go.
+/// A plain sample of a set with this number; a set contains all samples written together.
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Wind {
     #[dds(key)]
@@ -17,7 +18,7 @@ pub(crate) struct Wind {
     pub(crate) set: u64,
 }
 
-/// The same, encoded.
+/// An encoded sample of a set with this number.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Turn {
     #[dds(key)]
@@ -26,7 +27,7 @@ pub(crate) struct Turn {
     pub(crate) name: String,
 }
 
-/// What is seen: which topic, which instance, of which set.
+/// A seen sample: its topic, its instance, and its set.
 pub(crate) type Seen = (char, u32, u64);
 
 pub(crate) fn together() -> PresentationQosPolicy {
@@ -42,7 +43,7 @@ pub(crate) fn turns(participant: &DomainParticipant, level: &str) -> Topic<Turn>
     at_level(participant.topic("Turns").common_order("flight"), level)
 }
 
-/// Who writes both.
+/// Writer of both topics.
 pub(crate) struct Planner {
     pub(crate) publisher: Publisher,
     pub(crate) winds: DataWriter<Wind>,
@@ -83,7 +84,7 @@ impl Planner {
     }
 }
 
-/// Who reads both, together.
+/// Reader of both topics together.
 pub(crate) struct Display {
     pub(crate) subscriber: Subscriber,
     pub(crate) winds: DataReader<Wind>,
@@ -100,7 +101,7 @@ impl Display {
         }
     }
 
-    /// Takes all that is there now, in its order.
+    /// Takes all samples that are available, in order.
     pub(crate) fn look(&self) -> Vec<Seen> {
         self.subscriber.begin_access().unwrap();
         let seen = self.taken();
@@ -108,7 +109,7 @@ impl Display {
         seen
     }
 
-    /// The same, when the access has begun.
+    /// Takes all available samples in an access that has begun.
     pub(crate) fn taken(&self) -> Vec<Seen> {
         let next = self.subscriber.data_readers(States::not_read()).unwrap();
         let seen = next.iter().filter_map(|reader| {
@@ -126,7 +127,7 @@ impl Display {
         seen.collect()
     }
 
-    /// Takes until so many have come.
+    /// Takes until the given number of samples has arrived.
     pub(crate) fn look_for(&self, count: usize) -> Vec<Seen> {
         let mut seen = Vec::new();
         super::support::until("all has come", || {

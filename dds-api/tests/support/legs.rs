@@ -1,4 +1,5 @@
-//! What the tests of coherent sets share: routes of several legs, each of which is written as a set.
+//! Common parts of the tests of coherent sets: routes of several legs, each of which is written as
+//! a set.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::path::Path;
@@ -11,7 +12,7 @@ use dds_api::topic::TopicBuilder;
 
 use super::support::{SOON, join};
 
-/// What a set is of. A type that is plain.
+/// Element of a set, of a plain type.
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Leg {
     #[dds(key)]
@@ -32,7 +33,7 @@ pub(crate) fn subscriber(participant: &DomainParticipant) -> Subscriber {
     participant.subscriber().presentation(coherent()).create().unwrap()
 }
 
-/// A topic of a level.
+/// Creates a topic of a level.
 pub(crate) fn topic<T: DdsType>(participant: &DomainParticipant, level: &str) -> Topic<T> {
     let topic = participant.topic::<T>("Legs");
     let topic: TopicBuilder<T> = match level {
@@ -48,18 +49,18 @@ pub(crate) fn writer<T: DdsType>(publisher: &Publisher, topic: &Topic<T>) -> Dat
     publisher.writer(topic).max_blocking_time(SOON).create().unwrap()
 }
 
-/// What a reader takes at once, without what only says that an instance is over.
+/// Takes with one call, without notices of ended instances.
 pub(crate) fn take(reader: &DataReader<Leg>, timeout: Timeout) -> Vec<(u32, u64)> {
     let legs = reader.take(.., timeout).unwrap().filter(|leg| leg.info().valid_data);
     legs.map(|leg| (leg.number, leg.route)).collect()
 }
 
-/// The same, now.
+/// Takes the available samples with one call.
 pub(crate) fn taken(reader: &DataReader<Leg>) -> Vec<(u32, u64)> {
     take(reader, Timeout::NOW)
 }
 
-/// The same, once there is something.
+/// Takes with one call, once there is a sample.
 pub(crate) fn next(reader: &DataReader<Leg>) -> Vec<(u32, u64)> {
     take(reader, SOON)
 }

@@ -1,4 +1,4 @@
-//! The same at every level: topics, and what is read from them.
+//! Common parts of tests at every level: topics, and reading from them.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::time::Instant;
@@ -9,10 +9,10 @@ use dds_api::types::TopicData;
 
 use crate::support::PATIENCE;
 
-/// Unordered, atomic, and kept for those who come later.
+/// Unordered, atomic, and kept for late joiners.
 pub(crate) const LEVELS: [&str; 3] = ["unordered", "atomic", "kept"];
 
-/// A topic of one of these levels, or of one that is kept in logs.
+/// Creates a topic of one of these levels, or of the level that is kept in logs.
 pub(crate) fn at_level<T: TopicData>(topic: TopicBuilder<T>, level: &str) -> Topic<T> {
     match level {
         "unordered" => topic,
@@ -24,7 +24,7 @@ pub(crate) fn at_level<T: TopicData>(topic: TopicBuilder<T>, level: &str) -> Top
     .unwrap()
 }
 
-/// What a reader has of its next samples, of at least so many; it could read them all.
+/// Takes at least the given number of next samples and converts their data; all must be readable.
 pub(crate) fn take<T: TopicData, R>(
     reader: &DataReader<T>,
     count: usize,
@@ -33,7 +33,7 @@ pub(crate) fn take<T: TopicData, R>(
     take_samples(reader, count, |sample| of(sample))
 }
 
-/// The same, with all that is known of them.
+/// Takes at least the given number of next samples and converts them with their sample information.
 pub(crate) fn take_samples<T: TopicData, R>(
     reader: &DataReader<T>,
     count: usize,

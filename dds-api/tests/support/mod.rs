@@ -1,5 +1,5 @@
-//! What the tests with several processes share: participants in a folder of their own, and child
-//! processes that play a role, which are this test program again.
+//! Common parts of the tests with several processes: participants in a folder of their own, and
+//! child processes that run this test program again in a role.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -12,18 +12,18 @@ use dds_api::prelude::*;
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
-/// Longer than anything here takes.
+/// Time limit above the duration of every action here.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// The same, for calls.
+/// Time limit of calls.
 pub(crate) const SOON: Timeout = Timeout::secs(60);
 
-/// A sample that says by itself whether it is whole.
+/// A sample that contains a check of its own integrity.
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Mark {
     pub(crate) number: u64,
-    /// Of the number: never that of another one.
+    /// Check value of the number, different for each number.
     pub(crate) check: [u64; 6],
-    /// Not zero for the last one of a test.
+    /// Non-zero for the last sample of a test.
     pub(crate) last: u64,
 }
 
@@ -46,7 +46,8 @@ impl Mark {
     }
 }
 
-/// What a reader has got of one writer: every sample is whole and the one after the last.
+/// Samples that a reader has received from one writer: every sample is whole and follows the
+/// previous one.
 #[derive(Debug, Default)]
 pub(crate) struct Got {
     pub(crate) first: Option<u64>,
@@ -66,7 +67,7 @@ impl Got {
     }
 }
 
-/// A folder in which participants meet. Fails the test if anything is left in it at the end.
+/// A folder in which participants meet. Fails the test if any file is left in it at the end.
 pub(crate) struct Meeting {
     folder: TempDir,
 }
@@ -84,7 +85,7 @@ impl Meeting {
         join(&self.runtime_dir())
     }
 
-    /// What actors have written beside the folder, of numbers, in files called `log-...`.
+    /// Returns the numbers that actors have written beside the folder, in files called `log-...`.
     pub(crate) fn logs(&self) -> Vec<(String, Vec<u64>)> {
         let files = std::fs::read_dir(self.folder.path()).unwrap().flatten();
         let logs = files.filter(|file| file.file_name().to_string_lossy().starts_with("log-"));
@@ -93,7 +94,7 @@ impl Meeting {
         logs.map(|file| of_it(&file.path())).collect()
     }
 
-    /// Removes what actors have written beside the folder.
+    /// Removes the files that actors have written beside the folder.
     pub(crate) fn clean_logs(&self) {
         for file in std::fs::read_dir(self.folder.path()).unwrap().flatten() {
             if file.file_name().to_string_lossy().starts_with("log-") {
@@ -102,7 +103,7 @@ impl Meeting {
         }
     }
 
-    /// Whatever joined has left or died, and nothing of it is there any more.
+    /// Checks that all participants have left or died, and that no file of them is left.
     pub(crate) fn assert_empty(&self) {
         let left: Vec<_> = std::fs::read_dir(self.folder.path()).unwrap().flatten().collect();
         assert!(left.is_empty(), "left behind: {left:?}");
@@ -113,7 +114,7 @@ impl Meeting {
     }
 }
 
-/// What a file of numbers has in it.
+/// Returns the contents of a file of numbers.
 pub(crate) fn numbers(path: &Path) -> Vec<u64> {
     let bytes = std::fs::read(path).unwrap();
     bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
@@ -135,7 +136,7 @@ pub(crate) fn reader_of(participant: &DomainParticipant, name: &str) -> DataRead
     participant.reader(&topic).create().unwrap()
 }
 
-/// Takes until the last one of a test.
+/// Takes until the last sample of a test.
 pub(crate) fn take_to_the_end(reader: &DataReader<Mark>, got: &mut Got) {
     let deadline = Instant::now() + PATIENCE;
     while !got.ended {
@@ -146,7 +147,7 @@ pub(crate) fn take_to_the_end(reader: &DataReader<Mark>, got: &mut Got) {
     }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
@@ -155,7 +156,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Numbers that look random and are the same each time.
+/// Pseudo-random numbers, the same on each run.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -180,31 +181,32 @@ const ROLE: &str = "SQUALL_TEST_ROLE";
 const FOLDER: &str = "SQUALL_TEST_FOLDER";
 const SEED: &str = "SQUALL_TEST_SEED";
 
-/// The role of this process and the runtime folder, if it is an actor.
+/// Returns the role of this process and the runtime folder, if it is an actor.
 pub(crate) fn role() -> Option<(String, PathBuf)> {
     Some((std::env::var(ROLE).ok()?, PathBuf::from(std::env::var_os(FOLDER)?)))
 }
 
-/// The seed of this actor.
+/// Returns the seed of this actor.
 pub(crate) fn seed() -> u64 {
     std::env::var(SEED).unwrap().parse().unwrap()
 }
 
-/// What an actor says to its director. Not through `println`, which a test harness may capture.
+/// Sends a line from an actor to its director. Does not use `println`, which a test harness
+/// may capture.
 pub(crate) fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "@{text}").unwrap();
     out.flush().unwrap();
 }
 
-/// Waits for the director's next word; `None` when it has gone.
+/// Waits for the director's next line; `None` when the director has gone.
 pub(crate) fn listen() -> Option<String> {
     let mut line = String::new();
     let length = std::io::stdin().lock().read_line(&mut line).unwrap_or(0);
     (length > 0).then(|| line.trim_end().to_owned())
 }
 
-/// A process that plays a role.
+/// A process that runs a role.
 pub(crate) struct Actor {
     process: Child,
     input: Option<ChildStdin>,
@@ -212,8 +214,8 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    /// Starts this program again in a role: of its tests it runs the one named `act` of a module, whose `module_path!()`
-    /// is given, and no other.
+    /// Starts this program again in a role. It runs only the test named `act` of a module, whose
+    /// `module_path!()` is given.
     pub(crate) fn start(module: &str, role: &str, meeting: &Meeting, seed: u64) -> Actor {
         // The path begins with the name of the program; names of tests do not.
         let act = match module.split_once("::") {
@@ -234,14 +236,14 @@ impl Actor {
         Actor { process, input, output }
     }
 
-    /// What the actor says next, if it lives.
+    /// Returns the next line of the actor, if it is alive.
     pub(crate) fn try_hear(&mut self) -> Option<String> {
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line).unwrap() == 0 {
                 return None;
             }
-            // The harness prints before the actor's first word, on the same line.
+            // The harness prints before the actor's first line, on the same line.
             if let Some((_, said)) = line.trim_end().split_once('@') {
                 return Some(said.to_owned());
             }
@@ -266,13 +268,13 @@ impl Actor {
         rustix::process::kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
-    /// Kills it and waits for its end.
+    /// Kills the actor and waits for its end.
     pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Says that it is over, and waits for an orderly end.
+    /// Tells the actor to end, and waits for an orderly end.
     pub(crate) fn finish(mut self) {
         self.input = None;
         let status = self.process.wait().unwrap();
@@ -287,8 +289,8 @@ impl Drop for Actor {
     }
 }
 
-/// Writes marks, counting them in `written`, until it is `over`, and then one last. Returns how many
-/// there were in all.
+/// Writes marks, counting them in `written`, until it is `over`, and then one last. Returns the
+/// total number.
 pub(crate) fn write_until(
     over: &AtomicBool,
     written: &AtomicU64,

@@ -1,4 +1,4 @@
-//! A runtime that is nothing but a thread that parks.
+//! A runtime that is only a parking thread.
 
 use std::future::Future;
 use std::pin::pin;

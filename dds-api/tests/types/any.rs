@@ -1,5 +1,6 @@
-//! Values that bring their types along, between processes: what one has put into an `any` the other takes as its own version of that type,
-//! looks at without having it, or puts back into samples of run time, at every level.
+//! Values with their types, between processes: a value that one process puts into an `any` is taken
+//! by the other as its own version of that type, examined without the type, or put back into
+//! run-time samples, at every level.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +10,7 @@ use crate::support::{Actor, Meeting, SOON, join, listen, role, say};
 use dds_api::prelude::*;
 use dds_api::types::{Any, AnyError, DynamicData, DynamicType, ValueRef};
 
-/// What goes through the topic.
+/// Type of the topic.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Fleet::Report", extensibility = "appendable")]
 struct Report {
@@ -22,7 +23,7 @@ struct Report {
     named: BTreeMap<String, Any>,
 }
 
-/// What the one that writes first puts into it.
+/// Types that the first writer puts into it.
 mod writers {
     use super::*;
 
@@ -33,7 +34,7 @@ mod writers {
         pub(crate) name: String,
     }
 
-    /// Of which the other knows nothing.
+    /// A type that the other process does not know.
     #[derive(DdsType, Clone, Debug, PartialEq)]
     #[dds(name = "Fleet::Tree", extensibility = "mutable")]
     pub(crate) struct Tree {
@@ -66,7 +67,7 @@ mod writers {
     }
 }
 
-/// What the other one has: a later version, and one that only the name has in common.
+/// Types of the other process: a later version, and a type with only the name in common.
 mod readers {
     use super::*;
 
@@ -90,7 +91,8 @@ fn topic(participant: &DomainParticipant, level: &str) -> Topic<Report> {
     at_level(participant.topic::<Report>(&format!("reports {level}")), level)
 }
 
-/// How many there are in all: of ordered topics participants are counted, of others readers.
+/// Returns the total number of readers: for ordered topics participants are counted, for
+/// others readers.
 fn readers(level: &str) -> usize {
     if level == "unordered" { 3 } else { 2 }
 }
@@ -104,7 +106,8 @@ fn act() {
     }
 }
 
-/// Writes a report at each level; then takes what the other one has written there, and says what was in it.
+/// Writes a report at each level; then takes the samples of the other process there, and reports
+/// their contents.
 fn act_writer(folder: &Path) {
     let participant = join(folder);
     let ends = LEVELS.map(|level| {
@@ -123,7 +126,8 @@ fn act_writer(folder: &Path) {
         let mut all = take(reader, 3, Clone::clone);
         all.sort_by_key(|report| report.id);
         assert_eq!(all[0], writers::report(1));
-        // A later version is taken as this one; a type of run time as the compiled one of the same name.
+        // A later version is taken as this one; a run-time type as the compiled one of the
+        // same name.
         assert_eq!(all[1].what.get::<writers::Fix>(), Ok(writers::fix(2)));
         assert_eq!(all[2].what.get::<writers::Fix>(), Ok(writers::fix(3)));
         assert_eq!(all[2].more, writers::report(1).more, "what it read is passed on as it was");
@@ -156,7 +160,7 @@ fn what_an_any_holds_is_taken_by_its_type() {
         let [data] = &take(met_reader, 1, Clone::clone)[..] else { panic!("more than one") };
         look_at_data(data, report);
 
-        // A later version of what was held, and a type that this program has made up.
+        // A later version of the received value, and a type that this program builds itself.
         writer.wait_for_readers(readers(level), SOON).unwrap();
         let newer = readers::Fix { id: 2, name: "fix 2".into(), height: 9.0 };
         let answer = Report { id: 2, what: Any::of(&newer).unwrap(), ..Report::default() };
@@ -178,7 +182,7 @@ fn what_an_any_holds_is_taken_by_its_type() {
     meeting.assert_empty();
 }
 
-/// By the types that the program has, and without.
+/// Reads the contents with the types of the program, and without.
 fn look_at(report: &Report) {
     let fix = readers::Fix { id: 1, name: "fix 1".into(), height: 1.5 };
     assert_eq!(report.what.get::<readers::Fix>(), Ok(fix));
@@ -197,7 +201,7 @@ fn look_at(report: &Report) {
     assert_eq!(report.named["list"].get::<Vec<readers::Fix>>().unwrap()[1].id, 2);
 }
 
-/// The same sample by the type that was told.
+/// Reads the same sample with the received type.
 fn look_at_data(data: &DynamicData, report: &Report) {
     assert_eq!(data.any("what").unwrap(), report.what);
     assert_eq!(data.any("few[1]").unwrap(), report.few[1]);
@@ -210,7 +214,7 @@ fn look_at_data(data: &DynamicData, report: &Report) {
     }
 }
 
-/// A value of a type that exists while this test runs.
+/// Returns a value of a type that exists only while this test runs.
 fn made_up(id: u32) -> DynamicData {
     let text = "module Fleet { @appendable struct Fix { uint32 id; string name; }; };";
     let idl = idl::parse("made_up.idl", text).unwrap();

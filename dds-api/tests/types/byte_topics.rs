@@ -1,5 +1,5 @@
-//! Topics of byte strings, by name and by number: what is written is what is read, where it was written, in real processes and at
-//! every level.
+//! Topics of byte strings, by name and by number: samples are read as they were written, in place,
+//! in real processes and at every level.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,17 +10,17 @@ use dds_api::prelude::*;
 use dds_api::qos::{PresentationQosPolicy, PresentationQosPolicyAccessScopeKind};
 use dds_api::topic::Bytes;
 
-/// Of no length, of lengths around those that CDR pads to, around a line, and long ones.
+/// Lengths: zero, around the padding of CDR, around a cache line, and long ones.
 const LENGTHS: [usize; 10] = [0, 1, 3, 4, 5, 63, 64, 65, 1000, 40_000];
 
-/// The same topic as IDL has it, for those who have no byte strings.
+/// Type of the topic as IDL declares it, for programs without byte strings.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Squall::Bytes")]
 struct AsIdlHasIt {
     value: Vec<u8>,
 }
 
-/// Bytes that say by themselves whether they are whole.
+/// Returns bytes that contain a check of their integrity.
 fn bytes(number: usize, length: usize) -> Vec<u8> {
     (0..length).map(|at| (number * 31 + at * 7) as u8).collect()
 }
@@ -34,7 +34,7 @@ fn act() {
     }
 }
 
-/// Takes all that is written on three topics, and says of each sample whether it is as it should be.
+/// Takes all samples of three topics, and reports whether each is correct.
 fn act_sink(folder: &Path) {
     let participant = join(folder);
     for (number, level) in (0..).zip(LEVELS) {
@@ -111,7 +111,7 @@ fn what_is_held_stays_and_what_is_kept_is_a_copy() {
     writer.write_bytes(&bytes(0, 900)).unwrap();
     let held = reader.take_next(SOON).unwrap().unwrap();
     let copy = Bytes::clone(&held);
-    // The writer's memory turns over many times beside what is held.
+    // The writer's memory is reused many times while samples are held.
     for number in 1..100 {
         writer.write_bytes(&bytes(number, 900)).unwrap();
         let next = reader.take_next(SOON).unwrap().unwrap();
@@ -201,7 +201,7 @@ fn others_see_a_struct_of_a_sequence() {
     assert_eq!(**reader.take_next(SOON).unwrap().unwrap(), [1, 2, 255]);
     given.write(&AsIdlHasIt { value: vec![9; 7] }).unwrap();
     assert_eq!(**reader.take_next(SOON).unwrap().unwrap(), [9; 7]);
-    // What is in them can be asked for, as of any topic.
+    // Filters can use the contents, as for any topic.
     let filtered = here.content_filtered_topic("Nines", &topic, "value[0] = 9", &[]).unwrap();
     let nines = here.reader(&filtered).create().unwrap();
     writer.wait_for_readers(4, SOON).unwrap();
@@ -221,7 +221,7 @@ fn a_loan_of_bytes_waits_for_room() {
     let loans = [writer.loan_bytes(10).unwrap(), writer.loan_bytes(10).unwrap()];
     std::thread::scope(|scope| {
         let first = scope.spawn(|| writer.write_bytes(b"waits"));
-        // Long enough for it to be asleep in most runs; in no other can it fail.
+        // Long enough for the thread to be asleep in most runs; in other runs the test cannot fail.
         std::thread::sleep(Duration::from_millis(50));
         assert!(!first.is_finished());
         drop(loans);

@@ -1,5 +1,6 @@
-//! Topics of types that a program was not compiled with, and of types that another one was compiled with otherwise: every
-//! sample is read as it was written, in real processes, at every level.
+//! Topics of types that a program was not compiled with, and of types that another program was
+//! compiled with differently: every sample is read as it was written, in real processes, at
+//! every level.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use dds_api::prelude::*;
 use dds_api::subscription::{InstanceState, ReadCondition, States};
 use dds_api::types::{DynamicData, DynamicType, TopicData, Value, ValueRef};
 
-/// A plain type, and a sample of it, in a module of this name, laid out so.
+/// Defines a plain type, and a sample of it, in a module of this name, with this layout.
 macro_rules! fix {
     ($(#[$doc:meta])* $name:ident $(, $layout:meta)?) => {
         $(#[$doc])*
@@ -45,11 +46,11 @@ macro_rules! fix {
 }
 
 fix! {
-    /// How the compiler lays it out.
+    /// The layout chosen by the compiler.
     usual
 }
 fix! {
-    /// The same type, as it is declared.
+    /// The type in the order of declaration.
     declared, repr(C)
 }
 
@@ -68,7 +69,7 @@ fn ends<T: TopicData>(topic: &Topic<T>, by: &DomainParticipant) -> (DataReader<T
     (by.reader(topic).create().unwrap(), by.writer(topic).create().unwrap())
 }
 
-/// The next samples of a reader, which has no more than so many.
+/// Takes the next samples of a reader, and checks that there are no more than the given number.
 fn take<T: TopicData, R>(reader: &DataReader<T>, count: usize, of: impl Fn(&T) -> R) -> Vec<R> {
     let all = levels::take(reader, count, of);
     assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none(), "and no more");
@@ -95,7 +96,8 @@ fn act() {
     }
 }
 
-/// Was compiled with both types: says what it has, writes, and reads what the other one writes.
+/// A program compiled with both types: reports its samples, writes, and reads the samples of the
+/// other one.
 fn act_compiled(folder: &Path) {
     let participant = join(folder);
     let mut all = Vec::new();
@@ -105,7 +107,7 @@ fn act_compiled(folder: &Path) {
         all.push((ends(&fixes, &participant), ends(&tracks, &participant)));
     }
     say("there");
-    // Of ordered topics participants are counted, of others readers.
+    // For ordered topics participants are counted, for others readers.
     let Some(readers) = listen() else { return };
     let readers: usize = readers.parse().unwrap();
     for (level, ((fixes, to), (tracks, track_to))) in LEVELS.iter().zip(&all) {
@@ -166,7 +168,7 @@ fn who_has_no_type_compiled_in_reads_and_writes_with_those_who_have() {
         }
         let got = take(tracks, MANY as usize, |track| track.to_text());
         assert_eq!(got.len(), MANY as usize);
-        // What is passed on as bytes is what a program that has the type can read.
+        // Bytes that are forwarded can be read by a program that has the type.
         let raws = take(raw, MANY as usize, Clone::clone);
         let read = |raw: &dds_api::types::SerializedData| {
             dds_api::types::from_cdr::<usual::Fix>(raw.payload()).unwrap()
@@ -175,7 +177,7 @@ fn who_has_no_type_compiled_in_reads_and_writes_with_those_who_have() {
         read.sort_by_key(|fix| fix.id);
         assert!(read.into_iter().eq((0..MANY).map(usual::fix)));
         assert_eq!(take(high, MANY as usize / 2, |_| ()).len(), MANY as usize / 2);
-        // What it writes itself it gets as well.
+        // The program also receives its own samples.
         to.wait_for_readers(2, SOON).unwrap();
         track_to.wait_for_readers(2, SOON).unwrap();
         for id in MANY..2 * MANY {
@@ -193,7 +195,7 @@ fn who_has_no_type_compiled_in_reads_and_writes_with_those_who_have() {
         other.tell("read");
         assert_eq!(other.hear(), "read");
         assert_eq!(take(fixes, MANY as usize, |_| ()).len(), MANY as usize);
-        // Instances, by keys that are read out of what travels.
+        // Instances, by keys that are read from the serialised samples.
         other.tell("dispose");
         let key = DynamicData::parse(&fixes.topic().dynamic_type(), "{id: 7}").unwrap();
         until("the instance is over", || {
@@ -212,7 +214,8 @@ fn who_has_no_type_compiled_in_reads_and_writes_with_those_who_have() {
     meeting.assert_empty();
 }
 
-/// Two builds of one program: the compiler has put the members of a plain type elsewhere.
+/// Two builds of one program: the compiler has put the members of a plain type at
+/// different offsets.
 #[test]
 fn values_that_lie_otherwise_in_memory_are_read_as_they_were_written() {
     assert_ne!(
@@ -255,7 +258,7 @@ fn values_that_lie_otherwise_in_memory_are_read_as_they_were_written() {
     meeting.assert_empty();
 }
 
-/// The type is built by the program, and nobody else is there.
+/// The program builds the type, and no other participant exists.
 #[test]
 fn a_type_of_run_time_is_as_good_as_a_compiled_one() {
     let meeting = Meeting::new();
@@ -292,7 +295,7 @@ fn a_type_of_run_time_is_as_good_as_a_compiled_one() {
     meeting.assert_empty();
 }
 
-/// What is kept outlives its writer; so does what is known of how it lies in memory.
+/// Kept samples outlive their writer, and so does the information about their memory layout.
 #[test]
 fn what_a_writer_has_left_is_read_by_who_has_no_type() {
     let meeting = Meeting::new();

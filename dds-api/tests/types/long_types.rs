@@ -1,5 +1,5 @@
-//! Types of several hundred members, of which all is told in many messages: versions of them go together as those of short
-//! types do, and who has none compiled in reads them.
+//! Types of several hundred members, whose descriptions need many messages: their versions are
+//! compatible like those of short types, and a program without the types reads them.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use dds_api::prelude::*;
 use dds_api::types::{DynamicType, MemberOptions, StructBuilder, ValueRef, to_cdr};
 use idl_xtypes::ObjectKind;
 
-/// Forty types of sixteen members each.
+/// Defines forty types of sixteen members each.
 macro_rules! sections {
     ($($name:ident)*) => {
         $(
@@ -35,7 +35,7 @@ macro_rules! sections {
             }
         )*
 
-        /// The version that was there first.
+        /// The earlier version.
         #[allow(non_snake_case, reason = "a macro makes no names")]
         mod old {
             use dds_api::prelude::*;
@@ -49,7 +49,7 @@ macro_rules! sections {
             }
         }
 
-        /// One with more in it.
+        /// A version with more members.
         #[allow(non_snake_case, reason = "a macro makes no names")]
         mod new {
             use dds_api::prelude::*;
@@ -119,7 +119,8 @@ fn act_newer(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// Comes late, and uses neither version itself: it is told by the others' state, and has the names of all members.
+/// Joins late, and uses neither version itself: it receives the type with the others' state,
+/// including the names of all members.
 fn act_looker(folder: &Path) {
     let participant = join(folder);
     let name = format!("Reports {}", LEVELS[seed() as usize]);
@@ -168,7 +169,7 @@ fn versions_of_a_type_of_hundreds_of_members_go_together() {
     meeting.assert_empty();
 }
 
-/// A type of which the type objects are longer than what is told of one.
+/// Returns a type whose type objects exceed the maximum size of an announcement.
 fn endless(members: u32, more: bool) -> DynamicType {
     let number = DynamicType::of::<f64>();
     let key = MemberOptions { key: true, ..MemberOptions::default() };
@@ -183,7 +184,7 @@ fn endless(members: u32, more: bool) -> DynamicType {
     of.build().unwrap()
 }
 
-/// Writes both versions of a type of so many members.
+/// Writes both versions of a type with a number of members.
 fn act_endless(folder: &Path) {
     let participant = join(folder);
     let writer = |more| {
@@ -196,8 +197,8 @@ fn act_endless(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// What a reader of the old version of a type of so many members says of a writer of the new one, and that it is matched
-/// with one of its own.
+/// Returns the message of a reader of the old version about a writer of the new one, and checks
+/// that the reader matches a writer of its own version.
 fn versions_of(members: u32) -> Option<String> {
     let meeting = Meeting::new();
     let participant = meeting.join();
@@ -215,7 +216,7 @@ fn versions_of(members: u32) -> Option<String> {
 #[test]
 fn a_type_that_is_too_long_to_be_told_goes_together_with_itself_alone() {
     assert_eq!(versions_of(5000), None);
-    // With the names of its members this one is too long, and it is told without them.
+    // With the names of its members this type is too long, so it is announced without them.
     let of = endless(11_000, true);
     let length = |kind| to_cdr(&of.objects(kind)).unwrap().len();
     let (whole, least) = (length(ObjectKind::Complete), length(ObjectKind::Minimal));

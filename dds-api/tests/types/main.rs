@@ -1,4 +1,4 @@
-//! Types of topics: how samples of each travel, and which versions go together.
+//! Types of topics: the form of their samples, and the compatibility of versions.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,5 @@
-//! Samples travel in the representation that their writer offers, and readers tell it by each sample.
+//! Samples are sent in the representation that their writer offers, and readers detect it for
+//! each sample.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use dds_api::topic::Bytes;
 use dds_api::types::{DynamicData, DynamicType, SerializedData, from_cdr, to_cdr_with};
 use idl_cdr::{CdrVersion, Encoding};
 
-/// The two versions of CDR differ in each of its members but the first.
+/// A type whose members, except the first, differ between the two versions of CDR.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Nav::Remark")]
 struct Remark {
@@ -33,7 +34,7 @@ enum Shade {
     Bright,
 }
 
-/// One that may have other members in another version.
+/// A type that may have other members in another version.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Nav::Growing", extensibility = "appendable")]
 struct Growing {
@@ -42,14 +43,14 @@ struct Growing {
     name: String,
 }
 
-/// One that may not, of such a one.
+/// A final type with a member of such a type.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Nav::Around")]
 struct Around {
     growing: Vec<Growing>,
 }
 
-/// One that travels as it lies in memory.
+/// A type that is sent as it lies in memory.
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 #[dds(name = "Nav::Flat")]
 struct Flat {
@@ -64,7 +65,7 @@ fn topic_of<T: DdsType>(participant: &DomainParticipant, level: &str) -> Topic<T
     at_level(participant.topic(&format!("{} {level}", T::TYPE_NAME)), level)
 }
 
-/// The same topic, of samples of run time, and of their bytes.
+/// Creates the same topic of run-time samples, and of their bytes.
 fn met<T: DdsType>(
     participant: &DomainParticipant,
     level: &str,
@@ -90,7 +91,7 @@ fn remark(id: u32) -> Remark {
     }
 }
 
-/// As [`levels::take_samples`], and no more.
+/// Takes like [`levels::take_samples`], and checks that there are no more.
 fn take<T: dds_api::types::TopicData, R>(
     reader: &DataReader<T>,
     count: usize,
@@ -136,7 +137,7 @@ fn act() {
             writer.dispose(&remark(first)).unwrap();
         }
         say("written");
-        // Of both, by what stands in front of each sample.
+        // Samples of both, distinguished by the header of each.
         for (reader, _) in &ends {
             let mut alive = take(reader, 22, |sample| sample.info().valid_data.then(|| sample.id));
             alive.sort_unstable();
@@ -146,7 +147,7 @@ fn act() {
     }
 }
 
-/// Two programs write in either representation; both, and this one, read all.
+/// Two programs write in either representation; both, and this one, read all samples.
 #[test]
 fn programs_that_write_in_either_read_each_other() {
     let meeting = Meeting::new();
@@ -178,7 +179,7 @@ fn programs_that_write_in_either_read_each_other() {
         got.sort_by_key(|remark| remark.id);
         assert!(got.into_iter().eq((0..20).map(remark)), "{}", topic.name());
         if topic.is_kept() {
-            // What is kept has the bytes that it was written in.
+            // Kept samples have the bytes in which they were written.
             let late = participant.reader(raw).representations([Xcdr, Xcdr2]).create().unwrap();
             late.wait_for_historical_data(SOON).unwrap();
             let kept = take(&late, 20, |sample| {
@@ -198,8 +199,9 @@ fn programs_that_write_in_either_read_each_other() {
     meeting.assert_empty();
 }
 
-/// What a writer offers first is what it writes: samples, and keys of instances that are over; of compiled types, of run time ones, and of
-/// bytes that are passed on, which are encoded anew if they are in the other one.
+/// A writer writes in the first representation that it offers: samples, and keys of ended
+/// instances; of compiled types, of run-time ones, and of forwarded bytes, which are encoded again
+/// if they have the other representation.
 #[test]
 fn a_writer_writes_in_what_it_offers_first() {
     let meeting = Meeting::new();
@@ -263,7 +265,7 @@ fn a_writer_writes_in_what_it_offers_first() {
     meeting.assert_empty();
 }
 
-/// Keys, instances and filters know nothing of it.
+/// Keys, instances and filters do not depend on the representation.
 #[test]
 fn an_instance_is_the_same_in_either() {
     let meeting = Meeting::new();
@@ -290,7 +292,7 @@ fn an_instance_is_the_same_in_either() {
     assert_eq!(take(&some, 10, |sample| sample.id).iter().filter(|id| **id >= 5).count(), 10);
     let texts = take(&met, 20, |sample| sample.to_text());
     assert!(texts.chunks(2).all(|pair| pair[0] == pair[1]), "{texts:?}");
-    // One disposes what the other wrote.
+    // One writer disposes the instance of the other.
     second.dispose(&remark(3)).unwrap();
     let over = take(&reader, 1, |sample| (sample.info().instance_state, sample.id));
     assert_eq!(over, [(InstanceState::NotAliveDisposed, 3)]);
@@ -298,7 +300,7 @@ fn an_instance_is_the_same_in_either() {
     meeting.assert_empty();
 }
 
-/// What is to be had by whom follows from the policies alone, whatever the reader could read.
+/// Matching follows from the policies only, whatever the reader could decode.
 #[test]
 fn who_takes_one_gets_nothing_of_the_other() {
     let meeting = Meeting::new();
@@ -325,7 +327,8 @@ fn who_takes_one_gets_nothing_of_the_other() {
     meeting.assert_empty();
 }
 
-/// Of writers that are gone nobody knows what they offered: each sample that is kept says it (I-177).
+/// The offers of writers that are gone are not known: each kept sample contains its
+/// representation (I-177).
 #[test]
 fn what_is_left_of_writers_is_told_apart() {
     let meeting = Meeting::new();
@@ -333,7 +336,7 @@ fn what_is_left_of_writers_is_told_apart() {
     for level in ["kept", "logged"] {
         let keeper = logging(&meeting, logs.path());
         let held = (topic_of::<Remark>(&keeper, level), topic_of::<Flat>(&keeper, level));
-        // Who keeps a topic has a part in it.
+        // A participant that keeps a topic takes part in it.
         let parts = (keeper.reader(&held.0).create(), keeper.reader(&held.1).create());
         {
             let gone = meeting.join();
@@ -381,7 +384,8 @@ fn what_is_left_of_writers_is_told_apart() {
         assert!(left(&[Xcdr], 5).into_iter().eq(0..5), "{level}");
         assert!(left(&[Xcdr2], 8).into_iter().eq(5..13), "{level}");
         assert!(left(&[Xcdr2, Xcdr], 13).into_iter().eq(0..13), "{level}");
-        // What lies in memory as it is says nothing of it: of a writer that nobody remembers all readers take that.
+        // Samples sent as they lie in memory contain no representation: if the writer is not
+        // remembered, all readers accept them.
         let of_flat: &[DataRepresentationId] =
             if level == "logged" { &[Xcdr, Xcdr2] } else { &[Xcdr2] };
         for one in of_flat {
@@ -394,7 +398,7 @@ fn what_is_left_of_writers_is_told_apart() {
     }
 }
 
-/// Unless something else is said a type that may change travels as XCDR2, for in XCDR1 nothing says where it ends.
+/// By default a type that may change is sent as XCDR2, because XCDR1 does not mark its end.
 #[test]
 fn who_says_nothing_writes_what_the_type_needs() {
     let meeting = Meeting::new();

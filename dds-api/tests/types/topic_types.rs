@@ -1,12 +1,12 @@
-//! What a type says of its topics: the name of the one that it is meant for, that it is of none, and in which
-//! representations its samples travel.
+//! Topic information in a type: the name of its topic, its use for nested values only, and the
+//! representations of its samples.
 
 use crate::support::{Meeting, until};
 use dds_api::prelude::*;
 use dds_api::qos::{DataReaderQos, DataRepresentationId, DataWriterQos, PolicyId, TopicQos};
 use dds_api::types::{Any, DynamicType, Representations};
 
-/// Says all of it.
+/// A type with all of this information.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Fleet::Track", topic = "Tracks", data_representation(XCDR2))]
 struct Track {
@@ -15,14 +15,14 @@ struct Track {
     place: Place,
 }
 
-/// Says that it is the type of no topic.
+/// A type that declares that it is not for topics.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Fleet::Place", nested)]
 struct Place {
     x: f64,
 }
 
-/// Says nothing.
+/// A type without this information.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Fleet::Plain")]
 struct Plain {
@@ -30,14 +30,14 @@ struct Plain {
     id: u32,
 }
 
-/// Allows what nobody sends.
+/// A type that allows only a representation that is never sent.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Fleet::Written", data_representation(XML))]
 struct Written {
     id: u32,
 }
 
-/// Allows both versions of CDR.
+/// A type that allows both versions of CDR.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Fleet::Either", data_representation(XCDR1, XCDR2))]
 struct Either {
@@ -87,7 +87,7 @@ fn a_nested_type_is_of_no_topic() {
     ));
 }
 
-/// Who says nothing offers and takes what the type allows, and they meet.
+/// Entities without a representation policy offer and accept those that the type allows, and match.
 #[test]
 fn a_type_restricts_the_representations_of_who_says_nothing() {
     let meeting = Meeting::new();
@@ -96,7 +96,7 @@ fn a_type_restricts_the_representations_of_who_says_nothing() {
     let there = theirs.topic_of::<Track>().create().unwrap();
     assert_eq!(here.qos().representation.value, XCDR2);
     let writer = ours.writer(&here).create().unwrap();
-    // Policies that are given whole say as little of it.
+    // A whole set of default policies also leaves the representation open.
     let mut reader_qos = DataReaderQos::default();
     reader_qos.copy_from_topic_qos(&TopicQos::default());
     assert!(reader_qos.representation.value.is_empty());
@@ -107,7 +107,7 @@ fn a_type_restricts_the_representations_of_who_says_nothing() {
     writer.write(&Track { id: 7, place: Place { x: 1.5 } }).unwrap();
     let got = reader.take_next(Timeout::secs(60)).unwrap().unwrap();
     assert_eq!(*got, Track { id: 7, place: Place { x: 1.5 } });
-    // Nor is it another policy to say nothing again.
+    // Setting the open representation again is not a change of the policy.
     let said = DataWriterQos { representation: Default::default(), ..writer.qos() };
     writer.set_qos(&said).unwrap();
     assert_eq!(writer.qos().representation.value, XCDR2);
@@ -159,7 +159,7 @@ fn what_a_type_allows_is_not() {
     }
 }
 
-/// Types that were not compiled say the same.
+/// Run-time types contain the same restriction.
 #[test]
 fn a_type_of_run_time_restricts_them_too() {
     let text = "@data_representation(XCDR2) module Fleet { struct Track { @key long id; };
@@ -169,7 +169,7 @@ fn a_type_of_run_time_restricts_them_too() {
     assert_eq!(both.representations(), Representations::XCDR1.or(Representations::XML));
     let track = DynamicType::from_idl(&idl, "Fleet::Track").unwrap();
     assert_eq!(track.representations(), Representations::XCDR2);
-    // Of the compiled type the same is known, and of what a peer tells nothing.
+    // The compiled type contains the information, the type received from a peer does not.
     let compiled = DynamicType::of::<Track>();
     assert_eq!(compiled.representations(), Representations::XCDR2);
     let meeting = Meeting::new();
@@ -187,7 +187,7 @@ fn ours(topic: &TopicQos) -> DataWriterQos {
     qos
 }
 
-/// Carries values of types that neither its IDL nor its readers know.
+/// A type that carries values of types that neither its IDL nor its readers know.
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(name = "Fleet::Report")]
 struct Report {
@@ -196,7 +196,8 @@ struct Report {
     what: Any,
 }
 
-/// A reader with the compiled type takes out what it knows, and one with the IDL alone looks at what it does not.
+/// A reader with the compiled type extracts the types that it knows, and one with only the IDL
+/// examines the others.
 #[test]
 fn a_value_brings_its_type_along() {
     let meeting = Meeting::new();

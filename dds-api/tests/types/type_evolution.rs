@@ -1,4 +1,5 @@
-//! Programs of different versions of a type in one topic: those whose types go together do, and others are told apart.
+//! Programs with different versions of a type in one topic: compatible versions communicate, and
+//! others are reported as incompatible.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use dds_api::prelude::*;
 use dds_api::qos::TypeConsistencyEnforcementQosPolicy;
 use dds_api::subscription::InstanceState;
 
-/// The version that was there first.
+/// The earlier version.
 mod old {
     use dds_api::prelude::*;
 
@@ -36,7 +37,7 @@ mod old {
     }
 }
 
-/// One with more in it.
+/// A version with more members.
 mod new {
     use dds_api::prelude::*;
 
@@ -67,7 +68,7 @@ mod new {
     }
 }
 
-/// One that has only the name in common.
+/// A type with only the name in common.
 mod wrong {
     use dds_api::prelude::*;
 
@@ -87,7 +88,7 @@ fn topic<T: DdsType>(participant: &DomainParticipant, level: &str) -> Topic<T> {
     at_level(participant.topic::<T>(&format!("{} {level}", T::TYPE_NAME)), level)
 }
 
-/// A reader and a writer on each level.
+/// Creates a reader and a writer at each level.
 fn ends<T: DdsType>(participant: &DomainParticipant) -> Vec<(DataReader<T>, DataWriter<T>)> {
     let ends = |level: &&str| {
         let topic = topic(participant, level);
@@ -126,7 +127,7 @@ fn new_track(id: u32) -> new::Track {
     new::Track { id, name: "newer".into(), echoes: vec![1, 2, 3], altitude: 1.5 }
 }
 
-/// What the older version makes of either.
+/// Returns either sample as the older version reads it.
 fn as_old(id: u32) -> old::Track {
     match id < MANY {
         true => old_track(id),
@@ -134,7 +135,7 @@ fn as_old(id: u32) -> old::Track {
     }
 }
 
-/// What the newer version makes of either.
+/// Returns either sample as the newer version reads it.
 fn as_new(id: u32) -> new::Track {
     match id < MANY {
         true => new::Track { id, name: "old".into(), echoes: vec![1], altitude: 7.5 },
@@ -174,7 +175,7 @@ fn act_newer(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// Talks to itself alone, in the same topics.
+/// Communicates only with itself, in the same topics.
 fn act_wrong(folder: &Path) {
     let participant = join(folder, None);
     let ends = ends::<wrong::Track>(&participant);
@@ -229,7 +230,8 @@ fn versions_that_go_together_do_on_every_level_and_others_are_told_apart() {
     meeting.assert_empty();
 }
 
-/// Who comes when all others are gone, with a later version, reads what is in the logs.
+/// A program with a later version that starts when all others are gone reads the samples in
+/// the logs.
 #[test]
 fn what_an_older_version_has_logged_is_read_by_a_later_one() {
     let (meeting, logs) = (Meeting::new(), tempfile::tempdir().unwrap());
@@ -246,8 +248,8 @@ fn what_an_older_version_has_logged_is_read_by_a_later_one() {
     meeting.assert_empty();
 }
 
-/// A writer of another type comes, writes and goes, faster than anybody looks; what it wrote is kept, and is for nobody
-/// who would misread it.
+/// A writer of another type joins, writes and leaves before any participant checks it; its samples
+/// are kept, but are not delivered to readers that would misread them.
 #[test]
 fn what_a_wrong_writer_left_behind_is_not_misread() {
     let meeting = Meeting::new();
@@ -272,7 +274,8 @@ fn what_a_wrong_writer_left_behind_is_not_misread() {
     assert_eq!(take(&newcomer, 1), [as_new(7)]);
 }
 
-/// TYPE_CONSISTENCY_ENFORCEMENT is the reader's alone; an instance is the same one in all versions.
+/// TYPE_CONSISTENCY_ENFORCEMENT applies to the reader only; an instance is the same one in
+/// all versions.
 #[test]
 fn a_reader_says_how_far_types_may_differ() {
     let meeting = Meeting::new();

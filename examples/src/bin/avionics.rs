@@ -2,8 +2,8 @@
 //! never disagree.
 //!
 //! ```text
-//! cargo run --release -p squall-examples --bin avionics                      # a script kills parts
-//! cargo run --release -p squall-examples --bin avionics -- --part display    # or one part by hand
+//! cargo run --release -p squall-examples --bin avionics                      # with scripted kills
+//! cargo run --release -p squall-examples --bin avionics -- --part display    # one part by hand
 //! ```
 //! A ready-made profile gives the guarantees of each topic. Attitude and air data are periodic
 //! states. Guidance comes from two computers: readers receive only the stronger one, and if it dies

@@ -73,7 +73,7 @@ impl Store {
     }
 }
 
-/// Whether the entry has not been removed. Its writer may be gone.
+/// Whether the entry has a value. The process that put it may be gone.
 fn is_there(entry: &Sample<Entry>) -> bool {
     entry.info().instance_state != InstanceState::NotAliveDisposed
 }

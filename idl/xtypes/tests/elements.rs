@@ -66,7 +66,7 @@ enum AnyLevel {
     High,
 }
 
-/// Type without limits, for a writer that does not check them.
+/// Version of the type without limits, for a writer that does not check them.
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "idl_cdr")]
 struct Loose {

@@ -296,7 +296,7 @@ struct Both {
     map: BTreeMap<i8, Color>,
 }
 
-/// Text of the types as given to idlc, without generated Rust.
+/// The IDL text is the one given to idlc, and no generated Rust is involved.
 #[test]
 fn idl_has_the_objects_of_derived_types_and_of_idlc() {
     let specification = idl::parse("types.idl", include_str!("vectors/types.idl")).unwrap();

@@ -12,7 +12,7 @@
 //!  profiles QoS profiles and applications in XML           text of a file
 //!  link     packets of the rendezvous of the link          a packet
 //!  notes    control messages of peers to a node            frames: who, length, note
-//!  group    messages of nodes to a member of a group       way of joining, frames: who, length, word
+//!  group    messages of nodes to a member of a group       mode, frames: who, length, word
 //!  rows     streams and rows in a peer's memory            whose header, then words
 //!  logs     files of a log                                 frames: file, length, part of it
 //! ```

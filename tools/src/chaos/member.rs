@@ -12,12 +12,13 @@
 //!   DESCRIBE                           <--
 //!                                      -->  DESCRIBED text
 //!   SETTLE                             <--  no churn from now on
-//!                                      -->  SETTLED r:level:ordinal w:level ...   the endpoints here
+//!                                      -->  SETTLED r:level:ordinal w:level ...
 //!   CLOSE level reader reader ...      <--  write the closing sample when exactly these match
 //!                                      -->  CLOSED level sample
 //!   LEAVE keep, or end of file         <--
 //!                                      -->  ISOLATED why        at any time; the process ends
 //! ```
+//! SETTLED lists the readers and writers of the member.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;

@@ -1,6 +1,7 @@
-//! A reader cache as the standard's text has it (DDS 1.4, 2.2.2.5 and 2.2.3), with plain lists, and no thought of speed.
+//! A reader cache according to the text of the standard (DDS 1.4, 2.2.2.5 and 2.2.3), with plain
+//! lists, regardless of speed.
 //!
-//! Owns: what a cache has to answer. Never does: share a line with the cache that it judges.
+//! Owns: the correct answers of a cache. Never does: share code with the cache that it judges.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use dds_api::subscription::cache::{
 };
 use dds_api::subscription::{InstanceState, SampleState, SampleStateMask, ViewState};
 
-/// A sample, or the word that its instance is over.
+/// A sample, or the notice that its instance has ended.
 #[derive(Clone, Debug)]
 struct ModelSample {
     data: Option<u64>,
@@ -21,7 +22,7 @@ struct ModelSample {
     expires: u64,
     generations: (u32, u32),
     read: bool,
-    /// When it came, among all.
+    /// Position in the order of arrival of all samples.
     place: u64,
 }
 
@@ -45,7 +46,7 @@ struct ModelInstance {
     overtaken: (u64, InstanceHandle),
 }
 
-/// See the [module](self).
+/// Model of a cache. See the [module](self).
 pub(crate) struct Model {
     settings: Settings,
     samples: Vec<ModelSample>,
@@ -74,7 +75,7 @@ impl Model {
         self.samples.iter().filter(|sample| sample.valid && sample.key == key).count()
     }
 
-    /// How many samples of an instance RESOURCE_LIMITS see.
+    /// Returns the number of samples of an instance that RESOURCE_LIMITS count.
     fn counted(&self, key: u128, more: usize) -> usize {
         let waiting = self.instances.get(&key).is_some_and(|it| it.waiting.is_some());
         let count = self.count(key) + usize::from(waiting) + more;
@@ -94,7 +95,7 @@ impl Model {
         });
     }
 
-    /// The next thing that time brings: when, what, and of which instance.
+    /// Returns the next event due: its time, kind, and instance.
     fn next_due(&self) -> Option<(u64, u8, u128)> {
         let expiries = self.samples.iter().map(|sample| (sample.expires, 0, sample.key));
         let releases = self.instances.iter().filter(|(_, it)| it.waiting.is_some());
@@ -135,7 +136,7 @@ impl Model {
         self.store(sample);
     }
 
-    /// Puts a sample in; HISTORY lets the first of its instance go, which may be this one.
+    /// Stores a sample; HISTORY removes the first sample of its instance, which may be this one.
     fn store(&mut self, mut sample: ModelSample) {
         let key = sample.key;
         sample.place = self.places;
@@ -150,7 +151,7 @@ impl Model {
                 return;
             }
         }
-        // The word that it is over stays the last of its instance.
+        // The notice of the end stays the last sample of its instance.
         let places = &mut self.places;
         for notice in self.samples.iter_mut().filter(|it| it.key == key && !it.valid) {
             notice.place = *places;
@@ -158,7 +159,7 @@ impl Model {
         }
     }
 
-    /// The samples of an instance in their order.
+    /// Returns the samples of an instance in order.
     fn order_of(&self, key: u128) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.samples.len()).collect();
         order.retain(|&at| self.samples[at].key == key);
@@ -170,14 +171,14 @@ impl Model {
         order
     }
 
-    /// The samples of all instances in their order among each other.
+    /// Returns the samples of all instances in their common order.
     fn order_of_all(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.samples.len()).collect();
         order.sort_by_key(|&at| self.samples[at].place);
         if self.settings.by_source && self.settings.across_instances {
             order.sort_by_key(|&at| {
                 let (time, notice, writer) = self.samples[at].by_source();
-                // Notices of the same time stand as they came.
+                // Notices with the same time stay in the order of arrival.
                 (time, notice, (!notice).then_some(writer))
             });
         }
@@ -188,7 +189,7 @@ impl Model {
         let mut writers = instance.writers.clone();
         writers.insert(writer, strength);
         let strongest = *writers.values().max().unwrap();
-        // Of equally strong ones the first.
+        // Among equally strong writers the first one.
         *writers.iter().find(|(_, strength)| **strength == strongest).unwrap().0 == writer
     }
 
@@ -354,7 +355,7 @@ impl Model {
         self.tidy();
     }
 
-    /// The places of what is wanted, in order.
+    /// Returns the positions of the selected samples, in order.
     fn choose(&self, wanted: &Selection, condition: impl Fn(Option<u64>) -> bool) -> Vec<usize> {
         let is_wanted = |at: &usize| {
             let sample = &self.samples[*at];
@@ -371,7 +372,7 @@ impl Model {
                 self.order_of_all().into_iter().filter(is_wanted).collect()
             }
             Scope::All => {
-                // Instances come as their first samples do, or their first ones that were not read.
+                // Instances are ordered by their first samples, or their first unread ones.
                 let only_unread = wanted.states.sample == SampleStateMask::NOT_READ;
                 let mut keys: Vec<u128> = Vec::new();
                 for at in self.order_of_all() {
@@ -395,7 +396,7 @@ impl Model {
         chosen
     }
 
-    /// What a call gives, and what it leaves.
+    /// Returns the result of a call, and updates the model.
     pub(crate) fn access(
         &mut self,
         now: u64,
