@@ -147,9 +147,14 @@ impl World {
         let others = view.members.iter().filter_map(|member| index(member.node));
         // A crashed peer has lost its connections to all, and harms no member.
         let mut others = others.filter(|other| *other != own && self.cluster.is_running(*other));
+        // In a group on a network, a member whose messages are late may be taken for a failed one.
+        let held_up = match self.kind {
+            Kind::Network => network.held_up_until(own).0,
+            Kind::Local | Kind::Shared => 0,
+        };
         !self.court.borrow().is_leaving(node)
             && harmed != Some(own)
-            && self.storm.harmed_until(own).max(network.held_up_until(own).0) < since.max(1)
+            && self.storm.harmed_until(own).max(held_up) < since.max(1)
             && !others.any(|other| network.is_broken(own, other))
     }
 
