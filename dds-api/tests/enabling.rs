@@ -1,4 +1,5 @@
-//! Enabling: what is made by one whose ENTITY_FACTORY says so is heard of, matched and used when it is enabled, and not before.
+//! Enabling: what is made by one whose ENTITY_FACTORY says so is heard of, matched and used when it
+//! is enabled, and not before (I-181).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

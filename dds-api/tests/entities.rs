@@ -171,6 +171,7 @@ fn entities_have_names_and_their_participant_contains_them() {
     assert!(matches!(publisher.set_qos(&publisher.qos()), Err(DdsError::AlreadyDeleted(_))));
 }
 
+/// I-183: what is deleted is announced no more, and grants no claim, whoever has handles on it.
 #[test]
 fn deleting_all_ends_the_calls_that_wait_and_whoever_was_matched_is_told() {
     let meeting = Meeting::new();
@@ -311,7 +312,7 @@ fn a_topic_of_another_participant_is_found_as_it_is_there() {
     let names = there.topic::<Name>("Names").create().unwrap();
     let wrong = here.find_topic::<Track>("Names", SOON).err().unwrap();
     assert!(wrong.to_string().contains("`Name`"), "{wrong}");
-    // When it is gone it is not found any more, also by one that comes then.
+    // When it is gone it is not found any more, also by one that comes then (I-180).
     drop(names);
     let third = meeting.join();
     assert!(third.find_topic::<Track>("Tracks", SOON).is_ok());

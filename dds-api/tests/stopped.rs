@@ -1,5 +1,5 @@
-//! A process that is stopped holds up nobody for longer than the member timeout: at any rate, whoever writes and reads,
-//! and in a domain in which nothing is sent.
+//! A process that is stopped holds up nobody for longer than the member timeout: at any rate
+//! (I-65), whoever writes and reads, and in a domain in which nothing is sent.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -89,7 +89,7 @@ fn states(dice: &mut Dice) -> States {
     States { sample: dice.pick(&samples), view: dice.pick(&views), instance: dice.pick(&instances) }
 }
 
-/// One random life of a cache and its model, side by side.
+/// One random life of a cache and its model, side by side: their generations are the same (I-141).
 fn live(seed: u64) {
     live_with(seed, false);
 }
@@ -273,8 +273,8 @@ fn what_waits_may_be_too_late() {
     }
 }
 
-/// 2.2.2.5.1.6 to .10 and figure 2.11: an instance that is disposed and reborn while nobody looks, and what the ranks of
-/// its samples are then, and later.
+/// 2.2.2.5.1.6 to .10 and figure 2.11: an instance that is disposed and reborn while nobody looks,
+/// and what the ranks of its samples are then, and later; generations follow one another (I-141).
 #[test]
 fn ranks_and_generations_count_rebirths() {
     let mut told = Told::new(Settings::default());

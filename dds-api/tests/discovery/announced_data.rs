@@ -1,4 +1,5 @@
-//! USER_DATA, TOPIC_DATA and GROUP_DATA: they go with announcements, change while entities are at work, and are bounded.
+//! USER_DATA, TOPIC_DATA and GROUP_DATA: they go with announcements, change while entities are at
+//! work, and are bounded (I-182).
 
 use crate::support::{Meeting, SOON, until};
 use dds_api::prelude::*;

@@ -177,7 +177,7 @@ fn readers_are_looked_up_by_the_names_of_their_topics() {
     let anew = here.builtin_reader::<ParticipantBuiltinTopicData>().unwrap();
     assert_eq!(next(&anew).key, there.instance_handle(), "a new one is told anew");
 
-    // They are not the application's.
+    // They are not the application's (I-186).
     let refused = |result: DdsResult<()>| {
         assert!(matches!(result, Err(DdsError::IllegalOperation(_))), "{result:?}");
     };

@@ -1,5 +1,6 @@
-//! LIFESPAN: what is out of date is given to nobody, whatever the level of the topic. Times are on the clock of the one who
-//! writes them, and judged by the clock of the one who reads: clocks that differ are times that lie in the past or future.
+//! LIFESPAN: what is out of date is given to nobody, whatever the level of the topic (I-201). Times
+//! are on the clock of the one who writes them, and judged by the clock of the one who reads:
+//! clocks that differ are times that lie in the past or future.
 
 use std::time::{Duration, SystemTime};
 

@@ -115,8 +115,9 @@ fn word(id: u64, said: &str) -> Option<(u64, u64)> {
     }
 }
 
-/// Kills all of three processes that write, again and again: what comes back begins with what came back before,
-/// and has all that was said to be durable, or was read where it is durable first.
+/// Kills all of three processes that write, again and again: what comes back begins with what came
+/// back before, and has all that was said to be durable, or was read where it is durable first
+/// (I-107).
 fn everything_is_killed(role: &str, rounds: u64) {
     let (meeting, mut dice) = (Meeting::new(), Dice(7));
     let mut before = Seen::new();

@@ -121,7 +121,8 @@ fn act_writer(folder: &std::path::Path) {
 /// So many that their way takes a while.
 const MANY: u64 = 200_000;
 
-/// Nobody reads while it is written; the writer keeps it. Its writer leaves, and others have it.
+/// Nobody reads while it is written; the writer keeps it, and waits for no reader of what is kept
+/// (I-103). Its writer leaves, and others have it.
 #[test]
 fn what_was_written_before_a_reader_came_outlives_its_writer() {
     let meeting = Meeting::new();
