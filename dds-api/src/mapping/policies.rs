@@ -291,7 +291,7 @@ fn tell(sets: &mut [EntityQos], settings: Vec<Setting>) -> Option<()> {
 pub(crate) fn check_data(policy: PolicyId, bytes: &[u8]) -> DdsResult<()> {
     match bytes.len() > LONGEST_ANNOUNCEMENT {
         true => Err(DdsError::BadParameter(format!(
-            "{policy} has {} bytes, and what is announced has {LONGEST_ANNOUNCEMENT} at most, with all else that it says:              make it shorter",
+            "{policy} has {} bytes, and what is announced has {LONGEST_ANNOUNCEMENT} at most, with all else that it says: make it shorter",
             bytes.len()
         ))),
         false => Ok(()),
