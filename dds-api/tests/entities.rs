@@ -171,6 +171,7 @@ fn entities_have_names_and_their_participant_contains_them() {
     assert!(matches!(publisher.set_qos(&publisher.qos()), Err(DdsError::AlreadyDeleted(_))));
 }
 
+/// I-183: what is deleted is announced no more, and grants no claim, whoever has handles on it.
 #[test]
 fn deleting_all_ends_the_calls_that_wait_and_whoever_was_matched_is_told() {
     let meeting = Meeting::new();

@@ -461,6 +461,7 @@ fn a_participant_comes_back_again_and_again_and_leaves_nothing_behind() {
     }
 }
 
+/// Listeners and what is ignored pass into the next life of a participant (I-185).
 #[test]
 fn builtin_readers_go_on_and_what_is_ignored_stays_so() {
     let stage = Stage::new(Kind::Ordinary, true);

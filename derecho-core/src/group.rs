@@ -557,7 +557,7 @@ impl<S: State> Group<S> {
     fn tell(&mut self, node: NodeId, word: &Word, effects: &mut Effects) {
         match self.peers.get(&node) {
             Some(&peer) => self.node.tell(peer, &word.to_bytes(), effects),
-            // This node has not met the member yet.
+            // I-53: this node has not met the member yet.
             None => self.untold.entry(node).or_default().push(word.to_bytes()),
         }
     }

@@ -23,11 +23,11 @@
 //! 4. **Posted is not arrived.** A concludes nothing about B's memory until B shows it in B's
 //!    own region.
 //!
-//! All code above a link therefore follows one discipline. News leaves in three steps, **bytes**,
-//! then **counters**, then **vouching words**, each stored before the next *and* posted before it.
-//! A reader loads from right to left: the vouching word first, with [`Word::load`]. In shared
-//! memory a store is visible without any post, so the order of the stores ([`Word::publish`], a
-//! release) must be right as well as the order of the posts.
+//! All code above a link therefore follows one discipline (I-1). News leaves in three steps,
+//! **bytes**, then **counters**, then **vouching words**, each stored before the next *and* posted
+//! before it. A reader loads from right to left: the vouching word first, with [`Word::load`]. In
+//! shared memory a store is visible without any post, so the order of the stores
+//! ([`Word::publish`], a release) must be right as well as the order of the posts.
 //!
 //! Every counter is monotonic, one word, on a cache line that only its owner writes.
 //!

@@ -1,4 +1,4 @@
-//! The two halves of parking, which never lose a wake-up.
+//! The two halves of parking, which never lose a wake-up (I-13).
 //!
 //! Owns: the order of the sleeper's and the writer's steps. Never does: sleep or ring; links have
 //! the means for that (an eventfd, a completion queue, a socket).

@@ -120,7 +120,8 @@ impl<D: Draft> Enabling<D> {
     }
 
     /// Enables the endpoint: `start` announces it, and `then` runs before any thread can end it.
-    /// Does nothing if the endpoint is already enabled.
+    /// Does nothing if the endpoint is already enabled. The participant and the topic must be
+    /// enabled before (I-181).
     pub(crate) fn enable(
         &self,
         participant: &Inner,

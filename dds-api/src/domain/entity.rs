@@ -41,7 +41,7 @@ pub(crate) trait Entity: Send + Sync {
         ""
     }
     /// Whether the entity is the participant's own, so that the application neither counts nor
-    /// deletes it.
+    /// deletes it (I-186).
     fn is_builtin(&self) -> bool {
         false
     }

@@ -101,7 +101,8 @@ impl Listener {
         self.known.keys().copied()
     }
 
-    /// Marks all facts as uncertain, because the participant's life is over.
+    /// Marks all facts as uncertain, because the participant's life is over: they are reported anew
+    /// in the next life (I-185).
     pub(super) fn doubt(mut self) -> Listener {
         self.known.values_mut().for_each(|fact| *fact = None);
         self

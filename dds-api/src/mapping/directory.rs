@@ -1,5 +1,5 @@
 //! Announcements of participants about themselves and their topics: a part of the state that the
-//! domain's group replicates.
+//! domain's group replicates (I-180).
 //!
 //! Owns: these announcements, and their encoding (CDR, like any sample). Never does: decide
 //! anything by them: writers and readers are matched by their own announcements, which contain

@@ -8,8 +8,8 @@
 //!              far behind, the reader gets a queue for all later samples
 //!   reader     replays the shown samples, then continues with its queue
 //! ```
-//! A late-joining reader thus blocks no writer while it reads the kept samples, and receives every
-//! sample that arrives meanwhile.
+//! A late-joining reader thus blocks no writer while it reads the kept samples (I-103), and
+//! receives every sample that arrives meanwhile.
 //!
 //! A participant that [rejoins](crate::domain::ParticipantConfig::rejoin) receives the kept samples
 //! from other members again, and its readers replay them. Samples that were given out in an earlier

@@ -16,7 +16,7 @@ use super::record::Offer;
 use super::type_identity::Consistency;
 use crate::infrastructure::{DdsError, DdsResult};
 
-/// Maximum length of an announcement in bytes. The control stream must be able to carry it.
+/// Maximum length of an announcement in bytes. The control stream must be able to carry it (I-182).
 pub(crate) const LONGEST_ANNOUNCEMENT: usize = 12 << 10;
 
 /// Policies that a writer offers or a reader requests.

@@ -502,9 +502,9 @@ pub(crate) fn strength_of(record: &[u8]) -> i32 {
     strength.map_or(0, |strength| i32::from_le_bytes(*strength))
 }
 
-/// Time at which the content of a record expires: the expiry set by the writer, or `lifespan` after
-/// the timestamp if that is earlier and `lifespan` is not zero; [`NEVER`] if the content does not
-/// expire. The end of an instance never expires.
+/// Time at which the content of a record expires (I-201): the expiry set by the writer, or
+/// `lifespan` after the timestamp if that is earlier and `lifespan` is not zero; [`NEVER`] if the
+/// content does not expire. The end of an instance never expires.
 #[inline(always)]
 pub(crate) fn expiry_of(record: &[u8], lifespan: u64) -> u64 {
     match Header::read(record) {

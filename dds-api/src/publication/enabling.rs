@@ -186,7 +186,7 @@ impl<T: TopicData> WriterCore<T> {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Ends the writer and withdraws its announcement.
+    /// Ends the writer and withdraws its announcement, even if handles remain (I-183).
     pub(super) fn end(&self) {
         if self.enabling.end() {
             self.leave_group();

@@ -43,7 +43,7 @@ pub(crate) fn is_builtin(topic: &str) -> bool {
     names.contains(&topic)
 }
 
-/// The error of an operation that builtin entities do not allow.
+/// The error of an operation that builtin entities do not allow (I-186).
 pub(crate) fn not_with_builtin(what: &str) -> DdsError {
     DdsError::IllegalOperation(format!(
         "{what} is the participant's own: nothing is written or changed there; readers of builtin topics come from \

@@ -186,7 +186,8 @@ impl<T: TopicData> ReaderLife<T> {
         core.enabling.enable(&core.participant, start, keep_filled)
     }
 
-    /// Stops reading and withdraws the announcement. Samples already given out stay valid.
+    /// Stops reading and withdraws the announcement, even if handles remain (I-183). Samples
+    /// already given out stay valid.
     pub(super) fn end(&self) {
         let core = &*self.core;
         if !core.enabling.end() {

@@ -70,7 +70,7 @@ pub(super) struct Queues {
     lifespan: u64,
 }
 
-/// Whether an expiry time has come, by the wall clock.
+/// Whether an expiry time has come, by the wall clock (I-201).
 #[inline(always)]
 pub(super) fn is_over(expiry: u64) -> bool {
     expiry != NEVER && has_come(expiry)

@@ -98,6 +98,7 @@ fn a_reader_that_follows_instances_loses_those_of_a_writer_that_is_ignored() {
     assert_eq!(last.id, 1);
 }
 
+/// I-188: from then on the next strongest writer owns the instances.
 #[test]
 fn what_a_writer_owned_is_others_when_it_is_ignored() {
     let meeting = Meeting::new();

@@ -1,5 +1,5 @@
 //! One thread that advances the claims' words by plain stores, against other threads that revoke
-//! this bias.
+//! this bias (I-25).
 #![cfg(loom)]
 
 use derecho_core::ids::RegionId;

@@ -187,7 +187,7 @@ fn member(stream: &Stream) -> (Subgroup, std::sync::Arc<AtomicU64>) {
     (subgroup, noticed)
 }
 
-/// An application releases a record while its node goes to rest with the record held.
+/// An application releases a record while its node goes to rest with the record held (I-28).
 #[test]
 fn what_is_released_is_found_or_noticed() {
     explore(3, || {

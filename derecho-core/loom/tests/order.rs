@@ -36,7 +36,7 @@ fn slots_of(memory: &SenderMemory, entries: u64) -> (u64, u64) {
 }
 
 /// Two threads commit while the turn owes `owed` slots: places are unique and consecutive, numbers
-/// have no gaps, and messages count before nulls.
+/// have no gaps (I-7), and messages count before nulls.
 fn commits_against_nulls(owed: u64) {
     explore(3, move || {
         let memory = memory_with_nulls(smallest(8, 4));

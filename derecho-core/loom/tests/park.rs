@@ -1,4 +1,4 @@
-//! Parking: of a sleeper and a writer with news, at least one always sees the other.
+//! Parking: of a sleeper and a writer with news, at least one always sees the other (I-13).
 //!
 //! These models have fences on both sides. loom cannot run a barrier that the kernel makes other
 //! threads pass; the shared-memory link tests that pair with real processes.

@@ -463,6 +463,7 @@ impl Life {
         let pin = self.unless_excused(pinned)?;
         let dropped = log.retain(&mut self.disk, keep, WallTime(self.time));
         self.account.dropped += self.unless_excused(dropped)? as u64;
+        // I-88: all messages after the pin are still there.
         self.compare(log, (after, 0))?;
         log.unpin(pin);
         Ok(())

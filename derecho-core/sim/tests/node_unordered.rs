@@ -86,7 +86,7 @@ fn several_writers_that_also_read_each_other_and_themselves() {
 }
 
 /// A reader joins and leaves, also the stream that it has just left; its records in between have no
-/// gap, and the other readers miss nothing.
+/// gap, the other readers miss nothing, and no line serves two subscriptions at a time (I-11).
 #[test]
 fn readers_that_join_and_leave_in_mid_stream() {
     const GOAL: u64 = 400;

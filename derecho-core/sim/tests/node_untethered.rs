@@ -218,7 +218,7 @@ fn what_is_got_and_what_is_lost_is_what_was_written() {
     assert!(lost > 1000 && got > 10_000, "{got} got, {lost} lost");
 }
 
-/// A writer does not wait for sleeping readers, whatever it does.
+/// A writer does not wait for sleeping readers, whatever it does (I-223).
 #[test]
 fn a_writer_goes_on_whoever_sleeps() {
     for seed in 0..100 {

@@ -161,7 +161,7 @@ fn owes_one_null_too_few(member: &mut Member, when: Moment, _: &mut Effects) {
     }
 }
 
-/// Posts entries before the bytes to which they refer.
+/// Posts entries before the bytes to which they refer (against I-1).
 fn posts_entries_before_bytes(_: &mut Member, when: Moment, effects: &mut Effects) {
     if when == Moment::After {
         let mut posts: Vec<_> = effects.take_posts().collect();

@@ -123,8 +123,8 @@ impl<S: State> Group<S> {
         self.installed.rank_of(self.node.id()).is_some()
     }
 
-    /// Keeps a direct message that was sent in a view after the installed one. `false` if the
-    /// message exceeds the budget, which no correct node does.
+    /// Keeps a direct message that was sent in a view after the installed one, until that view is
+    /// installed (I-53). `false` if the message exceeds the budget, which no correct node does.
     pub(super) fn keep_early(&mut self, from: NodeId, view: u64, bytes: Vec<u8>) -> bool {
         if !self.may_be_in(view) {
             return true;

@@ -100,7 +100,7 @@ impl<S: State> Group<S> {
             |node: NodeId| view.rank_of(node).is_some() || newest.rank_of(node).is_some();
         waits.retain(|(wait, _)| is_member(wait.node));
         let Awaited { since, looked, timeout, interval, .. } = &mut self.awaited;
-        // A node that was stopped itself has not waited for that time.
+        // I-65: a node that was stopped itself has not waited for that time.
         let patient =
             timeout.is_none_or(|timeout| now.since(*looked) <= (timeout / 2).max(*interval));
         *looked = now;

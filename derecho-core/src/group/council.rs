@@ -393,7 +393,8 @@ where
         if self.linked.contains(&node) {
             self.deeds.push(Deed::Tell(node, bytes));
         } else if let Word::Rule(_) = word {
-            // A member that this node has not met yet must not miss any message of this node's row.
+            // A member that this node has not met yet must not miss any message of this node's row
+            // (I-53).
             self.unsent.entry(node).or_default().push(bytes);
         }
     }

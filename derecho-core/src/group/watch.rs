@@ -97,7 +97,7 @@ impl Watch {
     pub fn look(&mut self, awaited: &[NodeId], now: Time) -> Due {
         let mut due = Due::default();
         if let Some(timeout) = self.patience.member_timeout {
-            // A node that was stopped itself has not waited for that time.
+            // I-65: a node that was stopped itself has not waited for that time.
             let gap = self.looked.is_some_and(|looked| now.since(looked) > timeout / 2);
             self.awaited.retain(|node, _| awaited.contains(node));
             for &node in awaited {
@@ -176,6 +176,7 @@ mod tests {
         assert_eq!(watch.look(&[], Time(90_000)), Due::default());
     }
 
+    /// I-65: no member is suspected for the lateness of the node that waits.
     #[test]
     fn whoever_was_stopped_itself_begins_anew() {
         let mut watch = Watch::new(PATIENCE);

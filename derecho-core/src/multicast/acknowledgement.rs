@@ -251,7 +251,7 @@ impl AckView {
                 if self.whole {
                     return Err(Fault::Acknowledgement { sent: sent() });
                 }
-                // The reader has not begun yet.
+                // I-10: the reader has not begun yet, and stands where it was accepted.
                 return Ok(self.seen);
             }
             self.whole = true;
@@ -310,6 +310,7 @@ mod tests {
         }
     }
 
+    /// I-10: a reader stands where it was accepted until its line has its name.
     #[test]
     fn a_line_that_another_subscription_has_left_says_nothing() {
         let (line, mut view, geometry) = pair(7, 0);

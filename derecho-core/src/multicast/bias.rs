@@ -1,5 +1,5 @@
 //! Biased access: one thread moves words by plain loads and stores, until another
-//! thread needs them.
+//! thread needs them (I-25).
 //!
 //! Owns: the right to do so. Never does: transfer the right from a thread to another one on demand;
 //! once the words are shared, they stay shared.

@@ -8,7 +8,7 @@
 //!   build   in place; the range belongs to this claim alone
 //!   commit  takes the next place in the order: its entry names the range. The commit determines
 //!           the place, not the claim, so a claim that is held, dropped or forgotten delays no
-//!           other one
+//!           other one (I-7)
 //! ```
 //! A message takes two atomic operations: a compare-and-swap claims, and an addition commits. A
 //! thread that is the only one needs neither (see [`bias`](super::bias)). The turn, which goes over
@@ -115,7 +115,8 @@ struct Inner {
     places: u32,
     null_places: usize,
     cursor: AtomicU64,
-    /// Limit of the number of claims made so far.
+    /// Limit of the number of claims made so far. With the places for null runs, no more entries
+    /// than the ring has places lie beyond what all readers have taken (I-8).
     limit: AtomicU32,
     /// Number of messages that all readers have received and whose places were reclaimed; written
     /// by the turn.
@@ -125,7 +126,7 @@ struct Inner {
     /// Whether a claim has found no chunk since the last chunk became free.
     lacks_chunk: AtomicBool,
     tail: Tail,
-    /// Right to move `cursor` and `tail` without read-modify-writes.
+    /// Right to move `cursor` and `tail` without read-modify-writes (I-25).
     bias: Bias,
     /// Mark that tells whether a commit must end the quiet of this stream.
     mark: Mark,
@@ -172,8 +173,8 @@ impl SenderMemory {
     }
 
     /// Creates a memory as [`SenderMemory::new`] does, with places in the order ring that only null
-    /// runs may take. Claims can never occupy these places. For a sender whose messages are ordered
-    /// among those of other senders.
+    /// runs may take (I-23). Claims can never occupy these places. For a sender whose messages are
+    /// ordered among those of other senders.
     ///
     /// # Panics
     /// As [`SenderMemory::new`].
@@ -650,7 +651,7 @@ impl Claim<'_> {
         let words = Entry::Message(extent).encode(place.index);
         let first = memory.geometry.entry_word(place.index);
         memory.region.word(first).put(words[0]);
-        // Publishes the record and the first word.
+        // I-1: publishes the record and the first word, which were stored before.
         memory.region.word(first + 1).publish(words[1]);
         memory.mark.changed();
         // The place in the ring stays taken until all readers have finished with the entry.
@@ -703,6 +704,7 @@ mod tests {
         // All chunks but one are free, and none of them is long enough.
         assert!(!memory.has_room(largest + 1));
         assert!(matches!(memory.claim(largest + 1), Err(ClaimError::TooLong { .. })));
+        // I-8: open claims take all places of the ring, although there is memory left.
         let held: Vec<_> = (0..4).map_while(|_| memory.claim(1).ok()).collect();
         assert_eq!(held.len(), 4);
         assert!(!memory.has_room(1) && memory.claim(1).is_err());

@@ -131,7 +131,7 @@ impl Source {
             chunks &= chunks - 1;
             // Not a load: of two threads that modify one word, the second sees the earlier stores
             // of the first. Therefore either the last release is seen here, or the releasing thread
-            // sees the store above.
+            // sees the store above (I-28).
             if self.references[chunk].fetch_add(0, Ordering::AcqRel) == 0 {
                 return false;
             }

@@ -43,8 +43,9 @@ impl Receiver {
         Receiver { incoming, inbox, ack, sender, started: false, unposted: false }
     }
 
-    /// Begins at an entry, from which on the sender counts this node among its readers. `messages`:
-    /// number of messages before the entry.
+    /// Begins at an entry, from which on the sender counts this node among its readers. The
+    /// acknowledgement line gets the subscription's name only now (I-10). `messages`: number of
+    /// messages before the entry.
     pub fn start(&mut self, entry: u64, messages: u64, effects: &mut Effects) {
         self.incoming.start(entry, messages);
         self.started = true;

@@ -6,7 +6,7 @@
 //!
 //! Peers that share the memory see a commit at once. For other peers a commit is posted in two
 //! steps, as the link's contract requires: the records' bytes, then their entries, which vouch for
-//! themselves. Everything that is ready leaves in as few writes as its neighbourhood allows.
+//! themselves (I-1). Everything that is ready leaves in as few writes as its neighbourhood allows.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -280,7 +280,7 @@ impl Sender {
         let geometry = self.memory.geometry();
         let region = self.memory.region();
         let first = self.entries;
-        // The maximum is a lap of the ring: each commit had a place.
+        // The maximum is a lap of the ring: each commit had a place (I-8).
         let end = self.returned + geometry.entries();
         let end = end.min(first.saturating_add(most));
         while self.entries < end && grains > 0 {
@@ -380,7 +380,8 @@ impl Sender {
         introduce(self.region, target, effects);
     }
 
-    /// Posts the bytes and entries with the numbers `from..to`, which were taken in.
+    /// Posts the bytes, and then the entries (I-1), with the numbers `from..to`, which were
+    /// taken in.
     pub fn post(&self, target: Target, from: u64, to: u64, effects: &mut Effects) {
         effects.work().shown += to - from;
         let geometry = self.memory.geometry();

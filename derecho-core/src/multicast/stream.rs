@@ -24,7 +24,8 @@ pub struct Member {
     place: Option<u32>,
     /// Reader node's name for its subscription.
     reader: u64,
-    /// Acknowledgements of the reader; `None` if it is untethered: the sender does not wait for it.
+    /// Acknowledgements of the reader; `None` if it is untethered: the sender does not wait for it
+    /// (I-223).
     tether: Option<Tether>,
     /// End of the stream for a departing reader: entries from here on are not sent to it.
     until: Option<u64>,
@@ -177,7 +178,7 @@ impl Stream {
             member.until.get_or_insert(until);
             known = true;
         }
-        // Nothing is ever on its way to an untethered reader.
+        // I-223: nothing is ever on its way to an untethered reader.
         let leaves = |member: &mut Member| member.tether.is_none() && member.until.is_some();
         let gone = self.members.extract_if(.., leaves);
         self.departed.extend(gone.filter_map(|it| Some((it.peer()?, it.reader))));
@@ -210,7 +211,7 @@ impl Stream {
     }
 
     /// Readers that this stream awaits (see [`Stream::awaits_somebody`]), and that have received
-    /// nothing since the last call.
+    /// nothing since the last call (I-65).
     pub fn lagging(&mut self) -> impl Iterator<Item = Peer> + '_ {
         let Stream { sender, members, .. } = self;
         members.iter_mut().filter_map(|member| {

@@ -5,7 +5,7 @@
 //! ```
 //! An addition of one message, or of one null run, gives the adding thread its place in the order
 //! ring (messages and null runs before it) and, for a message, the message's number (messages
-//! before it), without a lock and in one order. The word wraps. Its readers know both numbers
+//! before it), without a lock and in one order (I-7). The word wraps. Its readers know both numbers
 //! approximately, from the turn.
 
 use crate::atomic::{AtomicU64, Ordering};

@@ -57,6 +57,7 @@ impl Node {
                         && s.stage == Stage::Detaching
                 };
                 if let Some(index) = self.subscriptions.iter().position(detached) {
+                    // I-11: the sender does not look at the line any more.
                     self.free_lines.push(self.subscriptions.swap_remove(index).line);
                 }
             }

@@ -174,7 +174,7 @@ impl Node {
     }
 
     /// Detaches from a stream that is no longer wanted, and tells the sender. The line is reused
-    /// only after the sender has answered: until then the sender reads the line for
+    /// only after the sender has answered (I-11): until then the sender reads the line for
     /// acknowledgements and for held memory (I-225).
     pub(super) fn detach(&mut self, index: usize, effects: &mut Effects) {
         let Subscription { id, origin, stream, ref receiver, .. } = self.subscriptions[index];
@@ -201,7 +201,8 @@ impl Node {
         }
     }
 
-    /// Closes the regions of ended streams without readers.
+    /// Closes the regions of ended streams without readers. Departing readers count as long as they
+    /// refer to records (I-12).
     pub(super) fn settle_streams(&mut self, effects: &mut Effects) -> usize {
         let Node { streams, ending, .. } = self;
         let before = ending.len();

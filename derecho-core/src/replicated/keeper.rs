@@ -328,7 +328,8 @@ impl<O: Object> Keeper<O> {
         around.reply(from.node, query, outcome);
     }
 
-    /// Takes the next step towards having the object.
+    /// Takes the next step towards having the object. A holder that still loads the object queues
+    /// the request (I-73).
     fn pursue(&mut self, around: &mut Around<'_>) {
         if !self.seated || !self.ordered {
             return;

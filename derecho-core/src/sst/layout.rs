@@ -8,8 +8,9 @@
 //!        [count  ][load   ][stamp0 stamp1 ][ ...      every column starts at a word, so that no
 //!         u64      f64      [u32; 2]                  two columns share an atomic unit
 //! ```
-//! Elements of an array are packed, and each lies inside one word, so no element is ever torn.
-//! Cells are decoded from words, not cast: every bit pattern that a peer may write is some value.
+//! Elements of an array are packed, and each lies inside one word, so no element is ever torn
+//! (I-16). Cells are decoded from words, not cast: every bit pattern that a peer may write is
+//! some value.
 
 use core::marker::PhantomData;
 

@@ -19,11 +19,11 @@
 //!   in SST-writes each node pushes its own.
 //!
 //! # What a reader may rely on
-//! A scalar column, or one element of an array column, is never torn. Two pushes arrive in the
-//! order in which they were made, so a column that is pushed after another *guards* it: a reader
-//! that sees the guard's new value also sees the other's. A guard is pushed by itself, because
-//! nothing is ordered within one push. If a push is longer than a cache line, its words may be
-//! fetched late, when some of them already have their next value.
+//! A scalar column, or one element of an array column, is never torn (I-16). Two pushes arrive in
+//! the order in which they were made (I-15), so a column that is pushed after another *guards* it:
+//! a reader that sees the guard's new value also sees the other's. A guard is pushed by itself,
+//! because nothing is ordered within one push. If a push is longer than a cache line, its words may
+//! be fetched late, when some of them already have their next value.
 //!
 //! Programs keep their predicates *monotonic* where possible: once true, a predicate stays true.
 //! Then it does not matter which node saw which intermediate state.

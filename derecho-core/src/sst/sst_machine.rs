@@ -8,8 +8,8 @@
 //!
 //!   header of a region   [fingerprint][gathered]     both are the row's fingerprint once they hold
 //! ```
-//! A table starts only when every member has said in its header that it has seen all rows. The
-//! reason is that the post that first shows a row covers all words of the row and may read them
+//! A table starts only when every member has said in its header that it has seen all rows (I-19).
+//! The reason is that the post that first shows a row covers all words of the row and may read them
 //! late. If it were still in flight, it could carry the new value of a guard to a peer that does
 //! not have the guarded words yet.
 //!
@@ -275,13 +275,14 @@ impl<R: Row> Sst<R> {
             }
             known.announced = true;
             let target = Target { peer, sharing: known.sharing };
-            // The row first, then the fingerprint that vouches for it.
+            // I-1: the row first, then the fingerprint that vouches for it.
             effects.write(target, self.region, WordRange::new(HEADER, R::WORDS));
             effects.write(target, self.region, WordRange::new(0, 1));
         }
     }
 
-    /// Whether this peer's row can be read and written to: `Ok(false)` until it has arrived.
+    /// Whether this peer's row can be read and written to: `Ok(false)` until it has arrived. A row
+    /// with other columns is an error (I-18).
     fn usable(&self, known: &Known) -> Result<bool, SstError> {
         let Some(replica) = known.replicas.get(&self.region) else { return Ok(false) };
         let (words, needed, node) = (replica.words(), Self::REGION_WORDS, known.node);

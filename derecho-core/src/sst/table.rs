@@ -175,7 +175,7 @@ impl<R: Row> Table<R> {
     }
 
     /// Freezes the row of a failed node. Later writes of its owner are not seen, and nothing more
-    /// is pushed to it. Freezing a row twice, or freezing the own row, does nothing.
+    /// is pushed to it (I-17). Freezing a row twice, or freezing the own row, does nothing.
     pub fn freeze(&mut self, rank: Rank) {
         if let Some(Some(peer)) = self.peers.get_mut(rank.index())
             && peer.frozen.is_none()
@@ -199,7 +199,8 @@ impl<R: Row> Table<R> {
         Some(Rank(index as u16))
     }
 
-    /// Turns the pushes since the last call into posts, in their order, after the work before them.
+    /// Turns the pushes since the last call into posts, in their order (I-15), after the work
+    /// before them.
     pub(super) fn flush(&mut self, effects: &mut Effects) {
         self.charge(effects.work());
         for range in self.pushes.drain(..) {

@@ -473,7 +473,8 @@ impl Keeper {
         (done + replayed, whole)
     }
 
-    /// Takes in delivered records, unless its log is too far behind.
+    /// Takes in delivered records, unless its log is too far behind. A record that is copied into
+    /// the store holds up no writer any more (I-103).
     pub(super) fn take(&mut self) -> usize {
         match self.scribe.as_ref().is_some_and(Scribe::holds_up) {
             // Records that are not taken block their writers, as with any reader that does

@@ -42,7 +42,7 @@ fn a_table_starts_when_all_are_there_ranked_by_node_id() {
 }
 
 /// The post that shows a row may read its words late. If a table started while that post is under
-/// way, the post could carry a guard's new value ahead of the values that the guard covers.
+/// way, the post could carry a guard's new value ahead of the values that the guard covers (I-19).
 #[test]
 fn a_table_does_not_start_before_everyone_has_seen_its_row() {
     let mut rig = Rig::apart(2, Sharing::Copied, |_| ZERO, no_setup);
@@ -76,7 +76,7 @@ fn a_failed_nodes_row_is_frozen_and_the_application_is_told() {
     });
     rig.crash(2);
     assert_eq!(*told.lock().unwrap(), [(Rank(2), 2)]);
-    // Late writes of the failed node are not seen.
+    // I-17: late writes of the failed node are not seen.
     rig.seen(2, 0).word(8).publish(77);
     assert_eq!(rig.table(0).get(Rank(2), Count::count), 2);
     assert_eq!(rig.table(0).row(Rank(2)), Count { count: 2 });
@@ -213,6 +213,7 @@ fn meets(words: usize, first: u64) -> Rig<Count> {
     rig
 }
 
+/// I-18: a table does not start with a member whose row has other columns.
 #[test]
 fn another_row_declaration_is_noticed() {
     let rig = meets(Sst::<Other>::REGION_WORDS, Other::FINGERPRINT);

@@ -74,6 +74,7 @@ fn nothing_is_posted_where_memory_is_shared() {
     assert_eq!(rig.table(2).get(Rank(0), Guarded::guard), 5);
 }
 
+/// I-15: two pushes are seen in their order.
 #[test]
 fn a_column_pushed_after_another_guards_it() {
     let mut rig = Rig::started(2, Sharing::Copied, |_| ZERO, no_setup);

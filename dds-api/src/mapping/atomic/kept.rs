@@ -143,7 +143,8 @@ impl AtomicTopics {
 }
 
 impl Stay {
-    /// The version up to which readers may see kept samples.
+    /// The version up to which readers may see kept samples: if samples must be durable before they
+    /// are delivered, as far as they are durable everywhere (I-107).
     fn limit(&self, depot: &Depot, key: u64) -> u64 {
         match self.keeping.durable_first {
             true => depot.durable(key),

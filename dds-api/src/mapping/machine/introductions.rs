@@ -75,7 +75,7 @@ impl ParticipantMachine {
         }
     }
 
-    /// Repeats the announcements of the last life.
+    /// Repeats the announcements of the last life, which ended with its membership (I-180).
     pub(super) fn say_again(&mut self, said: &Said) {
         self.said = said.clone();
         if let Some(data) = said.participant.clone() {
@@ -141,7 +141,7 @@ impl TopicFacts {
     }
 }
 
-/// Checks whether data of this length can be announced. The error says why not.
+/// Checks whether data of this length can be announced (I-182). The error says why not.
 fn check_length(length: usize, what: &str) -> Result<(), String> {
     match length > LONGEST_ANNOUNCEMENT {
         true => Err(format!(

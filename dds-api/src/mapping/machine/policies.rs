@@ -170,7 +170,7 @@ fn tell(board: &Board, due: &Due) -> usize {
     usize::from(*due != Due { next: due.next, ..Due::default() })
 }
 
-/// Checks whether an endpoint can be announced. The error says why not.
+/// Checks whether an endpoint can be announced (I-182). The error says why not.
 pub(super) fn check_length(endpoint: &Endpoint) -> Result<(), String> {
     let length = endpoint.encode().len();
     match length > LONGEST_ANNOUNCEMENT {

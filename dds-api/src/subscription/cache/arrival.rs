@@ -211,7 +211,8 @@ impl<S> Cache<S> {
         Ok(Admitted { at, waits })
     }
 
-    /// Whether something later had already arrived. A late arrival changes nothing.
+    /// Whether something later had already arrived. A late arrival changes nothing. In particular,
+    /// no sample comes in among those of an earlier generation (I-141).
     #[inline]
     fn is_late(&self, at: u32, order: Order, waits: bool) -> bool {
         if !self.settings.by_source {

@@ -102,7 +102,8 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     /// Handles new samples of joined topics, writers that are now ignored, and samples that wait
-    /// for room. Runs before the queues are emptied. `false` if something finds no room.
+    /// for room. Runs before the queues are emptied, so a writer from which the reader parts is
+    /// lost before anything else comes in (I-188). `false` if something finds no room.
     pub(in crate::subscription) fn begin_filling(&self, shelf: &mut Shelf<T>, now: u64) -> bool {
         shelf.cache.advance(now);
         if let Some(joining) = self.joining.get() {

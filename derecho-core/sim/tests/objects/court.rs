@@ -86,7 +86,8 @@ impl Court {
         self.dead.insert(node);
     }
 
-    /// I-70: checks a direct message, which names the view in which it was sent and its number.
+    /// I-70: checks a direct message, which names the view in which it was sent and its number. A
+    /// number that is left out is a lost message (I-53).
     pub(crate) fn hears(
         &mut self,
         node: NodeId,

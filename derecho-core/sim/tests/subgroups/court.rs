@@ -21,7 +21,8 @@ pub(crate) enum Checker {
     Agreement,
     /// A member lacks messages of its own.
     SelfDelivery,
-    /// An expected event does not occur although all members continue.
+    /// An expected event does not occur although all members continue, for example because members
+    /// wait for each other's room (I-23).
     Liveness,
     /// A post is made although there is nothing to say (I-22).
     Quiescence,

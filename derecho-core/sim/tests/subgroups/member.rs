@@ -155,7 +155,8 @@ impl Member {
     pub(crate) fn write(&mut self, random: &mut Random, pace: Pace) -> bool {
         let (Some(memory), Some(rank)) = (self.memory, self.rank) else { return true };
         let mut committed = self.court.borrow().committed[rank];
-        // A forgotten claim takes a chunk and a place from the others forever.
+        // A forgotten claim takes a chunk and a place from the others forever, and delays no entry
+        // (I-7).
         let geometry = memory.geometry();
         let may_forget = geometry.chunks() > 5 && geometry.entries() > 4;
         for _ in 0..random.between(1, pace.burst) {

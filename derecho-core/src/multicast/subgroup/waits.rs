@@ -12,8 +12,8 @@
 //!             a former member, refers to chunks of this member's memory, and a claim has found no
 //!             free chunk
 //! ```
-//! Each condition is measured against the last look. Therefore a stopped member is named at every
-//! look, however much the others send meanwhile, and a member that keeps up is not named.
+//! Each condition is measured against the last look (I-65). Therefore a stopped member is named at
+//! every look, however much the others send meanwhile, and a member that keeps up is not named.
 
 use super::epoch::Phase;
 use super::member::Member;
