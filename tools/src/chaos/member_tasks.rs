@@ -125,13 +125,8 @@ impl ReaderLoop {
         let Some(reader) = shared.succeeds("creating a reader", builder.create()) else { return };
         let mut journal = shared.journal(owner);
         shared.recorded(journal.record(Record::Began { time: clock::now() }));
-        let mut recorder = Recorder {
-            shared,
-            level: self.level,
-            deliveries: 0,
-            kept_back: None,
-            has_swapped: false,
-        };
+        let mut recorder =
+            Recorder { shared, level: self.level, deliveries: 0, kept_back: None, swapped_at: 0 };
         // A reader in churn lives for a few calls or for some milliseconds.
         let mut calls_left = 1 + (lives.wrapping_mul(0x9e37_79b9) >> 28);
         while !self.control.ends.load(Ordering::Relaxed) {
@@ -209,7 +204,8 @@ struct Recorder<'a> {
     level: Level,
     deliveries: u64,
     kept_back: Option<(Record, SampleId)>,
-    has_swapped: bool,
+    /// Number of deliveries at the last swap.
+    swapped_at: u64,
 }
 
 impl Recorder<'_> {
@@ -231,11 +227,7 @@ impl Recorder<'_> {
             }
             Some(Plant::Twice) if is_time => journal.add(record),
             Some(Plant::Change) if is_time => is_whole = false,
-            Some(Plant::Swap)
-                if self.level == Level::Atomic
-                    && !self.has_swapped
-                    && self.swap(journal, record, id) =>
-            {
+            Some(Plant::Swap) if self.level == Level::Atomic && self.swap(journal, record, id) => {
                 return;
             }
             _ => {}
@@ -249,11 +241,13 @@ impl Recorder<'_> {
         }
     }
 
-    /// Holds a record back until one of another writer arrives, and records that one first. Each
-    /// writer's own order is kept. Returns whether the record has been handled.
+    /// Holds a record back until one of another writer arrives, and records that one first, again
+    /// and again: another reader must have the same samples. Each writer's own order is kept.
+    /// Returns whether the record has been handled.
     fn swap(&mut self, journal: &mut Journal, record: Record, id: SampleId) -> bool {
+        let is_closing = matches!(record, Record::Closing { .. });
         let Some((earlier, other)) = self.kept_back.take() else {
-            if self.deliveries >= BEFORE_PLANT {
+            if self.deliveries >= self.swapped_at + BEFORE_PLANT && !is_closing {
                 self.kept_back = Some((record, id));
                 return true;
             }
@@ -261,11 +255,14 @@ impl Recorder<'_> {
         };
         if other.writer() == id.writer() {
             journal.add(earlier);
-            self.kept_back = Some((record, id));
+            match is_closing {
+                true => journal.add(record),
+                false => self.kept_back = Some((record, id)),
+            }
         } else {
             journal.add(record);
             journal.add(earlier);
-            self.has_swapped = true;
+            self.swapped_at = self.deliveries;
         }
         true
     }
