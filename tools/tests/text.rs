@@ -57,7 +57,7 @@ fn filler(text: &str) -> Option<&'static str> {
         let rest = text.strip_prefix(*word);
         rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))
     };
-    FILLERS.iter().copied().find(|word| opens(&word))
+    FILLERS.iter().copied().find(|word| opens(word))
 }
 
 #[test]

@@ -73,7 +73,8 @@ fn planted_errors_are_found() {
         };
         let found = |from: u64| {
             let is_meant = |with: &Account| broke(with, LIVENESS);
-            found_in(fault, from..from + SEEDS, life, is_meant, |it| it.violations.is_empty())
+            let seeds = from..from + 3 * SEEDS;
+            found_in(fault, seeds, life, is_meant, |it| it.violations.is_empty())
         };
         let seeds = RANGES.map(found);
         println!("{fault:?}: {LIVENESS} in lives with toggles {seeds:?}");

@@ -105,7 +105,7 @@ pub(super) enum Taken {
     Nonsense,
 }
 
-/// A member's part in one subgroup's store; see the [module](self).
+/// A member's part in one subgroup's store.
 pub struct Keeper {
     store: Store,
     retention: Retention,
