@@ -283,12 +283,19 @@ fn lives_that_broke_a_rule() {
     }
 }
 
-/// Lives of six nodes that once broke a rule.
+/// Lives with stopped nodes that once broke a rule.
 #[test]
-fn lives_of_six_that_broke_a_rule() {
-    // I-337: an epoch that a view had ended was ended once more, below what a reader had delivered.
-    for seed in [4459] {
-        without_violation(Plan { nodes: 6, ..Plan::new(seed, Kind::Network) });
+fn lives_with_stops_that_broke_a_rule() {
+    let lives = [
+        // I-337: an epoch that a view had ended was ended once more, below what a reader had
+        // delivered.
+        (4459, Kind::Network, 6),
+        // I-54: a view had a member that had fallen out before, and no member waited for it.
+        (301_936, Kind::Shared, 3),
+        (402_539, Kind::Shared, 4),
+    ];
+    for (seed, kind, nodes) in lives {
+        without_violation(Plan { nodes, ..Plan::new(seed, kind) });
     }
 }
 
