@@ -236,9 +236,10 @@ impl Catching {
         }
         let mut state = history.lock();
         let known = state.streams.len();
-        state.streams.extend_from_slice(&store.streams()[known..]);
+        // The store of a participant that has fallen out may be empty again.
+        state.streams.extend_from_slice(store.streams().get(known..).unwrap_or_default());
         let known = state.over.len();
-        state.over.extend_from_slice(&over[known..]);
+        state.over.extend_from_slice(over.get(known..).unwrap_or_default());
         let is_over = state.over.get(state.passed).is_some_and(|(version, _)| *version <= until);
         drop(state);
         self.over = over.len();
