@@ -45,8 +45,8 @@ const MOST_BEHIND: u64 = 1 << 20;
 /// A sender that has already gone.
 pub(crate) const NOBODY: StreamId = StreamId { node: NodeId(0), region: RegionId(0) };
 
-/// Samples that a reader of a rejoining participant has given out or does not want: those of each
-/// stream before this number.
+/// Samples that a reader of a kept topic has given out or does not want: those of each stream before
+/// this number.
 #[derive(Default)]
 pub(crate) struct Given(BTreeMap<StreamId, u64>);
 
@@ -235,11 +235,13 @@ impl Catching {
             return 0;
         }
         let mut state = history.lock();
-        let known = state.streams.len();
-        // The store of a participant that has fallen out may be empty again.
-        state.streams.extend_from_slice(store.streams().get(known..).unwrap_or_default());
-        let known = state.over.len();
-        state.over.extend_from_slice(over.get(known..).unwrap_or_default());
+        let met = store.streams().get(state.streams.len()..);
+        let (Some(met), Some(ended)) = (met, over.get(state.over.len()..)) else {
+            // The store has begun again, and is not complete yet.
+            return 0;
+        };
+        state.streams.extend_from_slice(met);
+        state.over.extend_from_slice(ended);
         let is_over = state.over.get(state.passed).is_some_and(|(version, _)| *version <= until);
         drop(state);
         self.over = over.len();
@@ -249,6 +251,13 @@ impl Catching {
             shared.changes.fetch_add(1, Ordering::Release);
         }
         1
+    }
+
+    /// Whether a store is the one that is replayed. A store that has begun again, because its member
+    /// was not in an epoch, is replayed from its beginning; the reader passes over what it has.
+    pub(super) fn goes_on_in(&self, store: &Store) -> bool {
+        let state = self.history.lock();
+        store.streams().starts_with(&state.streams) && store.over().starts_with(&state.over)
     }
 
     /// Whether the reader must get its queue.
@@ -272,6 +281,7 @@ mod tests {
 
     const ONE: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
     const TWO: StreamId = StreamId { node: NodeId(2), region: RegionId(7) };
+    const THREE: StreamId = StreamId { node: NodeId(3), region: RegionId(7) };
 
     /// A store to which the streams were added in this order.
     fn store(streams: [StreamId; 2], records: &[(StreamId, u64)]) -> Store {
@@ -308,6 +318,23 @@ mod tests {
         let second = store([TWO, ONE], &all);
         let _ = Catching::begin(second.cursor(), (&second, u64::MAX), (&shared, true));
         assert_eq!(read(&shared, &mut given), all[3..]);
+    }
+
+    #[test]
+    fn replay_stays_as_it_is_when_its_store_begins_again() {
+        let all = [(ONE, 0), (TWO, 0), (ONE, 1)];
+        let (shared, mut given) = (ReaderShared::default(), Given::default());
+        let first = store([ONE, TWO], &all);
+        let reader = (&shared, true);
+        let mut catching = Catching::begin(first.cursor(), (&first, u64::MAX), reader);
+        assert!(catching.goes_on_in(&first));
+        let mut empty = Store::new(Retention::default(), MEANING);
+        let index = empty.stream(THREE);
+        empty.append(index, 0, &[0; 16]);
+        catching.over += 1;
+        assert_eq!(catching.show((&empty, u64::MAX), &shared), 0);
+        assert!(!catching.goes_on_in(&empty) && !catching.goes_on_in(&store([TWO, ONE], &all)));
+        assert_eq!(read(&shared, &mut given), all);
     }
 
     #[test]

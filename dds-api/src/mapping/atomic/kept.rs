@@ -80,6 +80,7 @@ impl AtomicTopics {
             return;
         }
         for reading in stay.readers.values_mut() {
+            reading.catching.take_if(|catching| !catching.goes_on_in(keeper.store()));
             if let Some(catching) = &mut reading.catching {
                 // Shows the end of departed streams, because no later event may do so.
                 catching.show((keeper.store(), limit), &reading.shared);
