@@ -257,14 +257,9 @@ impl<'a> Cycle<'a> {
             "SETTLED" => {
                 let mut reads = BTreeMap::new();
                 for endpoint in rest.split_whitespace() {
-                    match (endpoint.strip_prefix("r:"), endpoint.strip_prefix("w:")) {
-                        (Some(reader), _) => {
-                            let words = reader.split_once(':');
-                            let parts =
-                                words.map(|(level, ordinal)| (level.parse(), ordinal.parse()));
-                            if let Some((Ok(level), Ok(ordinal))) = parts {
-                                reads.insert(level, ordinal);
-                            }
+                    match (Owner::from_file_name(endpoint), endpoint.strip_prefix("w:")) {
+                        (Some(Owner::Reader { level, .. }), _) => {
+                            reads.insert(level, endpoint.to_owned());
                         }
                         (_, Some(level)) => {
                             let writer = level.parse().map(|level| (level, number, None));
@@ -326,6 +321,21 @@ impl<'a> Cycle<'a> {
                 return Ok(Ok(()));
             }
         }
+        // A reader is announced before its writers serve it, so each has to have a sample of each
+        // writer before the closing samples are written.
+        let served = self.watch_journals(|cycle| cycle.unserved().is_empty())?;
+        match served {
+            Err(Interrupted) => return Ok(Err(Interrupted)),
+            Ok(true) => {}
+            Ok(false) => {
+                for (reader, number) in self.unserved() {
+                    self.violation(format!(
+                        "{reader} gets nothing of the writer in process {number}"
+                    ));
+                }
+                return Ok(Ok(()));
+            }
+        }
         // A process that was stopped for long may detect only now that it is isolated.
         let told = std::cell::RefCell::new(Vec::new());
         let closed = self.watch_for(|cycle| {
@@ -349,17 +359,7 @@ impl<'a> Cycle<'a> {
                 return Ok(Ok(()));
             }
         }
-        let failure = std::cell::RefCell::new(None);
-        let complete = self.watch_for(|cycle| match cycle.collect() {
-            Ok(()) => cycle.missing_closings().is_empty(),
-            Err(error) => {
-                *failure.borrow_mut() = Some(error);
-                true
-            }
-        });
-        if let Some(error) = failure.into_inner() {
-            return Err(error);
-        }
+        let complete = self.watch_journals(|cycle| cycle.missing_closings().is_empty())?;
         match complete {
             Err(Interrupted) => return Ok(Err(Interrupted)),
             Ok(true) => {}
@@ -378,17 +378,47 @@ impl<'a> Cycle<'a> {
         Ok(Ok(()))
     }
 
+    /// Reads the journals until a condition holds. Returns whether the condition holds in time.
+    fn watch_journals(
+        &mut self,
+        holds: impl Fn(&Self) -> bool,
+    ) -> Result<Result<bool, Interrupted>, Failure> {
+        let failure = std::cell::RefCell::new(None);
+        let held = self.watch_for(|cycle| match cycle.collect() {
+            Ok(()) => holds(cycle),
+            Err(error) => {
+                *failure.borrow_mut() = Some(error);
+                true
+            }
+        });
+        failure.into_inner().map_or(Ok(held), Err)
+    }
+
+    /// Settled readers of healthy processes, each with a process whose writer it has no sample of.
+    fn unserved(&self) -> Vec<(String, u32)> {
+        let mut unserved = Vec::new();
+        for index in self.healthy() {
+            for (level, name) in self.processes[index].settled.iter().flatten() {
+                let served = self.evidence.writers_of(name);
+                let lacks = |(of, number, _): &&Closing| {
+                    let is_healthy = self.processes[*number as usize].is_healthy();
+                    of == level && is_healthy && !served.contains(number)
+                };
+                let lacking = self.closings.iter().filter(lacks);
+                unserved.extend(lacking.map(|(_, number, _)| (name.clone(), *number)));
+            }
+        }
+        unserved
+    }
+
     fn tell_close(&mut self, healthy: &[usize]) {
         for level in Level::ALL {
-            let reader = |index: &usize| {
-                let Process { settled, number, .. } = &self.processes[*index];
-                let ordinal = *settled.as_ref()?.get(&level)?;
-                Some(Owner::Reader { level, process: *number, ordinal }.file_name())
-            };
-            let readers: Vec<String> = healthy.iter().filter_map(reader).collect();
-            for index in healthy {
-                self.processes[*index].tell(&format!("CLOSE {level} {}", readers.join(" ")));
-            }
+            let settled =
+                healthy.iter().filter_map(|index| self.processes[*index].settled.as_ref());
+            let readers: Vec<&str> =
+                settled.filter_map(|reads| reads.get(&level)).map(String::as_str).collect();
+            let line = format!("CLOSE {level} {}", readers.join(" "));
+            healthy.iter().for_each(|index| self.processes[*index].tell(&line));
         }
     }
 

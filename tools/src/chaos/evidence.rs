@@ -90,6 +90,18 @@ impl Evidence {
         })
     }
 
+    /// Returns the processes whose writers have served a reader, by the name of its journal. The
+    /// samples of one that is served now are among the last.
+    pub(crate) fn writers_of(&self, reader: &str) -> BTreeSet<u32> {
+        let records = Owner::from_file_name(reader).and_then(|owner| self.records.get(&owner));
+        let records = records.map_or(&[][..], Vec::as_slice);
+        let writer = |record: &Record| match record {
+            Record::Delivered { id, .. } => Some(id.process()),
+            _ => None,
+        };
+        records.iter().rev().take(65_536).filter_map(writer).collect()
+    }
+
     /// Returns the closing samples that the readers of a process have.
     pub(crate) fn closings_seen(&self, level: Level, process: u32) -> BTreeSet<SampleId> {
         let readers = self.readers(level).filter(|reader| reader.process == process);

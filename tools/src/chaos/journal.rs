@@ -92,7 +92,7 @@ impl Owner {
         }
     }
 
-    fn from_file_name(name: &str) -> Option<Owner> {
+    pub(crate) fn from_file_name(name: &str) -> Option<Owner> {
         let parts: Vec<&str> = name.split('-').collect();
         match parts.as_slice() {
             [kind @ ("reader" | "writer"), level, process, ordinal] => {

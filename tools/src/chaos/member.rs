@@ -12,7 +12,7 @@
 //!   DESCRIBE                           <--
 //!                                      -->  DESCRIBED text
 //!   SETTLE                             <--  no churn from now on
-//!                                      -->  SETTLED r:level:ordinal w:level ...
+//!                                      -->  SETTLED reader w:level ...
 //!   CLOSE level reader reader ...      <--  write the closing sample when exactly these match
 //!                                      -->  CLOSED level sample
 //!   LEAVE keep, or end of file         <--
@@ -252,12 +252,12 @@ impl Member {
                 let mut endpoints = String::from("SETTLED");
                 self.readers.values().for_each(ReaderTask::settle);
                 for (level, reader) in &self.readers {
-                    let Some(ordinal) = reader.settled(2 * self.shared.limit) else {
+                    let Some(name) = reader.settled(2 * self.shared.limit) else {
                         return Err(Failure::new(format!(
                             "the reader of the {level} topic is not created in time"
                         )));
                     };
-                    endpoints.push_str(&format!(" r:{level}:{ordinal}"));
+                    endpoints.push_str(&format!(" {name}"));
                 }
                 for level in self.writers.keys() {
                     endpoints.push_str(&format!(" w:{level}"));

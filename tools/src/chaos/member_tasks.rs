@@ -48,7 +48,7 @@ struct ReaderControl {
     churns: AtomicBool,
     is_settled: AtomicBool,
     /// Ordinal of the reader that stays, once churn has ended.
-    settled: OnceLock<u32>,
+    settled: OnceLock<String>,
 }
 
 impl ReaderTask {
@@ -72,14 +72,14 @@ impl ReaderTask {
         self.control.is_settled.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for the reader that is not deleted any more, and returns its ordinal; `None` if that
+    /// Waits for the reader that is not deleted any more, and returns its name; `None` if that
     /// takes longer than the limit.
-    pub(crate) fn settled(&self, limit: Duration) -> Option<u32> {
+    pub(crate) fn settled(&self, limit: Duration) -> Option<&str> {
         let end = Instant::now() + limit;
         while self.control.settled.get().is_none() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.control.settled.get().copied()
+        self.control.settled.get().map(String::as_str)
     }
 
     /// Deletes the reader, and returns the samples that it held.
@@ -133,7 +133,7 @@ impl ReaderLoop {
             let is_settled = self.is_settled();
             let churns = self.control.churns.load(Ordering::Relaxed) && !is_settled;
             if is_settled {
-                self.control.settled.get_or_init(|| ordinal);
+                self.control.settled.get_or_init(|| owner.file_name());
             }
             if churns {
                 if calls_left == 0 {
@@ -334,10 +334,7 @@ impl Writing {
         self.shared.recorded(self.journal.record(Record::Began { time: self.success }));
         let mut is_closed = false;
         while !control.ends.load(Ordering::Relaxed) {
-            let readers = control.closing.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let closes =
-                !is_closed && readers.is_some_and(|readers| self.is_matched_with(&readers));
-            if closes && self.write(true) {
+            if !is_closed && self.may_close(control) && self.write(true) {
                 is_closed = true;
                 let id = SampleId::new(self.shared.process, self.ordinal, self.number - 1);
                 let _ = say(&format!("CLOSED {} {}", self.level, id.0));
@@ -355,6 +352,11 @@ impl Writing {
         self.writer.clone().delete();
         let (time, count) = (clock::now(), self.number);
         self.shared.recorded(self.journal.record(Record::Deleted { time, count }));
+    }
+
+    fn may_close(&self, control: &WriterControl) -> bool {
+        let readers = control.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        readers.as_ref().is_some_and(|readers| self.is_matched_with(readers))
     }
 
     /// Whether these readers, and no others, are matched and receive what is written now.

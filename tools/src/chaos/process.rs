@@ -51,8 +51,8 @@ pub(crate) struct Process {
     child: Child,
     input: Option<ChildStdin>,
     pub(crate) fate: Fate,
-    /// Levels read by the process, and the ordinals of their readers, once the process has settled.
-    pub(crate) settled: Option<BTreeMap<Level, u32>>,
+    /// Levels read by the process, and the names of their readers, once the process has settled.
+    pub(crate) settled: Option<BTreeMap<Level, String>>,
     /// Whether the process has answered what it waits for.
     pub(crate) is_described: bool,
     status: Option<ExitStatus>,
