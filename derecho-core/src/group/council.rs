@@ -316,9 +316,7 @@ where
             return;
         }
         let join = Word::Rule(Message::Join { node: self.me, weight: self.weight });
-        for node in self.linked.clone() {
-            self.tell(node, &join);
-        }
+        self.tell_linked(&join);
     }
 
     /// Host that decides for a local group.
@@ -399,6 +397,12 @@ where
         }
     }
 
+    fn tell_linked(&mut self, word: &Word<R>) {
+        for node in self.linked.clone() {
+            self.tell(node, word);
+        }
+    }
+
     fn act(&mut self) {
         loop {
             let actions = self.membership.take_actions();
@@ -426,8 +430,7 @@ where
                         self.leave_host();
                         // Nodes that the next view admits are told as well: this node may be a
                         // member of that view (I-54).
-                        let linked = self.linked.clone();
-                        linked.into_iter().for_each(|node| self.tell(node, &Word::Out));
+                        self.tell_linked(&Word::Out);
                         self.deeds.push(Deed::Out(fate));
                     }
                 }

@@ -148,7 +148,7 @@ fn cut_one<'a>(
         // A member that has finished an epoch knows its end. A member that has not begun the newest
         // epoch may not know its start.
         let starts = reports().filter_map(|(_, report)| Some(reached(report, stream)?.start));
-        let start = starts.max().unwrap_or(known.start);
+        let start = starts.fold(known.start, u64::max);
         // Without a reader, the sender's own report is used.
         let own = of(stream.node).and_then(|report| Some(reached(report, stream)?.received));
         let least = received.min().or(own).unwrap_or(start);
@@ -168,11 +168,11 @@ fn cut_one<'a>(
             let readers = older().filter(|report| report.epoch == sample.epoch);
             let shown = readers.filter_map(|report| Some(reached(report, stream)?.received));
             let no_newer = older().filter(|report| report.epoch <= sample.epoch);
-            let start = no_newer.filter_map(|report| Some(reached(report, stream)?.start)).max();
+            let starts_so_far = no_newer.filter_map(|it| Some(reached(it, stream)?.start));
             let newer = reports().filter(|(_, report)| report.epoch > sample.epoch && !report.left);
             let starts = newer.filter_map(|(_, report)| Some(reached(report, stream)?.start));
             let end = starts.min().or(shown.min()).unwrap_or(known.received);
-            (stream, end.max(start.unwrap_or(known.start)))
+            (stream, starts_so_far.fold(end, u64::max))
         });
         before.push(EpochCut { epoch: sample.epoch, ends: ends.collect() });
     }

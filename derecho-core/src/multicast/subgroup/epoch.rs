@@ -133,13 +133,12 @@ impl Subgroup {
             // A member that has not yet received everything below the start has received nothing
             // of the epoch.
             let received = source.incoming.entries().max(start);
-            let is_ended = self.phase == Phase::Finished;
             // Entries beyond the end do not belong to the epoch (I-56), and none below it can be
             // cut away any more (I-337).
-            let start =
-                if is_ended && !planted(Planted::EndsDecidedAnew) { source.end } else { start };
-            let received =
-                if is_ended && !planted(Planted::BeyondTheEnd) { source.end } else { received };
+            let end =
+                |fault| (self.phase == Phase::Finished && !planted(fault)).then_some(source.end);
+            let start = end(Planted::EndsDecidedAnew).unwrap_or(start);
+            let received = end(Planted::BeyondTheEnd).unwrap_or(received);
             Reach { peer, stream, start, received }
         })
     }
