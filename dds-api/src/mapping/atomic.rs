@@ -539,11 +539,14 @@ impl Stay {
     }
 
     /// Whether this participant continues to deliver without a break. It does not if it delivers
-    /// only for readers that have ended: then an epoch without local readers follows, and the
-    /// present readers get the epoch after that.
+    /// only for endpoints that have ended: then an epoch in which it does not read follows, and the
+    /// present readers begin with the epoch after that. In a kept subgroup writers read as well.
     fn delivers_on(&self, domain: &Domain, key: u64) -> bool {
         let announced = domain.state().of(domain.node().id());
-        let is_for = |(id, _): (u64, &Endpoint)| self.readers.contains_key(&id);
+        let is_for = |(id, _): (u64, &Endpoint)| match self.level.is_kept() {
+            true => self.endpoints.contains_key(&id),
+            false => self.readers.contains_key(&id),
+        };
         domain.reads_on(key) && announced.into_iter().any(is_for)
     }
 

@@ -237,7 +237,7 @@ impl Catching {
         let mut state = history.lock();
         let met = store.streams().get(state.streams.len()..);
         let (Some(met), Some(ended)) = (met, over.get(state.over.len()..)) else {
-            // The store has begun again, and is not complete yet.
+            // A participant that is out of its group has an empty store.
             return 0;
         };
         state.streams.extend_from_slice(met);
@@ -251,13 +251,6 @@ impl Catching {
             shared.changes.fetch_add(1, Ordering::Release);
         }
         1
-    }
-
-    /// Whether a store is the one that is replayed. A store that has begun again, because its member
-    /// was not in an epoch, is replayed from its beginning; the reader passes over what it has.
-    pub(super) fn goes_on_in(&self, store: &Store) -> bool {
-        let state = self.history.lock();
-        store.streams().starts_with(&state.streams) && store.over().starts_with(&state.over)
     }
 
     /// Whether the reader must get its queue.
@@ -281,7 +274,6 @@ mod tests {
 
     const ONE: StreamId = StreamId { node: NodeId(1), region: RegionId(7) };
     const TWO: StreamId = StreamId { node: NodeId(2), region: RegionId(7) };
-    const THREE: StreamId = StreamId { node: NodeId(3), region: RegionId(7) };
 
     /// A store to which the streams were added in this order.
     fn store(streams: [StreamId; 2], records: &[(StreamId, u64)]) -> Store {
@@ -318,23 +310,6 @@ mod tests {
         let second = store([TWO, ONE], &all);
         let _ = Catching::begin(second.cursor(), (&second, u64::MAX), (&shared, true));
         assert_eq!(read(&shared, &mut given), all[3..]);
-    }
-
-    #[test]
-    fn replay_stays_as_it_is_when_its_store_begins_again() {
-        let all = [(ONE, 0), (TWO, 0), (ONE, 1)];
-        let (shared, mut given) = (ReaderShared::default(), Given::default());
-        let first = store([ONE, TWO], &all);
-        let reader = (&shared, true);
-        let mut catching = Catching::begin(first.cursor(), (&first, u64::MAX), reader);
-        assert!(catching.goes_on_in(&first));
-        let mut empty = Store::new(Retention::default(), MEANING);
-        let index = empty.stream(THREE);
-        empty.append(index, 0, &[0; 16]);
-        catching.over += 1;
-        assert_eq!(catching.show((&empty, u64::MAX), &shared), 0);
-        assert!(!catching.goes_on_in(&empty) && !catching.goes_on_in(&store([TWO, ONE], &all)));
-        assert_eq!(read(&shared, &mut given), all);
     }
 
     #[test]

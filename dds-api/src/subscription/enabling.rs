@@ -121,8 +121,7 @@ impl<T: TopicData> ReaderCore<T> {
         let settings = Settings::new(qos, presentation);
         let wants_history = qos.durability.kind > DurabilityQosPolicyKind::Volatile;
         let (level, lifespan) = (self.topic.level(), self.topic.keeping().lifespan);
-        // Kept samples are replayed anew if the participant rejoins, or if its store begins again.
-        let remembers = level.is_kept();
+        let remembers = level.is_kept() && self.participant.standing.may_rejoin();
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
         *self.queues.lock() = Queues::new(
             remembers.then(Given::default),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    Actor, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, seed, until,
+    Actor, Got, Mark, Meeting, PATIENCE, SOON, join, listen, reader_of, role, say, seed, until,
     writer_of,
 };
 use dds_api::prelude::*;
@@ -16,6 +16,8 @@ use rustix::process::Signal;
 
 /// Number of samples that fill the writer's memory several times.
 const MANY: usize = 4_000;
+/// Number of readers that are made beside held samples of a deleted one.
+const ROUNDS_OF_READERS: usize = 20;
 /// Number of words of a byte sample; each is the sample's number.
 const WORDS: usize = 8;
 
@@ -373,4 +375,60 @@ fn deleted_reader_is_not_matched_whatever_of_it_is_in_hand() {
         }
         assert!(held.iter().all(|sample| **sample == Mark::new(7)));
     }
+}
+
+/// Ends a thread when the test ends, also if it fails.
+struct EndOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A participant that only holds samples stays in the topic without reading. A reader that it makes
+/// meanwhile begins with the epoch in which it reads again, not in the one that ends.
+#[test]
+fn reader_beside_held_samples_of_a_deleted_one_has_no_gap() {
+    let meeting = Meeting::new();
+    let (here, there) = (meeting.join(), meeting.join());
+    let topics = [&here, &there].map(|participant| {
+        participant.topic::<Mark>("Kept").transient_local().keep_last(1).create().unwrap()
+    });
+    let writer = here.writer(&topics[0]).max_blocking_time(SOON).create().unwrap();
+    let ends = AtomicBool::new(false);
+    let new_reader = || there.reader(&topics[1]).keep_all().create().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in (0..).take_while(|_| !ends.load(Ordering::Relaxed)) {
+                writer.write(&Mark::new(number)).unwrap();
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        });
+        let _end = EndOnDrop(&ends);
+        for round in 0..ROUNDS_OF_READERS {
+            let reader = new_reader();
+            let mut got = Got::default();
+            let held = loop {
+                let sample = reader.take_next(SOON).unwrap().unwrap();
+                got.take_in(&sample);
+                // The samples of a replay lie in this participant's own store.
+                if got.next > got.first.unwrap_or_default() + 50 {
+                    break sample;
+                }
+            };
+            drop(reader);
+            let (reader, mut got) = (new_reader(), Got::default());
+            let until = Instant::now() + Duration::from_millis(20);
+            while Instant::now() < until || got.first.is_none() {
+                let sample = reader.take_next(SOON).unwrap().unwrap();
+                got.take_in(&sample);
+                assert!(sample.number >= held.number, "round {round}: out of the past");
+            }
+            held.assert_whole();
+            drop((held, reader));
+        }
+    });
+    drop((topics, writer, here, there));
+    meeting.assert_empty();
 }

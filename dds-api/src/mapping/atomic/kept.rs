@@ -28,6 +28,14 @@ impl AtomicTopics {
             let stay = stay.front().filter(kept);
             stay.into_iter().for_each(|stay| stay.tell_writers(domain, *key, &self.ignored));
         }
+        // A reader that waited for the end of what delivery was for may go on in the same epoch.
+        let waits = |reading: &Reading| reading.inbox.is_none() && reading.catching.is_none();
+        let waiting = self.stays.iter().filter(|(_, stays)| {
+            stays.front().is_some_and(|stay| stay.readers.values().any(waits))
+        });
+        for key in waiting.map(|(key, _)| *key).collect::<Vec<u64>>() {
+            self.connect(domain, key);
+        }
     }
 
     /// Handles a direct message of another participant.
@@ -76,16 +84,17 @@ impl AtomicTopics {
         let limit = stay.limit(&self.depot, key);
         let Some(keeper) = self.depot.keeper_mut(key) else { return };
         stay.tell_of_senders(domain.state(), key);
+        // A store that ends with the epoch is replayed by no reader that begins now (I-103).
+        let begins = stay.delivers_on(domain, key);
         if !keeper.is_whole() {
             return;
         }
         for reading in stay.readers.values_mut() {
-            reading.catching.take_if(|catching| !catching.goes_on_in(keeper.store()));
             if let Some(catching) = &mut reading.catching {
                 // Shows the end of departed streams, because no later event may do so.
                 catching.show((keeper.store(), limit), &reading.shared);
             }
-            if reading.inbox.is_some() || reading.catching.is_some() {
+            if reading.inbox.is_some() || reading.catching.is_some() || !begins {
                 continue;
             }
             let cursor = keeper.opening().unwrap_or_else(|| keeper.store().cursor());
@@ -93,7 +102,9 @@ impl AtomicTopics {
             reading.catching = Some(Catching::begin(cursor, (keeper.store(), limit), reader));
             self.catching.insert(key);
         }
-        keeper.close_opening();
+        if begins {
+            keeper.close_opening();
+        }
     }
 
     /// Shows new samples to replaying readers. Gives queues to readers that have reached the end of
