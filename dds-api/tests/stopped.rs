@@ -304,3 +304,27 @@ fn a_participant_joins_an_idle_domain_whose_first_member_is_stopped() {
     child.signal(Signal::CONT);
     child.kill();
 }
+
+/// A participant that would wait for good is not created: the only process of the domain is stopped.
+#[test]
+fn a_domain_whose_processes_are_all_stopped_is_an_error_that_names_one() {
+    let meeting = Meeting::new();
+    let mut child = start(&meeting, Part::Writes);
+    child.signal(Signal::STOP);
+    let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
+    let begin = Instant::now();
+    let Err(error) = DomainParticipant::with_config(0, config) else {
+        panic!("there is nobody who could let it in");
+    };
+    let took = begin.elapsed();
+    let text = error.to_string();
+    let process = format!("process {}", child.pid());
+    assert!(text.contains(&process) && text.contains("stopped"), "{text}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    child.signal(Signal::CONT);
+    let second = join(&meeting.runtime_dir(), MEMBER_TIMEOUT);
+    until("the two are in one view", || second.view().1 == 2);
+    child.kill();
+    drop(second);
+    meeting.assert_empty();
+}

@@ -206,6 +206,9 @@ fn a_stopped_process_blocks_neither_a_join_nor_the_others() {
     let start = Instant::now();
     let mut late = Node::join(config);
     assert!(start.elapsed() < Duration::from_secs(2), "the join took {:?}", start.elapsed());
+    // The kernel shows that the process is stopped, although the two have not met.
+    let is_halted = late.link.halts();
+    assert!(is_halted(first.up[0]), "{:?}", late.up);
     late.until("the living meet", |node| !node.up.is_empty());
     first.until("the living meet", |node| node.up.len() == 2);
     // Work goes on, also towards the stopped peer.
@@ -221,6 +224,7 @@ fn a_stopped_process_blocks_neither_a_join_nor_the_others() {
     assert!(first.down.is_empty() && late.up.len() == 1);
     stopped.signal(Signal::CONT);
     late.until("the one that goes on is met", |node| node.up.len() == 2);
+    assert!(!is_halted(first.up[0]));
     late.until("its region is seen", |node| node.regions.len() == 2);
     assert_eq!(late.replica(HEARD).load(0), 4711);
     stopped.tell("leave");

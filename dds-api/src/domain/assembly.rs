@@ -32,6 +32,8 @@ pub(crate) type DomainEngine = Engine<ParticipantMachine, ShmLink>;
 
 /// How long a participant that has left or died may still be counted as a member.
 const LAST_MOMENTS: Duration = Duration::from_millis(500);
+/// How long a participant waits for a process from which it can have the state of the group.
+const STATE_LIMIT: Duration = Duration::from_secs(4);
 
 /// Configuration of the assembled parts.
 #[derive(Clone)]
@@ -113,27 +115,24 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
     Ok(Parts { link, parker, group, host, logs: logs.transpose()? })
 }
 
-/// Returns an error if the domain has the maximum number of participants, because the domain would
-/// never admit this one.
+/// Returns an error if the domain would never admit this participant: it has the maximum number of
+/// participants, or all processes that have the state of its group are stopped.
 fn find_a_place(link: &ShmLink, domain: u32) -> DdsResult<()> {
-    let deadline = Instant::now() + LAST_MOMENTS;
+    let begin = Instant::now();
     loop {
+        let waited = begin.elapsed();
         match link.members() {
-            Ok(members) if members >= RankSet::MOST && Instant::now() < deadline => {
-                std::thread::sleep(LAST_MOMENTS / 20);
-            }
-            Ok(members) if members >= RankSet::MOST => {
+            Ok(members) if members < RankSet::MOST => return Ok(()),
+            Ok(members) if waited >= LAST_MOMENTS => {
                 return Err(DdsError::OutOfResources(format!(
                     "domain {domain} has {members} participants, and that is the most: end one of them, let \
                      one participant serve several purposes, or use another domain"
                 )));
             }
-            Ok(_) => return Ok(()),
-            // The step that founds the group meets the same error and waits until it has passed.
-            Err(error) => {
-                tracing::debug!(%error, "how many participants there are is not known");
-                return Ok(());
+            Err(error) if waited >= STATE_LIMIT => {
+                return Err(DdsError::Error(format!("domain {domain} cannot be joined: {error}")));
             }
+            Ok(_) | Err(_) => std::thread::sleep(LAST_MOMENTS / 20),
         }
     }
 }

@@ -41,6 +41,7 @@ use rustix::io::Errno;
 use super::command::{Command, CommandSender};
 use super::directory::{Folder, Lock};
 use super::error::JoinError;
+use super::socket;
 
 mod page;
 mod record;
@@ -213,6 +214,14 @@ impl ShmArbiter {
         }
     }
 
+    /// Names the process of a node, as far as the kernel knows it.
+    fn process_of(&self, node: NodeId) -> String {
+        let socket = self.folder.connect(node);
+        let of_it = socket.and_then(|socket| socket::credentials(&socket)).ok();
+        let known = of_it.filter(|credentials| credentials.pid > 0);
+        known.map_or_else(|| format!("node {node}"), |it| format!("process {}", it.pid))
+    }
+
     /// Returns the first of these nodes that is alive.
     fn first_living(
         &self,
@@ -266,7 +275,9 @@ impl ShmArbiter {
             let now = Instant::now();
             if now >= deadline {
                 return Err(LinkError::System(format!(
-                    "node {user} uses the words of the group and has not handed them over; it may be stopped"
+                    "{} has the memory with the state of the group and does not answer; it may be stopped: let it \
+                     run again, or end it",
+                    self.process_of(user)
                 )));
             }
             self.handed_over.wait(wanted, deadline.min(now + LOOK_AGAIN));

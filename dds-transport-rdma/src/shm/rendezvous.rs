@@ -27,7 +27,7 @@ use super::event::{Event, EventSender};
 use super::exports::{Announcement, Exports};
 use super::imports::Imports;
 use super::marks::Marks;
-use super::process::Life;
+use super::process::{Life, Processes};
 use super::socket;
 use super::spares::Spares;
 use super::wire::{self, Message, PACKET_LIMIT};
@@ -98,6 +98,7 @@ pub(crate) struct Parts {
     pub(crate) command_sender: CommandSender,
     pub(crate) answers: Sender<Answer>,
     pub(crate) handed_over: Arc<HandedOver>,
+    pub(crate) processes: Arc<Processes>,
 }
 
 /// State of the thread.
@@ -120,6 +121,8 @@ pub(crate) struct Rendezvous {
     answers: Sender<Answer>,
     /// Words of the local group that peers have handed over.
     handed_over: Arc<HandedOver>,
+    /// Processes of the peers and of the nodes that have not greeted yet (I-57).
+    processes: Arc<Processes>,
     connections: BTreeMap<u32, Connection>,
     spares: Spares,
     next_key: u32,
@@ -170,6 +173,7 @@ impl Rendezvous {
             command_sender: parts.command_sender,
             answers: parts.answers,
             handed_over: parts.handed_over,
+            processes: parts.processes,
             connections: BTreeMap::new(),
             spares,
             next_key: 0,
@@ -332,6 +336,11 @@ impl Rendezvous {
         self.exports.released_all(connection.key);
         if let (true, Some(node)) = (connection.awaited, connection.called) {
             let _ = self.answers.send(Answer::Gone(node));
+        }
+        // The link forgets the process of a peer when it takes in the end of that peer.
+        let unmet = connection.called.or(connection.node);
+        if let Some(node) = unmet.filter(|node| !self.known.contains(node)) {
+            self.processes.remove(node);
         }
         self.listen_if_room();
     }

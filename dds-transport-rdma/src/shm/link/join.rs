@@ -25,7 +25,7 @@ use crate::shm::error::JoinError;
 use crate::shm::event;
 use crate::shm::exports::Exports;
 use crate::shm::names::UsedNames;
-use crate::shm::process::Process;
+use crate::shm::process::{Process, Processes};
 use crate::shm::rendezvous::{Answer, Parts, Rendezvous};
 use crate::shm::socket;
 
@@ -83,6 +83,7 @@ impl ShmLink {
         let awaited = Awaited::new(&found.calls);
         let handed_over = Arc::new(HandedOver::default());
         let arbiter = ShmArbiter::new(node, &folder, commands.clone(), Arc::clone(&handed_over));
+        let processes = Arc::<Processes>::default();
         let parts = Parts {
             checked,
             folder: folder.clone(),
@@ -94,6 +95,7 @@ impl ShmLink {
             command_sender: commands.clone(),
             answers: answer_sender,
             handed_over: Arc::clone(&handed_over),
+            processes: Arc::clone(&processes),
         };
         let thread = start(parts, found.calls).inspect_err(|_| folder.leave(node, true))?;
         let link = ShmLink {
@@ -110,7 +112,7 @@ impl ShmLink {
             freed_sender,
             board: Arc::new(board),
             arbiter: Arc::new(arbiter),
-            processes: Arc::default(),
+            processes,
             barrier: barrier::own(barriers),
             peers: Vec::new(),
             fenced_peers: 0,

@@ -152,6 +152,7 @@ impl Rendezvous {
         let mut connection = Connection::new(key, socket, credentials, process, imports, phase);
         connection.called = called;
         connection.awaited = awaited;
+        called.into_iter().for_each(|node| self.processes.add(node, process));
         self.connections.insert(key, connection);
         self.with(key, |this, connection| match allowed {
             Ok(()) => {
@@ -246,6 +247,7 @@ impl Rendezvous {
                 match self.with_spare(|this| this.introduce(connection, versions, rest)) {
                     Ok(Introduced { node, version }) => {
                         connection.node = Some(node);
+                        self.processes.add(node, connection.process);
                         connection.say(&Message::Accept { version });
                         // Before the arena: every node that has this node as a peer then has the
                         // group words it uses.
