@@ -112,6 +112,13 @@ impl<S: State> Group<S> {
             }
             self.forget_share(key, lines);
         }
+        // A view that was installed before this node noticed that it has left expects an epoch
+        // that nobody can be told any more (I-76).
+        let me = self.node.id();
+        let is_over = |epoch: &Epoch| epoch.layout.seat_of(me).is_none();
+        if self.expected.get(&key).is_some_and(is_over) {
+            self.expected.remove(&key);
+        }
         self.unsettled = true;
         self.events.push_back(GroupEvent::Left { key });
     }

@@ -293,6 +293,9 @@ fn lives_with_stops_that_broke_a_rule() {
         // I-54: a view had a member that had fallen out before, and no member waited for it.
         (301_936, Kind::Shared, 3),
         (402_539, Kind::Shared, 4),
+        // I-76: two views in one turn, the second of which expected an epoch of a subgroup that
+        // this node had left.
+        (9_101_676, Kind::Local, 5),
     ];
     for (seed, kind, nodes) in lives {
         without_violation(Plan { nodes, ..Plan::new(seed, kind) });
