@@ -353,7 +353,7 @@ where
         hostile.into_iter().for_each(|node| self.watch.doubts(node, now));
         let due = self.watch.look(awaited, now);
         due.ask.into_iter().for_each(|node| self.tell(node, &Word::Ask));
-        let halted = |node: &NodeId| self.host.as_ref().is_some_and(|host| (host.is_halted)(*node));
+        let halted = |node: &NodeId| self.is_halted(*node);
         let (halted, silent): (Vec<_>, Vec<_>) = due.suspect.into_iter().partition(halted);
         if !halted.is_empty() {
             self.membership.suspect(halted, true);
@@ -361,9 +361,30 @@ where
         if !silent.is_empty() {
             self.membership.suspect(silent, false);
         }
+        self.note_halted();
         self.promote(now);
         self.read(now);
         self.act();
+    }
+
+    /// Whether the host shows that a node is stopped.
+    fn is_halted(&self, node: NodeId) -> bool {
+        self.host.as_ref().is_some_and(|host| (host.is_halted)(node))
+    }
+
+    /// Asks the host for the members that this node lacks, if too few others remain: other members
+    /// may have found them silent, and have not said whether they are stopped (I-45).
+    fn note_halted(&mut self) {
+        if !self.membership.is_cut_off() {
+            return;
+        }
+        let view = self.membership.view();
+        let lacking = self.membership.unaccounted();
+        let nodes = lacking.iter().map(|rank| view.member(rank).node);
+        let halted: Vec<NodeId> = nodes.filter(|node| self.is_halted(*node)).collect();
+        if !halted.is_empty() {
+            self.membership.suspect(halted, true);
+        }
     }
 
     fn promote(&mut self, now: Time) {

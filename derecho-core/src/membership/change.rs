@@ -231,6 +231,11 @@ impl<R: Report> Membership<R> {
         self.rows.get(self.rank.index()).map_or(RankSet::EMPTY, |row| row.suspects)
     }
 
+    /// Members that this node lacks, and that the kernel has not shown as gone or stopped.
+    pub fn unaccounted(&self) -> RankSet {
+        self.suspects().or(self.held_back).without(self.gone)
+    }
+
     /// Members that say that they suspect this node, and that this node does not suspect. Each of
     /// them and this node have lost contact. This node suspects them as well after a short time in
     /// which they may go on without it (I-46).

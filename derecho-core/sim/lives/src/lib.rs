@@ -31,4 +31,5 @@ pub use account::{Account, Coverage, Step};
 pub use faults::{Fault, Faults};
 pub use life::{Plan, live};
 pub use member::Member;
+pub use storm::STOPS_MOST;
 pub use world::{Kind, World};

@@ -21,6 +21,9 @@ use crate::world::{Kind, World};
 
 type Pair = (NodeIndex, NodeIndex);
 
+/// One life of this number, by its seed, may have more nodes that stand still than run.
+pub const STOPS_MOST: u64 = 8;
+
 /// End of a fault.
 #[derive(Clone, Debug)]
 enum End {
@@ -69,6 +72,9 @@ pub(crate) struct Storm {
     more: Random,
     /// True if faults that could lose a networked group do not happen.
     mild: bool,
+    /// True if more nodes may stand still than run. The members of a local group continue if the
+    /// host shows them who stands still (I-45).
+    stops_most: bool,
 }
 
 impl Storm {
@@ -83,6 +89,7 @@ impl Storm {
             stopped: BTreeSet::new(),
             more: Random::new(seed ^ 0x5709),
             mild: false,
+            stops_most: seed % STOPS_MOST == 1,
         }
     }
 
@@ -363,6 +370,12 @@ impl World {
         self.storm.ends.push((at, end));
     }
 
+    /// Makes a node stand still for good. The host shows it.
+    pub fn halt(&mut self, node: NodeIndex) {
+        self.show_halted(node, true);
+        self.cluster.pause(node);
+    }
+
     fn show_halted(&self, node: NodeIndex, halted: bool) {
         let me = self.member(node).me;
         let mut list = self.halted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -419,7 +432,8 @@ impl World {
     /// Whether a node may be stopped: more nodes must continue than are stopped for good.
     fn may_stop(&self) -> bool {
         let awake = self.living().into_iter().filter(|node| !self.storm.is_stopped(*node)).count();
-        awake > self.storm.stopped.len() + 2
+        let all_may = self.storm.stops_most && self.asks_host && self.kind.is_local();
+        awake > 2 + if all_may { 0 } else { self.storm.stopped.len() }
     }
 
     /// Makes a node stand still until the others have been judged.

@@ -189,8 +189,12 @@ impl World {
             match self.kind {
                 Kind::Network => is_primary(view, |node| unharmed.contains(&node)),
                 Kind::Local | Kind::Shared => {
-                    let lives =
-                        |node| self.running().iter().any(|index| self.member(*index).me == node);
+                    // I-45: the host shows who stands still.
+                    let is_halted =
+                        |index: &NodeIndex| self.asks_host && self.storm.is_stopped(*index);
+                    let mut running = self.running();
+                    running.retain(|index| !is_halted(index));
+                    let lives = |node| running.iter().any(|index| self.member(*index).me == node);
                     let living = view.members.iter().filter(|member| lives(member.node));
                     // A node that was in no view yet learns of this one from members alone.
                     let court = self.court.borrow();
@@ -207,6 +211,8 @@ impl World {
         self.end_storm();
         if self.storm.any_stopped() {
             if self.has_to_go_on() && self.settle() && !self.awake().is_empty() {
+                // Nobody waits for what a reader holds: a wait without end meets a late answer.
+                self.read_all();
                 let before = self.awake();
                 self.run(IN_FLIGHT);
                 let awake = self.awake();

@@ -78,6 +78,15 @@ impl World {
         World::new(config, Kind::Shared, nodes)
     }
 
+    /// Creates a group of `nodes` nodes on one host that share memory, and to which the host shows
+    /// the nodes that stand still.
+    pub fn watched(config: Config, nodes: usize) -> World {
+        let mut world = World::empty(config, Kind::Shared);
+        world.asks_host = true;
+        world.populate(nodes);
+        world
+    }
+
     /// Creates a networked group of `founders` founders.
     pub fn network(config: Config, founders: usize) -> World {
         World::new(config, Kind::Network, founders)

@@ -2,12 +2,18 @@
 //! that node stops for good, the others continue.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::collections::BTreeSet;
+
+use derecho_core::ids::NodeId;
 use derecho_core::membership::Condition;
 use derecho_lives::{Kind, World};
 use derecho_sim::{Config, NodeIndex};
 
 /// Time within which the others continue after one has stopped: ten times their patience.
 const PATIENCE: u64 = 20_000_000;
+
+/// Interval of messages at which most stops come between two of them.
+const RARELY: u64 = 700_000;
 
 /// Scene in which a condition arises in a simulated group.
 enum Scene {
@@ -219,6 +225,50 @@ fn a_reader_that_has_stopped_is_left_out_at_every_rate() {
             println!(
                 "one message in {pause} ns, the writer reads {reads}: left out after {took} ms"
             );
+        }
+    }
+}
+
+/// Most of a local group stops, one node after the other, and each of the others finds other nodes
+/// silent first. They learn the rest from each other, and whether it is stopped from the host.
+#[test]
+fn the_others_go_on_however_many_stop() {
+    let fates = |world: &World| -> Vec<_> {
+        world.all().into_iter().map(|node| (node.0, world.member(node).fate())).collect()
+    };
+    for seed in 0..60 {
+        let mut world = World::watched(Config::costed(seed), 8);
+        world.settle();
+        let all = world.all();
+        let (stop, go_on) = all.split_at(5);
+        // Each of the nodes that stop is awaited by one of the others alone, until the view changes.
+        let topics: Vec<(u64, NodeIndex, NodeIndex)> = (10..)
+            .zip(stop.iter().zip(go_on.iter().cycle()))
+            .map(|(topic, (reader, writer))| (topic, *reader, *writer))
+            .collect();
+        for &(topic, reader, writer) in &topics {
+            world.act(reader, move |member| member.enter(topic, true, false));
+            world.act(writer, move |member| member.enter(topic, true, true));
+        }
+        world.settle();
+        let write = |world: &mut World, time: u64| {
+            for _ in 0..time / RARELY {
+                for &(topic, _, writer) in &topics {
+                    world.act(writer, move |member| member.write(topic));
+                }
+                world.run(RARELY);
+            }
+        };
+        for &node in stop {
+            world.halt(node);
+            let pause = world.random.between(50_000, 800_000);
+            write(&mut world, pause);
+        }
+        write(&mut world, PATIENCE);
+        let names: BTreeSet<NodeId> = go_on.iter().map(|node| world.member(*node).id()).collect();
+        for &node in go_on {
+            let members: BTreeSet<NodeId> = world.member(node).members().into_iter().collect();
+            assert_eq!(members, names, "seed {seed}, node {}: {:?}", node.0, fates(&world));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Lives of whole groups over shared memory, as in the product: readers take late, hold records,
 //! come and go, and become writers, in topics of all levels.
 
-use derecho_lives::{Account, Fault, Faults, Kind, Plan, live};
+use derecho_lives::{Account, Fault, Faults, Kind, Plan, STOPS_MOST, live};
 
 /// Runs the lives of these seeds, with two to six nodes.
 #[track_caller]
@@ -63,6 +63,21 @@ fn sender_keeps_memory_for_members_of_an_epoch_that_it_passed_over() {
 fn survivors_go_on_while_nodes_stay_stopped() {
     let sum = lives(0..60, Faults::NONE.and(Fault::Stop));
     assert!(sum.stops > 40 && sum.judged_without > 20, "{sum:?}");
+}
+
+/// Covers members that learned from others who is suspected, and did not ask the host whether those
+/// stand still.
+#[test]
+fn survivors_go_on_while_most_nodes_stay_stopped() {
+    let mut sum = Account::default();
+    for seed in (1..1200).step_by(STOPS_MOST as usize) {
+        let faults = Faults::NONE.and(Fault::Stop);
+        let plan = Plan { faults, nodes: 6, ..Plan::new(seed, Kind::Shared) };
+        let account = live(plan, false);
+        assert!(account.violations.is_empty(), "{plan}: {:#?}", account.violations);
+        sum += &account;
+    }
+    assert!(sum.stops > 200 && sum.judged_without > 40, "{sum:?}");
 }
 
 #[test]
