@@ -278,22 +278,25 @@ impl Awaited {
     }
 }
 
-/// Waits for the answers of the called nodes. A node that has not answered by the first deadline
-/// becomes a peer later. If no node has answered although some run, the join waits until the second
-/// deadline and then fails.
+/// Waits for the answers of the called nodes that run. A node that has not answered by the first
+/// deadline, or is stopped, becomes a peer later. If no node has answered although some run, the
+/// join waits until the second deadline and then fails.
 fn wait_for_answers(
     answers: &Receiver<Answer>,
     mut awaited: Awaited,
-    deadlines: [Instant; 2],
+    [usual, last]: [Instant; 2],
 ) -> Result<(), JoinError> {
-    awaited.hear(answers, deadlines[0])?;
-    while !awaited.met && awaited.running().next().is_some() {
-        let now = Instant::now();
-        if now >= deadlines[1] {
+    awaited.hear(answers, Instant::now())?;
+    while awaited.running().next().is_some() {
+        let (now, limit) = (Instant::now(), if awaited.met { usual } else { last });
+        if now < limit {
+            awaited.hear(answers, limit.min(now + LOOK_AGAIN))?;
+        } else if awaited.met {
+            break;
+        } else {
             let pids = awaited.running().flatten().map(|process| process.pid()).collect();
             return Err(JoinError::Unanswered { pids });
         }
-        awaited.hear(answers, deadlines[1].min(now + LOOK_AGAIN))?;
     }
     Ok(())
 }
