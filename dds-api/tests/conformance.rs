@@ -99,7 +99,7 @@ fn chapters() -> Vec<(&'static str, Vec<Part>)> {
 /// Every named test exists and is run, every call is public, and the tests use the calls that they
 /// should show.
 #[test]
-fn what_the_list_names_is_there() {
+fn listed_tests_exist_and_use_listed_public_calls() {
     let product = Product::read();
     let mut files: BTreeMap<String, Option<TestFile>> = BTreeMap::new();
     let mut wrong = Vec::new();
@@ -139,7 +139,7 @@ fn what_the_list_names_is_there() {
 /// Entries without proof are detected: the call is not public, the test does not use it, or the
 /// test does not exist or is not run.
 #[test]
-fn what_is_not_so_is_noticed() {
+fn checker_rejects_unknown_calls_unused_calls_and_missing_tests() {
     let product = Product::read();
     for (item, is_there) in [
         ("DataReader::take_next_instance", true),
@@ -167,7 +167,7 @@ fn what_is_not_so_is_noticed() {
 /// The list has a part for each status and each policy, in the standard's order, and for each
 /// policy a row for each kind of rule.
 #[test]
-fn the_list_is_whole() {
+fn list_covers_each_status_policy_and_kind_of_rule() {
     let chapters = chapters();
     let names = |at: usize| chapters[at].1.iter().map(|part| part.name.as_str());
     assert!(names(1).take(13).eq(StatusKind::ALL.iter().map(|kind| kind.name())));
@@ -211,7 +211,7 @@ fn the_list_is_whole() {
 }
 
 #[test]
-fn the_page_is_what_the_list_makes() {
+fn conformance_page_matches_list() {
     let path = root().join("docs/CONFORMANCE.md");
     let page = page::page(&chapters());
     if std::env::var_os("UPDATE_CONFORMANCE").is_some() {

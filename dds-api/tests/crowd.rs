@@ -47,7 +47,7 @@ fn assert_told_so(error: &DdsError) {
 
 /// Members that have only joined and do not run.
 #[test]
-fn the_participant_that_is_one_too_many_is_told_so() {
+fn participant_beyond_domain_limit_is_refused_with_reason() {
     let meeting = Meeting::new();
     let domain = || {
         let mut config = ShmConfig::new("domain-0".to_owned());
@@ -77,7 +77,7 @@ fn the_participant_that_is_one_too_many_is_told_so() {
 /// Members that run.
 #[test]
 #[ignore = "keeps two cores busy for half a minute"]
-fn the_participant_that_is_one_too_many_of_a_crowd_is_told_so() {
+fn participant_beyond_limit_of_running_domain_is_refused_with_reason() {
     let meeting = Meeting::new();
     let mut actors = Vec::new();
     for seed in 0..PROCESSES as u64 {

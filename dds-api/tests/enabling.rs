@@ -64,7 +64,7 @@ fn too_early<R>(result: DdsResult<R>) {
 }
 
 #[test]
-fn a_writer_that_is_not_enabled_is_not_heard_of() {
+fn writer_refuses_calls_and_stays_unmatched_until_enabled() {
     for atomic in [false, true] {
         let meeting = Meeting::new();
         let (here, there) = (join(&meeting), come(&meeting));
@@ -112,7 +112,7 @@ fn a_writer_that_is_not_enabled_is_not_heard_of() {
 }
 
 #[test]
-fn a_reader_that_is_not_enabled_gets_nothing() {
+fn reader_receives_no_sample_until_enabled() {
     let meeting = Meeting::new();
     let (here, there) = (join(&meeting), come(&meeting));
     let theirs = there.topic::<Track>("Tracks").transient_local().create().unwrap();
@@ -138,7 +138,7 @@ fn a_reader_that_is_not_enabled_gets_nothing() {
 }
 
 #[test]
-fn policies_that_may_not_change_do_before_it_is_enabled() {
+fn immutable_policies_may_change_until_entity_is_enabled() {
     let meeting = Meeting::new();
     let (here, there) = (join(&meeting), come(&meeting));
     let topic = here.topic::<Track>("Tracks").create().unwrap();
@@ -190,7 +190,7 @@ fn policies_that_may_not_change_do_before_it_is_enabled() {
 }
 
 #[test]
-fn what_contains_it_comes_first_and_enables_it_if_it_is_to() {
+fn container_is_enabled_first_and_autoenables_entities_if_configured() {
     let meeting = Meeting::new();
     let here = join(&meeting);
     let topic = here.topic::<Track>("Tracks").create().unwrap();
@@ -236,7 +236,7 @@ fn what_contains_it_comes_first_and_enables_it_if_it_is_to() {
 /// The factory's setting applies to the whole process: the other tests here enable their
 /// participants explicitly.
 #[test]
-fn a_participant_that_is_not_enabled_says_nothing_and_then_all() {
+fn participant_announces_itself_and_its_entities_only_when_enabled() {
     let meeting = Meeting::new();
     let there = come(&meeting);
     let participants = there.builtin_reader::<ParticipantBuiltinTopicData>().unwrap();
@@ -276,7 +276,7 @@ fn a_participant_that_is_not_enabled_says_nothing_and_then_all() {
 }
 
 #[test]
-fn one_that_is_never_enabled_leaves_nothing_behind() {
+fn entities_never_enabled_leave_no_files() {
     let meeting = Meeting::new();
     let here = join(&meeting);
     let topic = here.topic::<Track>("Tracks").atomic().create().unwrap();
@@ -298,7 +298,7 @@ fn one_that_is_never_enabled_leaves_nothing_behind() {
 }
 
 #[test]
-fn calls_that_are_futures_say_so_as_well() {
+fn async_calls_on_disabled_entities_return_not_enabled() {
     let meeting = Meeting::new();
     let here = join(&meeting);
     let topic = here.topic::<Track>("Tracks").create().unwrap();

@@ -35,7 +35,7 @@ fn config(meeting: &Meeting) -> ParticipantConfig {
 
 /// The factory's default for participants applies to the whole process: no other test here uses it.
 #[test]
-fn the_factory_knows_its_participants_and_says_what_nothing_is_said_of() {
+fn factory_looks_up_and_deletes_participants_and_gives_default_qos() {
     let factory = DomainParticipantFactory::instance();
     let (meeting, domain) = (Meeting::new(), 71);
     assert!(factory.lookup_participant(domain).is_none());
@@ -72,7 +72,7 @@ fn the_factory_knows_its_participants_and_says_what_nothing_is_said_of() {
 }
 
 #[test]
-fn what_is_not_said_of_publishers_subscribers_and_topics_the_participant_says() {
+fn participant_gives_default_qos_to_publishers_subscribers_and_topics() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     assert_eq!(participant.default_publisher_qos(), None);
@@ -106,7 +106,7 @@ fn what_is_not_said_of_publishers_subscribers_and_topics_the_participant_says() 
 }
 
 #[test]
-fn a_participant_has_its_policies_by_its_profile_and_by_what_is_said_of_it() {
+fn participant_takes_policies_from_profile_or_explicit_qos() {
     let meeting = Meeting::new();
     let file = tempfile::NamedTempFile::new().unwrap();
     let write = |data: &str| {
@@ -138,7 +138,7 @@ fn a_participant_has_its_policies_by_its_profile_and_by_what_is_said_of_it() {
 }
 
 #[test]
-fn entities_have_names_and_their_participant_contains_them() {
+fn participant_contains_each_entity_under_unique_handle() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.topic::<Track>("Tracks").create().unwrap();
@@ -173,7 +173,7 @@ fn entities_have_names_and_their_participant_contains_them() {
 
 /// I-183: what is deleted is announced no more, and grants no claim, whoever has handles on it.
 #[test]
-fn deleting_all_ends_the_calls_that_wait_and_whoever_was_matched_is_told() {
+fn delete_contained_entities_ends_waiting_calls_and_unmatches_partners() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let theirs = there.topic::<Track>("Tracks").create().unwrap();
@@ -234,7 +234,7 @@ fn deleting_all_ends_the_calls_that_wait_and_whoever_was_matched_is_told() {
 }
 
 #[test]
-fn a_publisher_and_a_subscriber_delete_what_is_theirs_alone() {
+fn publisher_and_subscriber_delete_only_contained_entities() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic::<Track>("Tracks").atomic().create().unwrap();
@@ -260,7 +260,7 @@ fn a_publisher_and_a_subscriber_delete_what_is_theirs_alone() {
 }
 
 #[test]
-fn topics_and_parts_of_them_are_looked_up_by_name_and_type() {
+fn topics_and_filtered_topics_are_looked_up_by_name_and_type() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     assert!(participant.lookup_topic::<Topic<Track>>("Tracks").is_none());
@@ -279,7 +279,7 @@ fn topics_and_parts_of_them_are_looked_up_by_name_and_type() {
 }
 
 #[test]
-fn a_topic_of_another_participant_is_found_as_it_is_there() {
+fn find_topic_returns_remote_topic_with_its_policies() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let late = here.find_topic::<Track>("Tracks", Timeout::millis(20)).err().unwrap();
@@ -321,7 +321,7 @@ fn a_topic_of_another_participant_is_found_as_it_is_there() {
 }
 
 #[test]
-fn the_time_is_the_wall_clocks() {
+fn current_time_is_wall_clock_time() {
     let meeting = Meeting::new();
     let (before, now) = (SystemTime::now(), meeting.join().current_time());
     let apart = now.duration_since(before).unwrap_or_else(|before| before.duration());
@@ -330,7 +330,7 @@ fn the_time_is_the_wall_clocks() {
 
 /// Parent, name and type of entities.
 #[test]
-fn what_entities_say_of_where_they_belong() {
+fn entities_report_parent_name_and_type() {
     let meeting = Meeting::new();
     let participant = DomainParticipant::with_config(5, config(&meeting)).unwrap();
     assert_eq!(participant.domain_id(), 5);
@@ -352,7 +352,7 @@ fn what_entities_say_of_where_they_belong() {
 }
 
 #[test]
-fn entities_give_their_participant_and_conditions_their_entity() {
+fn entities_return_participant_and_conditions_return_entity() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic::<Track>("Tracks").create().unwrap();
@@ -402,7 +402,7 @@ fn entities_give_their_participant_and_conditions_their_entity() {
 }
 
 #[test]
-fn what_is_usual_in_a_group_can_be_asked() {
+fn publisher_and_subscriber_report_default_entity_qos() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let publisher = participant.publisher().create().unwrap();
@@ -421,7 +421,7 @@ fn what_is_usual_in_a_group_can_be_asked() {
 }
 
 #[test]
-fn what_a_topic_has_as_well_is_taken_over_and_nothing_else() {
+fn copy_from_topic_qos_copies_only_shared_policies() {
     let mut topic = TopicQos::default();
     topic.durability.kind = DurabilityQosPolicyKind::TransientLocal;
     topic.history.depth = 7;
@@ -440,7 +440,7 @@ fn what_a_topic_has_as_well_is_taken_over_and_nothing_else() {
 }
 
 #[test]
-fn a_reader_is_deleted_whoever_has_it() {
+fn delete_of_reader_takes_effect_despite_other_handles() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.topic::<Track>("Tracks").create().unwrap();
@@ -457,7 +457,7 @@ fn a_reader_is_deleted_whoever_has_it() {
 }
 
 #[test]
-fn what_has_no_code_of_its_own_is_an_error_in_words() {
+fn failure_without_specific_return_code_is_error_with_reason() {
     let file = tempfile::NamedTempFile::new().unwrap();
     // A file is not a folder in which participants could meet.
     let config = ParticipantConfig::new().runtime_dir(file.path().join("run"));

@@ -21,7 +21,7 @@ const FOLDER: &str = "SQUALL_TEST_GUIDE";
 /// Runs in a process whose participants meet in a folder of its own, because the programs in the
 /// pages name no folder.
 #[test]
-fn the_pieces_run() {
+fn guide_examples_run() {
     let folder = tempfile::tempdir().unwrap();
     let logs = ["logged", "lost"].map(|name| folder.path().join(name));
     logs.iter().for_each(|logs| std::fs::create_dir(logs).unwrap());
@@ -59,7 +59,7 @@ fn bare(text: &str) -> String {
 }
 
 #[test]
-fn each_piece_is_one_that_runs() {
+fn each_rust_example_in_pages_is_executed() {
     let programs = ["dds-api/tests/guide/pieces.rs", "examples/src/bin/hello.rs"];
     let programs = programs.map(|path| bare(&std::fs::read_to_string(root().join(path)).unwrap()));
     let mut pieces = 0;
@@ -76,7 +76,7 @@ fn each_piece_is_one_that_runs() {
 
 /// Each `file::test` in a page is a test of this crate.
 #[test]
-fn each_test_that_is_named_is_there() {
+fn each_test_named_in_pages_exists() {
     let mut named = 0;
     for (path, page) in pages() {
         for name in page.split('`').skip(1).step_by(2) {
@@ -97,7 +97,7 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn each_link_leads_somewhere() {
+fn each_link_in_pages_resolves() {
     for (path, page) in pages() {
         for link in page.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             if link.starts_with("http") || link.contains(char::is_whitespace) {

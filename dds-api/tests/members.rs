@@ -212,7 +212,7 @@ fn rounds(usual: u64) -> u64 {
 }
 
 #[test]
-fn members_that_are_killed_at_any_moment() {
+fn surviving_members_deliver_in_same_order_after_kills_at_any_moment() {
     let meeting = Meeting::new();
     let mut crew = Crew::new(&meeting, 3);
     let (mut dice, mut in_a_change) = (Dice(11), 0);
@@ -243,7 +243,7 @@ fn members_that_are_killed_at_any_moment() {
 }
 
 #[test]
-fn members_that_are_stopped_and_go_on() {
+fn stopped_and_resumed_members_deliver_again_in_same_order() {
     let meeting = Meeting::new();
     let crew = Crew::new(&meeting, 3);
     let mut dice = Dice(12);
@@ -268,7 +268,7 @@ fn members_that_are_stopped_and_go_on() {
 
 /// In a group of two, each member continues when the other one is stopped or dies.
 #[test]
-fn two_members_survive_each_other() {
+fn each_of_two_members_continues_when_the_other_stops_or_dies() {
     let meeting = Meeting::new();
     let mut crew = Crew::new(&meeting, 2);
     for round in 0..4 {

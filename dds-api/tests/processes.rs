@@ -99,7 +99,7 @@ fn in_full_flow(writer: &DataWriter<Mark>, act: impl FnOnce(&AtomicU64)) -> u64 
 }
 
 #[test]
-fn three_readers_in_processes_of_their_own_get_everything_in_order() {
+fn readers_in_three_processes_receive_all_samples_in_order() {
     const COUNT: u64 = 50_000;
     let meeting = Meeting::new();
     let participant = meeting.join();
@@ -114,7 +114,7 @@ fn three_readers_in_processes_of_their_own_get_everything_in_order() {
 }
 
 #[test]
-fn a_reader_that_is_killed_in_full_flow_takes_nothing_from_the_others() {
+fn other_readers_lose_no_sample_when_reader_is_killed_under_load() {
     const ROUNDS: u64 = 20;
     let meeting = Meeting::new();
     let participant = meeting.join();
@@ -140,7 +140,7 @@ fn a_reader_that_is_killed_in_full_flow_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn a_process_that_is_killed_while_it_joins_takes_nothing_from_the_others() {
+fn readers_lose_no_sample_when_joining_process_is_killed() {
     const ROUNDS: u64 = 40;
     let meeting = Meeting::new();
     let participant = meeting.join();
@@ -169,7 +169,7 @@ fn a_process_that_is_killed_while_it_joins_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn readers_keep_what_they_have_of_a_writer_that_is_killed() {
+fn reader_keeps_acknowledged_and_held_samples_of_killed_writer() {
     const ROUNDS: u64 = 8;
     let meeting = Meeting::new();
     let participant = meeting.join();
@@ -216,7 +216,7 @@ fn readers_keep_what_they_have_of_a_writer_that_is_killed() {
 }
 
 #[test]
-fn a_reader_that_is_stopped_makes_the_writer_wait_and_then_say_so() {
+fn write_waits_then_times_out_while_reader_is_stopped() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic::<Mark>(TOPIC).create().unwrap();
@@ -248,7 +248,7 @@ fn a_reader_that_is_stopped_makes_the_writer_wait_and_then_say_so() {
 }
 
 #[test]
-fn a_late_reader_gets_all_from_some_sample_on() {
+fn late_joiner_receives_all_samples_after_its_match() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let writer = writer_of(&participant, TOPIC);
@@ -290,7 +290,7 @@ fn ticks(pid: u32) -> u64 {
 /// An upper bound on the CPU use of idle participants, not a measurement: a busy host gets
 /// several attempts.
 #[test]
-fn silence_costs_next_to_nothing_and_ends_at_once() {
+fn idle_participants_use_little_cpu_and_wake_at_once() {
     const ATTEMPTS: usize = 3;
     let meeting = Meeting::new();
     let mut actors = readers(&meeting, 2);

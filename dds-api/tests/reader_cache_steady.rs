@@ -53,7 +53,7 @@ fn replace(cache: &mut Cache<u64>, numbers: std::ops::Range<u64>) {
 }
 
 #[test]
-fn a_sample_allocates_nothing() {
+fn reader_cache_allocates_nothing_in_steady_state() {
     let settings = Settings {
         depth: Some(3),
         by_source: true,

@@ -92,7 +92,7 @@ fn act_comes_and_goes_beside_a_writer(folder: &Path) {
 /// Regression: a reader that replaced a deleted one received the end of the deleted one's samples,
 /// and lacked the following ones.
 #[test]
-fn a_reader_that_replaces_another_one_lacks_nothing() {
+fn reader_that_replaces_deleted_reader_lacks_no_sample() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let reader = participant.reader(&topic(&participant)).create().unwrap();
@@ -119,7 +119,7 @@ fn a_reader_that_replaces_another_one_lacks_nothing() {
 /// Regression: a deleted reader still had samples to take; the sender had reused their memory, and
 /// was reported as faulty.
 #[test]
-fn a_reader_that_comes_and_goes_gets_nobody_evicted() {
+fn repeated_reader_creation_and_deletion_evicts_no_member() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let writer = participant.writer(&topic(&participant)).in_flight(64);

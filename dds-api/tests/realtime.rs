@@ -215,7 +215,7 @@ fn is_refused(part: &str, words: &[&str]) {
 }
 
 #[test]
-fn the_driver_is_pinned() {
+fn driver_thread_is_pinned_to_configured_cores() {
     is_done("cores");
     is_refused(
         "no such core",
@@ -225,7 +225,7 @@ fn the_driver_is_pinned() {
 }
 
 #[test]
-fn the_driver_is_scheduled() {
+fn driver_thread_has_configured_scheduling_class() {
     is_done_or_refused("fifo", "CAP_SYS_NICE");
     is_done_or_refused("rr", "CAP_SYS_NICE");
     is_refused(
@@ -237,7 +237,7 @@ fn the_driver_is_scheduled() {
 }
 
 #[test]
-fn the_log_thread_has_settings_of_its_own() {
+fn log_thread_has_separate_cores_and_scheduling() {
     is_done_or_refused("log", "CAP_SYS_NICE");
 }
 
@@ -265,19 +265,19 @@ fn memory_lies_in_huge_pages() {
 }
 
 #[test]
-fn the_driver_polls_or_sleeps() {
+fn driver_thread_polls_or_sleeps_as_configured() {
     is_done("polls");
     is_done("sleeps");
 }
 
 #[test]
-fn a_profile_says_the_same() {
+fn profile_sets_real_time_settings() {
     is_done_or_refused("profile", "CAP_SYS_NICE");
 }
 
 /// Values of the configuration take precedence over those of a profile.
 #[test]
-fn the_configuration_comes_before_the_profile() {
+fn configuration_overrides_profile() {
     let meeting = Meeting::new();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("polls.xml");

@@ -426,7 +426,7 @@ fn check_logged(meeting: &Meeting, taken: &[(String, Vec<u64>)]) {
 }
 
 #[test]
-fn members_that_start_at_once_meet() {
+fn members_started_simultaneously_match() {
     for _ in 0..rounds(10) {
         let meeting = Meeting::new();
         let start = |seed| Actor::start(module_path!(), "starter", &meeting, seed);
@@ -438,23 +438,23 @@ fn members_that_start_at_once_meet() {
 }
 
 #[test]
-fn members_of_an_atomic_topic_that_are_stopped_come_back() {
+fn stopped_members_of_atomic_topic_rejoin() {
     stop_and_continue("atomic", 21);
 }
 
 /// All members have taken all samples, in the same order, as if none had ever been away.
 #[test]
-fn members_of_a_topic_that_is_kept_miss_nothing_by_being_stopped() {
+fn stopped_members_of_transient_local_topic_miss_no_sample() {
     stop_and_continue(KEPT, 23);
 }
 
 /// All members have taken all samples, and all of them are in the logs.
 #[test]
-fn members_of_a_topic_that_is_logged_miss_nothing_by_being_stopped() {
+fn stopped_members_of_persistent_topic_miss_no_sample() {
     stop_and_continue(LOGGED, 24);
 }
 
 #[test]
-fn members_of_an_ordinary_topic_that_are_stopped_come_back() {
+fn stopped_members_of_unordered_topic_rejoin() {
     stop_and_continue("ordinary", 22);
 }

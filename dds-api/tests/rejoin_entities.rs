@@ -245,7 +245,7 @@ fn assert_rejoining<T>(result: DdsResult<T>) {
 }
 
 #[test]
-fn loans_and_samples_of_a_membership_that_is_over() {
+fn loans_are_published_and_samples_stay_readable_after_rejoin() {
     for kind in [Kind::Ordinary, Kind::Atomic] {
         let stage = Stage::new(kind, true);
         let Stage { busy, idle, .. } = &stage;
@@ -276,7 +276,7 @@ fn loans_and_samples_of_a_membership_that_is_over() {
 }
 
 #[test]
-fn calls_wait_until_their_participant_is_back_or_say_that_it_is_rejoining() {
+fn calls_wait_for_rejoin_or_report_that_participant_is_rejoining() {
     for kind in [Kind::Ordinary, Kind::Atomic] {
         let stage = Stage::new(kind, true);
         let Stage { busy, idle, .. } = &stage;
@@ -353,7 +353,7 @@ fn take_numbers(reader: &DataReader<Mark>, count: usize) -> Vec<u64> {
 }
 
 #[test]
-fn a_reader_of_what_is_kept_goes_on_where_it_was() {
+fn reader_of_keep_all_topic_receives_each_sample_once_across_rejoin() {
     let stage = Stage::new(Kind::AllKept, true);
     let Stage { busy, idle, .. } = &stage;
     (0..10).for_each(|number| busy.writer.write(&Mark::new(number)).unwrap());
@@ -413,7 +413,7 @@ fn a_reader_of_what_is_kept_goes_on_where_it_was() {
 }
 
 #[test]
-fn of_what_is_replaced_a_reader_that_is_back_gets_what_is_kept() {
+fn reader_of_keep_last_topic_receives_kept_samples_after_rejoin() {
     let stage = Stage::new(Kind::LastKept, true);
     let Stage { busy, idle, .. } = &stage;
     for round in 0..3 {
@@ -443,7 +443,7 @@ fn mapped() -> u64 {
 }
 
 #[test]
-fn a_participant_comes_back_again_and_again_and_leaves_nothing_behind() {
+fn participant_rejoins_repeatedly_without_leaking_memory_or_files() {
     for kind in [Kind::Ordinary, Kind::Atomic] {
         let stage = Stage::new(kind, true);
         let mut mappings = Vec::new();
@@ -463,7 +463,7 @@ fn a_participant_comes_back_again_and_again_and_leaves_nothing_behind() {
 
 /// Listeners and what is ignored pass into the next life of a participant (I-185).
 #[test]
-fn builtin_readers_go_on_and_what_is_ignored_stays_so() {
+fn builtin_readers_and_ignored_writers_persist_across_rejoin() {
     let stage = Stage::new(Kind::Ordinary, true);
     let Stage { busy, idle, .. } = &stage;
     let bad = busy.participant.writer(busy.writer.topic()).create().unwrap();
@@ -504,7 +504,7 @@ fn builtin_readers_go_on_and_what_is_ignored_stays_so() {
 }
 
 #[test]
-fn who_leaves_while_isolated_does_not_come_back() {
+fn participant_deleted_while_isolated_does_not_rejoin() {
     let stage = Stage::new(Kind::Atomic, true);
     let hidden = stage.hide_folder();
     stage.evict();
@@ -522,7 +522,7 @@ fn who_leaves_while_isolated_does_not_come_back() {
 }
 
 #[test]
-fn who_may_not_rejoin_stays_isolated() {
+fn participant_without_rejoin_setting_stays_isolated() {
     let stage = Stage::new(Kind::Ordinary, false);
     let Stage { idle, .. } = &stage;
     let limited = idle.limited_writer(SOON);

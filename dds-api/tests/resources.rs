@@ -76,7 +76,7 @@ fn resident(kind: &str) -> u64 {
 }
 
 #[test]
-fn a_participant_with_one_topic_is_small() {
+fn participant_with_one_topic_uses_little_memory() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let reader = reader_of(&participant, "Marks");

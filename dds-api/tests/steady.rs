@@ -12,7 +12,7 @@ use counting::allocations;
 use support::{Mark, Meeting, SOON};
 
 #[test]
-fn a_message_allocates_nothing() {
+fn write_and_take_allocate_nothing_in_steady_state() {
     const WARM_UP: u64 = 20_000;
     const MEASURED: u64 = 20_000;
     const ROUNDS: u64 = 3;

@@ -168,7 +168,7 @@ fn time_to_next_sample(rate: u32, writer: Part, stopped: Part) -> Duration {
 }
 
 #[test]
-fn the_next_sample_comes_after_the_member_timeout_at_every_rate() {
+fn stopped_member_delays_samples_only_until_member_timeout_at_any_rate() {
     for rate in [5, 100, 1000] {
         for writer in [Part::Writes, Part::WritesAndReads] {
             for stopped in Part::ALL {
@@ -196,7 +196,7 @@ enum Undone {
 
 /// One of two participants only writes, so that nothing is delivered at the writer.
 #[test]
-fn a_writer_alone_has_room_again_after_the_member_timeout() {
+fn writer_has_room_again_when_only_reader_exceeds_member_timeout() {
     for is_ordered in [true, false] {
         for undone in [Undone::Receiving, Undone::GivingBack, Undone::Parting] {
             let took = time_to_room(is_ordered, undone);
@@ -247,7 +247,7 @@ fn time_to_room(is_ordered: bool, undone: Undone) -> Duration {
 /// A participant that is stopped for less than the member timeout is named during the standstill of
 /// the order.
 #[test]
-fn a_standstill_names_the_topic_and_who_is_awaited_while_it_lasts() {
+fn standstill_is_reported_with_topic_and_awaited_member_until_its_end() {
     let meeting = Meeting::new();
     // The timeout is so long that the standstill lasts until it was seen.
     let folder = meeting.runtime_dir();
@@ -278,7 +278,7 @@ fn a_standstill_names_the_topic_and_who_is_awaited_while_it_lasts() {
 /// There is no traffic in the domain, and the member that founded it is stopped: another member
 /// awaits it on behalf of the newcomer.
 #[test]
-fn a_participant_joins_an_idle_domain_whose_first_member_is_stopped() {
+fn participant_joins_idle_domain_whose_first_member_is_stopped() {
     let meeting = Meeting::new();
     let mut child = start(&meeting, Part::Writes);
     let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
@@ -307,7 +307,7 @@ fn a_participant_joins_an_idle_domain_whose_first_member_is_stopped() {
 
 /// A participant that would wait for good is not created: the only process of the domain is stopped.
 #[test]
-fn a_domain_whose_processes_are_all_stopped_is_an_error_that_names_one() {
+fn join_fails_naming_a_process_if_all_domain_processes_are_stopped() {
     let meeting = Meeting::new();
     let mut child = start(&meeting, Part::Writes);
     child.signal(Signal::STOP);

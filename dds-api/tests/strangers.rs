@@ -130,7 +130,7 @@ fn memory() -> u64 {
 }
 
 #[test]
-fn words_of_a_stranger_change_nothing() {
+fn messages_of_non_member_do_not_affect_group() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let writer = writer_of(&participant, "Marks");

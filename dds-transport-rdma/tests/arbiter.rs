@@ -153,7 +153,7 @@ fn end(mut actor: Actor) {
 }
 
 #[test]
-fn of_many_processes_that_ask_at_once_one_founds() {
+fn exactly_one_of_many_concurrent_processes_founds_group() {
     let meeting = Meeting::new();
     let mut actors = start(&meeting, 6);
     let mut last = 0;
@@ -169,7 +169,7 @@ fn of_many_processes_that_ask_at_once_one_founds() {
 }
 
 #[test]
-fn when_the_founder_is_killed_one_of_the_rest_founds() {
+fn exactly_one_survivor_founds_new_group_after_founder_is_killed() {
     let meeting = Meeting::new();
     let mut actors = start(&meeting, 6);
     let (mut founder, mut group) = one_founder(&ask_all(&mut actors));
@@ -200,7 +200,7 @@ fn when_the_founder_is_killed_one_of_the_rest_founds() {
 }
 
 #[test]
-fn a_member_that_lives_keeps_the_group_of_a_founder_that_was_killed() {
+fn surviving_member_keeps_group_of_killed_founder() {
     let meeting = Meeting::new();
     let mut actors = start(&meeting, 3);
     let (founder, group) = one_founder(&ask_all(&mut actors));
@@ -219,7 +219,7 @@ fn a_member_that_lives_keeps_the_group_of_a_founder_that_was_killed() {
 }
 
 #[test]
-fn a_stopped_process_is_halted_and_not_gone() {
+fn stopped_process_is_halted_and_keeps_group() {
     let meeting = Meeting::new();
     let mut node = meeting.join();
     let arbiter = node.link.arbiter().unwrap();
@@ -247,7 +247,7 @@ fn a_stopped_process_is_halted_and_not_gone() {
 }
 
 #[test]
-fn a_newcomer_that_no_member_can_hand_the_words_to_waits_for_one() {
+fn joining_node_waits_until_member_hands_over_group_memory() {
     let meeting = Meeting::new();
     let mut actors = start(&meeting, 1);
     assert_eq!(one_founder(&ask_all(&mut actors)), (0, 1));
@@ -270,7 +270,7 @@ fn a_newcomer_that_no_member_can_hand_the_words_to_waits_for_one() {
 }
 
 #[test]
-fn a_founder_killed_at_any_step_blocks_nobody() {
+fn founder_killed_at_any_step_blocks_no_later_founder() {
     let meeting = Meeting::new();
     let mut last = Generation::NONE;
     for cycle in 0..25_u64 {
@@ -355,7 +355,7 @@ fn check_winners(replicas: &[Replica]) -> u64 {
 }
 
 #[test]
-fn all_who_live_hear_of_one_winner_whoever_is_killed() {
+fn all_processes_learn_same_winner_of_each_view_despite_kills() {
     let start_at = Instant::now();
     let meeting = Meeting::new();
     let mut node = meeting.join();
@@ -403,7 +403,7 @@ fn all_who_live_hear_of_one_winner_whoever_is_killed() {
 }
 
 #[test]
-fn users_of_one_group_found_one() {
+fn users_of_one_unix_group_found_exactly_one_group() {
     let meeting = Meeting::new();
     if !let_others_in(&meeting) {
         return;
@@ -426,7 +426,7 @@ fn refusal(arbiter: &Arc<dyn Arbiter>) -> String {
 }
 
 #[test]
-fn a_file_that_no_node_made_is_not_trusted() {
+fn arbiter_rejects_group_file_that_no_node_made() {
     let meeting = Meeting::new();
     let node = meeting.join();
     let arbiter = node.link.arbiter().unwrap();
@@ -466,7 +466,7 @@ fn a_file_that_no_node_made_is_not_trusted() {
 }
 
 #[test]
-fn seats_of_the_dead_are_taken_again() {
+fn seats_of_dead_and_departed_nodes_are_reused() {
     let meeting = Meeting::new();
     let keeper = meeting.join();
     let keeps = found(&*keeper.link.arbiter().unwrap());

@@ -182,29 +182,29 @@ fn look_for(seen: &Replica, round: u64) {
 }
 
 #[test]
-fn with_barriers_on_both_sides_no_bell_is_lost() {
+fn no_bell_is_lost_with_barriers_on_both_sides() {
     wake_each_other(ALL[0], 0);
 }
 
 #[test]
-fn with_fences_on_both_sides_no_bell_is_lost() {
+fn no_bell_is_lost_with_fences_on_both_sides() {
     wake_each_other(ALL[3], 3);
 }
 
 #[test]
-fn where_only_one_side_has_barriers_no_bell_is_lost() {
+fn no_bell_is_lost_with_barriers_on_only_one_side() {
     wake_each_other(ALL[0], 3);
     wake_each_other(ALL[3], 0);
 }
 
 #[test]
-fn where_each_side_has_one_half_no_bell_is_lost() {
+fn no_bell_is_lost_if_one_side_issues_barriers_and_other_agrees() {
     wake_each_other(ALL[1], 2);
     wake_each_other(ALL[2], 1);
 }
 
 #[test]
-fn peers_may_be_killed_while_a_thread_rings_them() {
+fn ringing_thread_continues_while_peers_are_killed() {
     const CYCLES: u32 = 20;
     let meeting = Meeting::new();
     let mut node = meeting.join();

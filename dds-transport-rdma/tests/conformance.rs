@@ -125,7 +125,7 @@ impl Rig for SecretSleepers {
 }
 
 #[test]
-fn sleepers_that_do_not_show_it_are_found_out() {
+fn suite_detects_nodes_that_sleep_unannounced() {
     use link_conformance::{bells, sleep};
     assert!(catch_unwind(|| sleep::a_ring_wakes_a_sleeper::<SecretSleepers>(0)).is_err());
     assert!(catch_unwind(|| sleep::no_wake_up_is_lost::<SecretSleepers>(0)).is_err());

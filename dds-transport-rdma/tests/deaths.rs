@@ -159,7 +159,7 @@ fn each_peer_takes_two_descriptors() {
 
 /// Well before the periodic check of the peers would show it.
 #[test]
-fn kill_is_seen_at_once() {
+fn kill_of_peer_is_reported_at_once() {
     let mut delays: Vec<Duration> = (0..15)
         .map(|_| {
             let meeting = Meeting::new();

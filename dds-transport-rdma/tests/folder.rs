@@ -28,7 +28,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn nobody_but_the_user_can_look_into_the_folders() {
+fn folders_and_sockets_are_accessible_to_owner_only() {
     let meeting = Meeting::new();
     let node = meeting.join();
     assert_eq!(mode(&meeting.runtime_dir()), 0o700);
@@ -40,7 +40,7 @@ fn nobody_but_the_user_can_look_into_the_folders() {
 }
 
 #[test]
-fn nothing_stays_after_the_last_has_left() {
+fn last_node_to_leave_removes_folders() {
     let meeting = Meeting::new();
     let nodes: Vec<_> = (0..5).map(|_| meeting.join()).collect();
     assert_eq!(meeting.sockets(), 5);
@@ -54,7 +54,7 @@ fn nothing_stays_after_the_last_has_left() {
 }
 
 #[test]
-fn runtime_folder_that_a_user_made_stays() {
+fn runtime_folder_made_by_user_is_kept() {
     let meeting = Meeting::new();
     fs::create_dir(meeting.runtime_dir()).unwrap();
     set_mode(&meeting.runtime_dir(), 0o700);
@@ -71,7 +71,7 @@ fn runtime_folder_that_a_user_made_stays() {
 }
 
 #[test]
-fn many_join_and_leave_at_once() {
+fn concurrent_joins_and_leaves_leave_no_files() {
     let meeting = Meeting::new();
     std::thread::scope(|scope| {
         for _ in 0..6 {
@@ -82,7 +82,7 @@ fn many_join_and_leave_at_once() {
 }
 
 #[test]
-fn any_two_nodes_meet_once() {
+fn each_pair_of_nodes_meets_exactly_once() {
     let meeting = Meeting::new();
     let mut nodes: Vec<_> = std::thread::scope(|scope| {
         let joins: Vec<_> = (0..6).map(|_| scope.spawn(|| meeting.join())).collect();
@@ -98,7 +98,7 @@ fn any_two_nodes_meet_once() {
 }
 
 #[test]
-fn a_folder_that_others_can_enter_is_not_trusted() {
+fn join_rejects_folder_open_to_other_users() {
     for (open, secret) in [(0o701, 0o700), (0o750, 0o700), (0o777, 0o700)] {
         let meeting = Meeting::new();
         fs::create_dir(meeting.runtime_dir()).unwrap();
@@ -117,7 +117,7 @@ fn a_folder_that_others_can_enter_is_not_trusted() {
 }
 
 #[test]
-fn a_link_to_a_folder_and_a_file_are_not_trusted() {
+fn join_rejects_symbolic_link_or_file_in_place_of_folder() {
     let meeting = Meeting::new();
     let elsewhere = tempfile::tempdir().unwrap();
     symlink(elsewhere.path(), meeting.runtime_dir()).unwrap();
@@ -130,7 +130,7 @@ fn a_link_to_a_folder_and_a_file_are_not_trusted() {
 }
 
 #[test]
-fn another_users_folder_is_not_trusted() {
+fn join_rejects_folder_of_another_user() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: needs root to give a folder away");
         return;
@@ -149,7 +149,7 @@ fn another_users_folder_is_not_trusted() {
 }
 
 #[test]
-fn a_domain_must_be_a_name_and_a_group_must_exist() {
+fn join_rejects_invalid_domain_unknown_group_and_bad_runtime_folder() {
     let meeting = Meeting::new();
     let mut config = meeting.config();
     config.domain = "../elsewhere".to_owned();
@@ -169,7 +169,7 @@ fn a_domain_must_be_a_name_and_a_group_must_exist() {
 }
 
 #[test]
-fn an_id_that_is_in_use_is_refused() {
+fn join_rejects_node_id_in_use() {
     let meeting = Meeting::new();
     let mut first = meeting.join();
     let mut config = meeting.config();
@@ -183,7 +183,7 @@ fn an_id_that_is_in_use_is_refused() {
 }
 
 #[test]
-fn a_lock_that_is_held_is_waited_for_but_not_for_ever() {
+fn join_waits_for_held_lock_up_to_time_limit() {
     let meeting = Meeting::new();
     let keeper = meeting.join();
     let lock = fs::File::open(meeting.domain_dir().join("lock")).unwrap();
@@ -205,7 +205,7 @@ fn a_lock_that_is_held_is_waited_for_but_not_for_ever() {
 }
 
 #[test]
-fn what_is_no_socket_of_a_node_is_left_alone() {
+fn nodes_remove_only_sockets_without_listener() {
     let meeting = Meeting::new();
     drop(meeting.join());
     fs::create_dir(meeting.runtime_dir()).unwrap();

@@ -287,7 +287,7 @@ fn resumed(log: &[Delivery], killed: u64) -> u64 {
 }
 
 #[test]
-fn processes_are_killed_in_full_flow_and_the_others_go_on() {
+fn survivors_deliver_all_samples_in_one_order_after_kills() {
     let mut pauses = Vec::new();
     for round in 0..8 {
         let meeting = Meeting::new();

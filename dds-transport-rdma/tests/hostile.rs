@@ -31,7 +31,7 @@ fn assert_unharmed(meeting: &Meeting, mut node: Node) {
 }
 
 #[test]
-fn a_received_arena_can_neither_be_written_nor_cut() {
+fn peer_can_neither_write_nor_resize_received_arena() {
     let meeting = Meeting::new();
     let mut node = meeting.join();
     let own = node.link.open(RegionId(1), 8).unwrap();
@@ -78,7 +78,7 @@ fn a_received_arena_can_neither_be_written_nor_cut() {
 }
 
 #[test]
-fn memory_that_could_be_cut_is_refused() {
+fn node_refuses_arena_without_size_seals_or_with_wrong_size() {
     let cases = [
         ("sealed", memory(ARENA, SealFlags::empty())),
         ("sealed", memory(ARENA, SealFlags::SHRINK)),
@@ -130,7 +130,7 @@ fn region(serial: u64, region: u64, arena: u32, offset: u64, words: u64) -> Mess
 }
 
 #[test]
-fn a_region_outside_its_arena_is_refused() {
+fn region_outside_arena_is_refused() {
     for bad in [
         region(0, 1, 0, ARENA, 1),
         region(0, 1, 0, ARENA - 64, 9),
@@ -148,7 +148,7 @@ fn a_region_outside_its_arena_is_refused() {
 }
 
 #[test]
-fn what_makes_no_sense_is_answered_by_a_cut() {
+fn invalid_message_disconnects_sender_with_reason() {
     let twice = |raw: &Raw| {
         raw.send(&region(0, 1, 0, 4096, 1), None);
         raw.send(&region(1, 1, 0, 4096, 1), None);
@@ -172,7 +172,7 @@ fn what_makes_no_sense_is_answered_by_a_cut() {
 }
 
 #[test]
-fn garbage_closes_that_connection_and_nothing_more() {
+fn garbage_packet_closes_only_connection_of_sender() {
     let meeting = Meeting::new();
     let mut node = meeting.join();
     for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\x01", b"\x01SQUALLSH\xff", &[0; 19_000]] {
@@ -188,7 +188,7 @@ fn garbage_closes_that_connection_and_nothing_more() {
 }
 
 #[test]
-fn strangers_who_say_nothing_neither_stay_nor_block_others() {
+fn silent_connections_are_closed_and_block_no_other_node() {
     let meeting = Meeting::new();
     let mut config = meeting.config();
     config.hello_limit = Duration::from_millis(100);
@@ -201,7 +201,7 @@ fn strangers_who_say_nothing_neither_stay_nor_block_others() {
 }
 
 #[test]
-fn a_hello_that_does_not_fit_is_refused_with_the_reason() {
+fn incompatible_hello_is_refused_with_reason() {
     let meeting = Meeting::new();
     let node = meeting.join();
     let said = |versions: &[u16], change: &dyn Fn(&mut Greeting<'_>)| {
@@ -230,7 +230,7 @@ fn a_hello_that_does_not_fit_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_node_of_another_version_learns_which_versions_are_spoken() {
+fn refused_join_reports_protocol_versions_of_both_nodes() {
     let meeting = Meeting::new();
     let node = meeting.join();
     let mut config = meeting.config();
@@ -257,7 +257,7 @@ fn a_node_of_another_version_learns_which_versions_are_spoken() {
 }
 
 #[test]
-fn a_refusal_is_told_with_the_versions_spoken() {
+fn refusal_packet_lists_supported_versions() {
     let meeting = Meeting::new();
     let node = meeting.join();
     let raw = Raw::connect(&meeting, &node);
@@ -273,7 +273,7 @@ fn a_refusal_is_told_with_the_versions_spoken() {
 }
 
 #[test]
-fn a_flood_of_notes_does_not_grow_a_node_that_does_not_poll() {
+fn flood_of_notes_does_not_grow_node_that_does_not_poll() {
     let meeting = Meeting::new();
     let mut node = meeting.join();
     let raw = Raw::connect(&meeting, &node);

@@ -36,7 +36,7 @@ fn refused(config: ShmConfig) -> JoinError {
 }
 
 #[test]
-fn a_doorbell_that_its_owner_made_blocking_holds_no_thread() {
+fn blocking_doorbell_of_peer_blocks_no_ringing_thread() {
     let meeting = Meeting::new();
     let mut node = meeting.join();
     let memory = honest_memory();
@@ -54,7 +54,7 @@ fn a_doorbell_that_its_owner_made_blocking_holds_no_thread() {
 }
 
 #[test]
-fn a_newcomer_is_told_that_files_of_living_nodes_were_removed() {
+fn join_reports_removed_files_of_live_nodes() {
     for removed in ["lock", "socket", "everything"] {
         let meeting = Meeting::new();
         let node = meeting.join();
@@ -80,7 +80,7 @@ fn a_newcomer_is_told_that_files_of_living_nodes_were_removed() {
 }
 
 #[test]
-fn a_group_whose_file_was_removed_is_not_founded_again() {
+fn group_with_removed_file_is_not_founded_again() {
     for and_lock in [false, true] {
         let meeting = Meeting::new();
         let founder = meeting.join();
@@ -122,7 +122,7 @@ fn two_members(meeting: &Meeting) -> [(Node, Arc<dyn Arbiter>); 2] {
 const GROUP: Generation = Generation(1);
 
 #[test]
-fn files_of_the_group_that_are_cut_or_overwritten_end_no_member() {
+fn truncated_or_overwritten_group_files_end_no_member() {
     let meeting = Meeting::new();
     let members = two_members(&meeting);
     let (group, lock) = (meeting.domain_dir().join("group"), meeting.domain_dir().join("lock"));
@@ -167,7 +167,7 @@ fn files_of_the_group_that_are_cut_or_overwritten_end_no_member() {
 }
 
 #[test]
-fn words_of_the_group_that_a_peer_has_cannot_be_cut() {
+fn peer_can_neither_resize_nor_write_protect_group_memory() {
     let meeting = Meeting::new();
     let members = two_members(&meeting);
     let raw = Raw::connect(&meeting, &members[1].0);
@@ -186,7 +186,7 @@ fn words_of_the_group_that_a_peer_has_cannot_be_cut() {
 }
 
 #[test]
-fn words_of_the_group_that_could_be_cut_are_refused() {
+fn node_refuses_group_memory_that_can_be_truncated() {
     let meeting = Meeting::new();
     let mut node = meeting.join();
     for seals in [SealFlags::empty(), SealFlags::GROW | SealFlags::SEAL] {
@@ -206,7 +206,7 @@ fn words_of_the_group_that_could_be_cut_are_refused() {
 }
 
 #[test]
-fn a_folder_swapped_for_a_symbolic_link_gives_nothing_of_the_target_away() {
+fn folder_swapped_for_symbolic_link_leaves_target_unchanged() {
     let meeting = Meeting::new();
     let secret = meeting.folder.path().join("secret");
     fs::create_dir(&secret).unwrap();
@@ -245,7 +245,7 @@ fn a_folder_swapped_for_a_symbolic_link_gives_nothing_of_the_target_away() {
 }
 
 #[test]
-fn connections_that_said_goodbye_and_stay_keep_nobody_out() {
+fn open_connections_of_departed_peers_block_no_join() {
     const CONNECTIONS: u128 = 1_100;
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
@@ -276,7 +276,7 @@ fn connections_that_said_goodbye_and_stay_keep_nobody_out() {
 }
 
 #[test]
-fn a_join_that_meets_nobody_although_others_live_fails() {
+fn join_fails_if_no_live_node_answers() {
     let meeting = Meeting::new();
     let node = meeting.join();
     let silent = meeting.domain_dir().join(format!("{NODE:032x}.sock"));
@@ -294,7 +294,7 @@ fn a_join_that_meets_nobody_although_others_live_fails() {
 }
 
 #[test]
-fn a_fifo_in_the_place_of_the_lock_holds_no_join() {
+fn fifo_in_place_of_lock_file_blocks_no_join() {
     let meeting = Meeting::new();
     drop(meeting.join());
     for folder in [meeting.runtime_dir(), meeting.domain_dir()] {
@@ -309,7 +309,7 @@ fn a_fifo_in_the_place_of_the_lock_holds_no_join() {
 }
 
 #[test]
-fn a_region_without_memory_takes_none_of_a_node_that_locks_its_own() {
+fn sparse_peer_region_takes_no_memory_from_memory_locking_node() {
     const SPARSE: u64 = 64 << 20;
     let meeting = Meeting::new();
     let mut config = meeting.config();

@@ -49,7 +49,7 @@ fn act() {
 }
 
 #[test]
-fn limit_of_file_lengths_ends_no_process_and_is_named() {
+fn file_size_limit_is_named_in_error_and_ends_no_process() {
     let _alone = alone();
     let meeting = Meeting::new();
     let mut actor = Actor::start(&(16_u64 << 20).to_string(), &meeting.runtime_dir());
@@ -66,7 +66,7 @@ fn limit_of_file_lengths_ends_no_process_and_is_named() {
 }
 
 #[test]
-fn a_thousand_regions_take_a_handful_of_descriptors() {
+fn thousand_regions_take_fewer_than_64_descriptors() {
     let _alone = alone();
     let before = descriptors();
     let meeting = Meeting::new();
@@ -80,7 +80,7 @@ fn a_thousand_regions_take_a_handful_of_descriptors() {
 }
 
 #[test]
-fn nothing_stays_mapped_or_open_when_links_come_and_go() {
+fn departed_links_leave_no_mapping_and_no_descriptor() {
     let _alone = alone();
     let arenas = || {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -103,7 +103,7 @@ fn nothing_stays_mapped_or_open_when_links_come_and_go() {
 }
 
 #[test]
-fn the_memory_limit_is_kept_and_named() {
+fn memory_limit_is_enforced_and_named_in_error() {
     let _alone = alone();
     let meeting = Meeting::new();
     let mut config = meeting.config();
@@ -123,7 +123,7 @@ fn the_memory_limit_is_kept_and_named() {
 }
 
 #[test]
-fn absurd_sizes_are_refused_with_numbers() {
+fn absurd_region_sizes_are_refused_with_explanation() {
     let _alone = alone();
     let meeting = Meeting::new();
     let mut node = meeting.join();
@@ -138,7 +138,7 @@ fn absurd_sizes_are_refused_with_numbers() {
 }
 
 #[test]
-fn memory_is_given_back() {
+fn memory_of_closed_region_is_freed_after_release_by_reader() {
     let _alone = alone();
     let shared = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -189,7 +189,7 @@ fn memory_is_given_back() {
 }
 
 #[test]
-fn one_that_left_and_still_looks_keeps_what_it_looks_at() {
+fn replica_held_after_leave_keeps_region_contents_until_dropped() {
     let _alone = alone();
     let words = (1 << 20) / 8;
     let meeting = Meeting::new();
@@ -222,7 +222,7 @@ fn one_that_left_and_still_looks_keeps_what_it_looks_at() {
 }
 
 #[test]
-fn an_idle_link_sleeps() {
+fn idle_link_wakes_up_only_for_peer_checks() {
     let _alone = alone();
     let meeting = Meeting::new();
     let mut a = meeting.join();

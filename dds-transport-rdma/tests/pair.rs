@@ -25,7 +25,7 @@ fn next(link: &mut ShmLink) -> LinkEvent {
 }
 
 #[test]
-fn two_nodes_meet_share_a_region_and_part() {
+fn two_nodes_meet_share_region_and_leave() {
     let dir = tempfile::tempdir().unwrap();
     let mut a = join(dir.path());
     let mut b = join(dir.path());
@@ -49,7 +49,7 @@ fn two_nodes_meet_share_a_region_and_part() {
 }
 
 #[test]
-fn a_link_may_move_to_the_thread_that_drives_the_node() {
+fn link_is_send_and_parker_is_sync() {
     fn assert_send<T: Send>() {}
     fn assert_sync<T: Send + Sync>() {}
     assert_send::<ShmLink>();

@@ -173,7 +173,7 @@ fn a_killed_process_is_certainly_down_and_what_it_showed_stays() {
 }
 
 #[test]
-fn a_node_killed_while_it_joins_or_leaves_stops_nobody() {
+fn node_killed_during_join_or_leave_blocks_no_other_node() {
     let meeting = Meeting::new();
     let mut witness = meeting.join();
     for cycle in 0..20_u64 {
@@ -194,7 +194,7 @@ fn a_node_killed_while_it_joins_or_leaves_stops_nobody() {
 }
 
 #[test]
-fn a_stopped_process_blocks_neither_a_join_nor_the_others() {
+fn stopped_process_blocks_neither_joins_nor_other_nodes() {
     let meeting = Meeting::new();
     let mut first = meeting.join();
     let mut stopped = Actor::start("member", &meeting.runtime_dir());
@@ -237,7 +237,7 @@ fn a_stopped_process_blocks_neither_a_join_nor_the_others() {
 }
 
 #[test]
-fn a_peer_that_never_reads_is_cut_off_alone() {
+fn only_peer_that_never_reads_is_disconnected() {
     let meeting = Meeting::new();
     let mut config = meeting.config();
     config.silence_limit = Duration::from_millis(300);
@@ -260,7 +260,7 @@ fn a_peer_that_never_reads_is_cut_off_alone() {
 }
 
 #[test]
-fn the_last_to_leave_removes_what_the_dead_left() {
+fn last_node_to_leave_removes_sockets_of_dead_nodes() {
     let meeting = Meeting::new();
     // A socket without a listener, of a node that this node never met.
     let node = meeting.join();
@@ -273,7 +273,7 @@ fn the_last_to_leave_removes_what_the_dead_left() {
 
 /// The thread of the leaving node has had no time to hear of the death.
 #[test]
-fn a_node_that_leaves_right_after_a_kill_removes_what_the_dead_left() {
+fn node_leaving_right_after_kills_removes_files_of_dead_nodes() {
     for _ in 0..100 {
         let meeting = Meeting::new();
         let mut actors: Vec<Actor> =
@@ -287,7 +287,7 @@ fn a_node_that_leaves_right_after_a_kill_removes_what_the_dead_left() {
 }
 
 #[test]
-fn what_a_dead_process_left_is_removed_by_the_next() {
+fn next_join_removes_socket_of_dead_process() {
     let meeting = Meeting::new();
     let mut alone = Actor::start("member", &meeting.runtime_dir());
     alone.hear();
@@ -325,7 +325,7 @@ fn settings_come_from_the_environment() {
 }
 
 #[test]
-fn users_of_one_group_meet_and_others_do_not() {
+fn users_of_one_unix_group_meet_and_other_users_are_refused() {
     let meeting = Meeting::new();
     if !let_others_in(&meeting) {
         return;
@@ -357,7 +357,7 @@ fn users_of_one_group_meet_and_others_do_not() {
 }
 
 #[test]
-fn processes_of_one_group_share_memory_over_users() {
+fn processes_of_one_unix_group_share_memory_across_users() {
     let meeting = Meeting::new();
     if !let_others_in(&meeting) {
         return;
@@ -390,7 +390,7 @@ fn processes_of_one_group_share_memory_over_users() {
 }
 
 #[test]
-fn the_size_of_the_shared_memory_folder_does_not_matter() {
+fn link_works_if_dev_shm_has_room_for_one_page() {
     // A mount namespace whose /dev/shm has room for one page.
     let meeting = Meeting::new();
     let script = "mount -t tmpfs -o size=4k tmpfs /dev/shm && exec \"$@\"";

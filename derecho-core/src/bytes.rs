@@ -217,7 +217,7 @@ mod tests {
     use alloc::vec;
 
     #[test]
-    fn what_is_written_is_read_back_and_no_prefix_is() {
+    fn encoded_value_is_decoded_and_its_prefixes_are_refused() {
         let what = vec![(NodeId(7), Some(vec![1_u64, 2])), (NodeId(u128::MAX), None)];
         let bytes = what.to_bytes();
         assert_eq!(Vec::from_bytes(&bytes), Some(what));
@@ -227,14 +227,14 @@ mod tests {
     }
 
     #[test]
-    fn texts_and_maps_are_read_back_too() {
+    fn strings_and_maps_are_decoded_unchanged() {
         let what = BTreeMap::from([(String::from("é"), (-7_i64, ())), (String::new(), (0, ()))]);
         assert_eq!(BTreeMap::from_bytes(&what.to_bytes()), Some(what));
         assert_eq!(String::from_bytes(&[1, 0, 0, 0, 0xff]), None, "no text");
     }
 
     #[test]
-    fn a_length_that_cannot_be_takes_no_memory() {
+    fn impossible_length_is_refused_without_allocation() {
         assert_eq!(Vec::<u64>::from_bytes(&[0xff; 12]), None);
         assert_eq!(bool::from_bytes(&[2]), None);
     }

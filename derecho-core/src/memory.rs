@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_copied_where_they_lie_in_both_and_nowhere_else() {
+    fn words_are_copied_only_if_range_lies_in_both_regions() {
         let (own, theirs) = (OwnRegion::heap(4), OwnRegion::heap(8));
         (0..8).for_each(|index| theirs.word(index).put(index as u64 + 1));
         assert!(own.copy_from(1, &theirs.replica(), 5, 3));

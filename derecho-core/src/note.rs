@@ -138,7 +138,7 @@ mod tests {
     use alloc::vec;
 
     #[test]
-    fn every_note_comes_back_and_no_prefix_of_one_does() {
+    fn each_note_is_decoded_and_malformed_notes_are_refused() {
         let (stream, acks) = (RegionId(7), RegionId(1));
         let notes = [
             Note::Announce { id: 3, bytes: vec![1, 2, 3] },

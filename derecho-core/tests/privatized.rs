@@ -113,7 +113,7 @@ impl Pair {
 }
 
 #[test]
-fn memory_of_records_becomes_private_once_and_nothing_is_received_after_that() {
+fn memory_of_records_becomes_private_once_and_ends_reception() {
     let mut pair = Pair::new();
     pair.write(3);
     let held = pair.take();
@@ -131,7 +131,7 @@ fn memory_of_records_becomes_private_once_and_nothing_is_received_after_that() {
 }
 
 #[test]
-fn memory_becomes_private_although_nothing_was_received_from_its_owner_for_long() {
+fn memory_of_excluded_writer_with_held_record_becomes_private() {
     let mut pair = Pair::new();
     pair.write(1);
     let held = pair.take();

@@ -22,13 +22,13 @@ fn says(example: &str, lines: usize, words: &str) {
 }
 
 #[test]
-fn attitude() {
+fn attitude_example_delivers_all_1000_samples_to_both_watchers() {
     says(env!("CARGO_BIN_EXE_attitude"), 2, "took all 1000 attitudes");
 }
 
 /// The program equals the one in the README.
 #[test]
-fn hello() {
+fn hello_example_prints_pitch_and_equals_readme() {
     says(env!("CARGO_BIN_EXE_hello"), 1, "pitch: 1.5");
     let readme = include_str!("../../README.md");
     let (_, shown) = readme.split_once("```rust\n").unwrap();
@@ -41,7 +41,7 @@ fn hello() {
 
 /// A file describes the whole application; the display receives only the one warning.
 #[test]
-fn applications() {
+fn applications_example_shows_attitude_and_single_warning() {
     says(env!("CARGO_BIN_EXE_applications"), 1, "Screen::Attitude: {");
     says(env!("CARGO_BIN_EXE_applications"), 1, "Screen::Warnings: {");
     says(env!("CARGO_BIN_EXE_applications"), 1, "\"Fire\"");
@@ -49,7 +49,7 @@ fn applications() {
 
 /// Guidance fails over twice, and a late display shows the alarm.
 #[test]
-fn avionics() {
+fn avionics_displays_agree_and_late_display_shows_alarm() {
     let avionics = env!("CARGO_BIN_EXE_avionics");
     says(avionics, 1, "both displays showed the same");
     says(avionics, 1, r#"came late: ["ATTITUDE LOST on"]"#);
@@ -57,7 +57,7 @@ fn avionics() {
 
 /// All replicas, including the late joiner, have the same contents, which depend on the order.
 #[test]
-fn key_value() {
+fn key_value_replicas_end_with_equal_contents() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(env!("CARGO_BIN_EXE_key_value"), &[], &folder.path().join("run"));
     let text = String::from_utf8_lossy(&output.stdout);
@@ -74,7 +74,7 @@ fn key_value() {
 
 /// Three displays end with the same setting, which depends on the order.
 #[test]
-fn commands() {
+fn command_displays_end_with_same_setting() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(env!("CARGO_BIN_EXE_commands"), &[], &folder.path().join("run"));
     let text = String::from_utf8_lossy(&output.stdout);
@@ -86,37 +86,37 @@ fn commands() {
 }
 
 #[test]
-fn settings() {
+fn first_and_late_settings_display_show_last_values() {
     let settings = env!("CARGO_BIN_EXE_settings");
     says(settings, 2, "display shows altimeter = 1009");
     says(settings, 4, "display shows");
 }
 
 #[test]
-fn recorder() {
+fn recorder_example_reads_last_value_and_whole_record() {
     let recorder = env!("CARGO_BIN_EXE_recorder");
     says(recorder, 1, "aircraft 7 was last seen at 2100 feet");
     says(recorder, 4, "record ");
 }
 
 #[test]
-fn sst_counting() {
+fn sst_counting_processes_all_count_to_10000() {
     says(env!("CARGO_BIN_EXE_sst_counting"), 4, "[10000, 10000, 10000, 10000]");
 }
 
 #[test]
-fn sst_two_phase_commit() {
+fn two_phase_commit_processes_end_with_same_balance() {
     // 40 + 30 fit; 50 does not; 20 + 10 do.
     says(env!("CARGO_BIN_EXE_sst_two_phase_commit"), 3, ": 0 left after 5 requests");
 }
 
 #[test]
-fn sst_routing() {
+fn sst_routers_find_detour_after_link_loss() {
     says(env!("CARGO_BIN_EXE_sst_routing"), 4, "now reaches router 4 via");
 }
 
 #[test]
-fn group_counter() {
+fn group_counter_members_give_same_answer_and_reach_same_count() {
     let counter = env!("CARGO_BIN_EXE_group_counter");
     // A member that received the counter from another member, which had already counted the query,
     // gives no answer of its own.
@@ -125,7 +125,7 @@ fn group_counter() {
 }
 
 #[test]
-fn group_store() {
+fn late_group_store_member_receives_own_shard_and_queries_other() {
     let store = env!("CARGO_BIN_EXE_group_store");
     says(store, 1, "the late one has 100 keys of its shard");
     says(store, 1, "the other shard says: value 99");
@@ -134,7 +134,7 @@ fn group_store() {
 /// The transfers booked by three tellers are present after all of them have gone, and no transfer
 /// creates or destroys money.
 #[test]
-fn group_ledger() {
+fn group_ledger_restores_accounts_from_logs_with_unchanged_total() {
     let ledger = env!("CARGO_BIN_EXE_group_ledger");
     says(ledger, 1, "the accounts are back in version 300, and hold 5000 in all");
     says(ledger, 1, "in version 150 they held 5000 in all");

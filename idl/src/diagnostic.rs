@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_near_word_is_guessed() {
+    fn diagnostic_suggests_similar_word() {
         let words = ["latitude", "longitude", "Track", "key"];
         assert_eq!(did_you_mean("lattitude", words), "; did you mean `latitude`?");
         assert_eq!(did_you_mean("track", words), "; did you mean `Track`?");

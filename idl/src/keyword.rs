@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_in_order() {
+    fn keyword_table_is_sorted_and_lookup_ignores_case() {
         assert!(KEYWORDS.is_sorted());
         assert!(KEYWORDS.iter().all(|(lower, word)| *lower == word.to_ascii_lowercase()));
         assert_eq!(keyword("STRUCT"), Some("struct"));

@@ -418,14 +418,14 @@ mod tests {
     }
 
     #[test]
-    fn words_can_be_escaped() {
+    fn lexer_marks_word_with_leading_underscore_as_escaped() {
         let word = |text: &str, escaped| TokenKind::Word { text: text.into(), escaped };
         assert_eq!(kinds("a_b1 _struct"), [word("a_b1", false), word("struct", true)]);
         assert_eq!(read("_1").1.len(), 1);
     }
 
     #[test]
-    fn literals_of_every_kind() {
+    fn lexer_reads_every_literal_and_reports_malformed_literal() {
         for text in ["0", "8", "017", "0x1F", "1.5", ".5", "1e9", "1.e-3", "2.5d", "08", "1x"] {
             assert_eq!(kinds(text), [TokenKind::Number(text.into())], "{text}");
         }
@@ -447,14 +447,14 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_blanks() {
+    fn lexer_skips_comments_and_reports_unterminated_comment() {
         assert_eq!(kinds("// a\n/* b * / \n */ ; //"), [TokenKind::Mark(";")]);
         assert_eq!(read(" /* open").1, ["1:2: this comment has no end, expected `*/`"]);
         assert_eq!(read("/*/").1.len(), 1);
     }
 
     #[test]
-    fn what_is_no_token_is_named() {
+    fn lexer_error_names_invalid_character() {
         assert_eq!(read("§ a").1, ["1:1: '§' has no meaning in IDL; remove it"]);
     }
 }

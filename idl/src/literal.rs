@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_worth_what_they_say() {
+    fn parser_reads_number_literals_and_rejects_malformed_numbers() {
         for (text, value) in [("0", 0), ("017", 15), ("0x1F", 31), ("18446744073709551615", -1)] {
             let value = if value < 0 { i128::from(u64::MAX) } else { value };
             assert_eq!(number(text), Ok(Number::Integer(value)));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_literal_is_of_the_size_that_is_wanted() {
+    fn floating_literal_is_checked_against_requested_type_and_length() {
         let Ok(Number::Floating(literal)) = number("1e400") else { panic!() };
         assert!(literal.value(false).is_err());
         assert!(matches!(literal.value(true), Ok(Value::LongDouble(_))));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_undone() {
+    fn unescape_decodes_escapes_and_rejects_invalid_escapes() {
         assert_eq!(unescape(r"a\tb\x41\102\\", false), Ok("a\tbAB\\".to_owned()));
         assert_eq!(unescape(r"\u00e4", true), Ok("ä".to_owned()));
         for wrong in [r"\q", r"\x", r"\u0041", "\\", r"\777"] {

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_in_camel_case() {
+    fn type_names_become_camel_case() {
         for (idl, rust) in [
             ("Position", "Position"),
             ("position_3d", "Position3d"),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_in_snake_case() {
+    fn member_names_become_snake_case() {
         for (idl, rust) in [
             ("latitude", "latitude"),
             ("fooBar", "foo_bar"),

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_count_characters_and_end_with_their_line() {
+    fn source_position_counts_characters_and_ends_at_end_of_line() {
         let mut map = SourceMap::default();
         let id = map.add("a", "é = 1;\r\nxy\n".to_owned());
         let place = |start, end| {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_tidied() {
+    fn relative_path_is_normalized() {
         assert_eq!(tidy(Path::new("./a/../b/./c")), Path::new("b/c"));
         assert_eq!(tidy(Path::new("../a")), Path::new("../a"));
     }

@@ -30,7 +30,7 @@ impl Drop for Directory {
 }
 
 #[test]
-fn each_file_becomes_a_file_of_its_name() {
+fn build_writes_rust_file_named_after_each_idl_file() {
     let directory = Directory::new("names");
     let files = [
         directory.file("a.idl", "struct A { long a; };"),
@@ -42,7 +42,7 @@ fn each_file_becomes_a_file_of_its_name() {
 }
 
 #[test]
-fn the_errors_of_all_files_are_told_and_nothing_is_written() {
+fn build_reports_errors_of_all_files_and_writes_no_file() {
     let directory = Directory::new("errors");
     let files = [
         directory.file("a.idl", "struct A { lung a; };"),
@@ -58,7 +58,7 @@ fn the_errors_of_all_files_are_told_and_nothing_is_written() {
 }
 
 #[test]
-fn files_that_cannot_be_are_named() {
+fn build_reports_missing_conflicting_and_nameless_files() {
     let directory = Directory::new("files");
     let missing = directory.0.join("missing.idl");
     let error = Build::new().compile_into(&[&missing], &directory.0).unwrap_err();

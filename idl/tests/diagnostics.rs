@@ -16,7 +16,7 @@ fn one_error(text: &str, start: &str) {
 }
 
 #[test]
-fn a_message_shows_place_line_and_caret() {
+fn diagnostic_shows_position_line_and_caret() {
     let text = "module Nav {\n\tstruct Fix { double latitude; lngitude x; };\n};\n";
     let error = idl::parse("nav.idl", text).unwrap_err();
     assert_eq!(
@@ -28,7 +28,7 @@ fn a_message_shows_place_line_and_caret() {
 }
 
 #[test]
-fn a_message_about_two_places_names_the_other_one() {
+fn diagnostic_about_two_places_adds_note() {
     let error = idl::parse("nav.idl", "struct A { long a; };\nenum A { B };\n").unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -40,7 +40,7 @@ fn a_message_about_two_places_names_the_other_one() {
 }
 
 #[test]
-fn a_very_long_line_is_cut() {
+fn diagnostic_truncates_very_long_line() {
     let text = format!("struct S {{ {} lung a; }};", "/* long */ ".repeat(100));
     let error = idl::parse("a.idl", &text).unwrap_err().to_string();
     assert!(error.contains("there is no `lung`"), "{error}");
@@ -48,7 +48,7 @@ fn a_very_long_line_is_cut() {
 }
 
 #[test]
-fn several_errors_in_one_run() {
+fn parser_reports_several_errors_in_one_run() {
     let text = "
         struct A { long a; Unknown b; union c; double d; };
         const long X = 1
@@ -81,7 +81,7 @@ fn several_errors_in_one_run() {
 }
 
 #[test]
-fn one_mistake_is_one_error() {
+fn one_mistake_causes_one_error() {
     for (text, start) in [
         ("struct S { long a }; ", "1:19: expected `,`, `[` or `;`, found `}`"),
         ("struct S { long a; }", "1:21: expected `;`, found the end of the file"),
@@ -100,7 +100,7 @@ fn one_mistake_is_one_error() {
 }
 
 #[test]
-fn what_was_meant_is_guessed() {
+fn error_message_suggests_spelling_of_misspelt_word() {
     for (text, guess) in [
         ("struct S { lomg a; };", "`long`"),
         ("struct Track { long a; }; struct S { Trakc a; };", "`Track`"),
@@ -118,7 +118,7 @@ fn what_was_meant_is_guessed() {
 }
 
 #[test]
-fn nesting_has_a_limit_whatever_builds_it_up() {
+fn nesting_is_limited_for_every_construct() {
     let depth = idl::MAX_NESTING;
     let sequences = |depth: usize| {
         format!("struct S {{ {}long{} a; }};", "sequence<".repeat(depth), ">".repeat(depth))
@@ -176,14 +176,14 @@ fn nesting_has_a_limit_whatever_builds_it_up() {
 }
 
 #[test]
-fn the_number_of_errors_has_a_limit() {
+fn number_of_diagnostics_is_limited() {
     assert_eq!(messages(&"const;".repeat(10_000)).len(), idl::MAX_DIAGNOSTICS);
     assert_eq!(messages(&"$".repeat(1_000_000)).len(), idl::MAX_DIAGNOSTICS);
     assert_eq!(messages(&"struct S { Z z; };".repeat(1_000)).len(), idl::MAX_DIAGNOSTICS);
 }
 
 #[test]
-fn what_is_large_and_right_is_read() {
+fn parser_accepts_large_valid_file() {
     let members: String = (0..20_000).fold(String::new(), |mut text, number| {
         writeln!(text, "    long member_{number}; // the number {number}").unwrap();
         text

@@ -32,7 +32,7 @@ fn check(rows: &[Row]) {
 
 #[test]
 #[rustfmt::skip]
-fn basic_types() {
+fn compiler_translates_valid_and_rejects_invalid_basic_types() {
     check(&[
         ("boolean", "struct S { boolean b; };", "b: bool", "struct S { bool b; };", "1:12: there is no `bool`"),
         ("octet", "struct S { octet o; };", "o: u8", "const octet O = 256;", "1:17: 256 does not fit octet, which goes from 0 to 255"),
@@ -65,7 +65,7 @@ fn basic_types() {
 
 #[test]
 #[rustfmt::skip]
-fn collections() {
+fn compiler_translates_valid_and_rejects_invalid_collections() {
     check(&[
         ("string", "struct S { string a; };", "a: String", "struct S { string<> a; };", "1:19: expected a value, found `>`"),
         ("bounded string", "struct S { string<8> a; };", "#[dds(bound = 8)]", "struct S { string<0> a; };", "1:19: the bound of a string is from 1"),
@@ -82,7 +82,7 @@ fn collections() {
 
 #[test]
 #[rustfmt::skip]
-fn definitions() {
+fn compiler_translates_valid_and_rejects_invalid_definitions() {
     check(&[
         ("module", "module M { struct S { long a; }; };", "pub mod m", "module M { struct S { long a; }; ", "1:10: this brace is never closed"),
         ("reopened module", "module M { const long A = 1; }; module M { const long B = A; };", "B: i32 = 1", "module M { const long A = 1; }; module M { const long A = 2; };", "1:55: `A` is defined already"),
@@ -114,7 +114,7 @@ fn definitions() {
 
 #[test]
 #[rustfmt::skip]
-fn unions() {
+fn compiler_translates_valid_and_rejects_invalid_unions() {
     check(&[
         ("integer", "union U switch (long) { case 1: case -2: long a; };", "case = 1, -2", "union U switch (long) { case 1: long a; case 1: long b; };", "1:46: there is a case 1 already"),
         ("every integer", "union U switch (uint64) { case 1: long a; };", "discriminator = \"u64\"", "union U switch (double) { case 1: long a; };", "1:17: a discriminator is an integer"),
@@ -142,7 +142,7 @@ fn unions() {
 /// Every spelling of a discriminator type, with a valid label, the type in Rust and an
 /// invalid label.
 #[test]
-fn a_discriminator_may_be_spelt_in_eighteen_ways() {
+fn discriminator_type_has_eighteen_spellings() {
     for (spelling, label, rust, wrong) in [
         ("boolean", "FALSE", "bool", "2"),
         ("char", "'x'", "char", "L'x'"),
@@ -174,7 +174,7 @@ fn a_discriminator_may_be_spelt_in_eighteen_ways() {
 
 #[test]
 #[rustfmt::skip]
-fn recursion() {
+fn compiler_translates_valid_and_rejects_invalid_recursion() {
     check(&[
         ("forward struct", "struct S; typedef sequence<S> Q; struct S { Q q; };", "q: Q", "struct S; struct T { S s; }; struct S { long a; };", "1:22: `S` is not complete here"),
         ("forward union", "union U; struct S { sequence<U> u; }; union U switch (long) { case 1: S s; };", "S(S)", "union U; struct S { sequence<U> u; };", "1:7: `U` is declared here and defined nowhere"),
@@ -188,7 +188,7 @@ fn recursion() {
 
 #[test]
 #[rustfmt::skip]
-fn names() {
+fn compiler_translates_valid_and_rejects_invalid_names() {
     check(&[
         ("escaped", "struct _struct { long _long; };", "pub long: i32", "struct struct { long a; };", "1:8: expected the name of a struct, found the keyword `struct`; write `_struct`"),
         ("case of keywords", "struct Foo { long Port; };", "port: i32", "struct Struct { long a; };", "1:8: expected the name of a struct; `Struct` differs from the keyword"),
@@ -208,7 +208,7 @@ fn names() {
 
 #[test]
 #[rustfmt::skip]
-fn expressions() {
+fn compiler_translates_valid_and_rejects_invalid_expressions() {
     check(&[
         ("operators", "const long A = (1 + 2 * 3 - 4 / 2) % 4 | 8 & 12 ^ 1 << 2 >> 1;", "A: i32 = 11", "const long A = 1 +;", "1:19: expected a value, found `;`"),
         ("signs", "const long A = - + -3; const octet B = ~0; const short C = ~1;", "C: i16 = -2", "const long A = -TRUE;", "1:16: `-` cannot stand before a boolean"),
@@ -228,7 +228,7 @@ fn expressions() {
 
 #[test]
 #[rustfmt::skip]
-fn annotations() {
+fn compiler_translates_valid_and_rejects_invalid_annotations() {
     check(&[
         ("key", "struct S { @key long a; @key(FALSE) long b; };", "#[dds(key)]", "@key struct S { long a; };", "1:1: `@key` does not belong in front of a struct; it belongs in front of a member"),
         ("id", "struct S { @id(value = 7) long a; };", "id = 7", "struct S { @id(1) long a; @id(1) long b; };", "1:39: `b` has the member id 1"),
@@ -275,7 +275,7 @@ fn annotations() {
 
 #[test]
 #[rustfmt::skip]
-fn what_dds_does_not_need() {
+fn compiler_skips_constructs_without_data_and_rejects_misuse() {
     check(&[
         ("interface", "interface I { void f(in long a) raises (E); struct S { long a; }; exception E { long a; }; };", "mod i", "interface I { void f(in long a; };", "1:33: expected `)`"),
         ("interface as a type", "interface I; interface I { const long A = 2; }; struct S { long a[I::A]; };", "[i32; 2]", "interface I {}; struct S { I a; };", "1:28: `I` is an interface, which no sample can carry"),
@@ -298,7 +298,7 @@ fn what_dds_does_not_need() {
 }
 
 #[test]
-fn what_is_skipped_is_told_in_a_note() {
+fn skipped_construct_is_reported_in_note() {
     let compiler = idl::Compiler::new();
     let text = "valuetype V {}; interface I { void f(); }; @unknown struct S { long a; };";
     let files = idl::Memory::new([("a.idl", text)]);
@@ -322,7 +322,7 @@ fn what_is_skipped_is_told_in_a_note() {
 /// Constructs that only ROS 2 generates: a module of constants beside the message, documentation
 /// text in pieces, and defaults of lists as strings.
 #[test]
-fn what_ros_writes_is_read() {
+fn compiler_reads_idl_generated_by_ros() {
     let text = r#"
         module pkg { module msg {
             module State_Constants {
@@ -369,7 +369,7 @@ fn what_ros_writes_is_read() {
 }
 
 #[test]
-fn rust_by_verbatim_goes_where_it_is_wanted() {
+fn verbatim_rust_is_placed_as_annotated() {
     let text = "@verbatim(language = \"rust\", placement = BEGIN_FILE, text = \"// first\") module M {
         @verbatim(language = \"rust\", placement = \"END_FILE\", text = \"// last\") const long A = 1;
         @verbatim(language = \"rust\", text = \"// before\")

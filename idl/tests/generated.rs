@@ -70,7 +70,7 @@ fn comes_back<T: DdsType + PartialEq + std::fmt::Debug>(value: &T) {
 }
 
 #[test]
-fn generated_types_have_their_idl_names_and_come_back() {
+fn generated_types_have_idl_names_and_survive_round_trip() {
     assert_eq!(Aircraft::TYPE_NAME, "Nav::Aircraft");
     assert_eq!(Position::TYPE_NAME, "Nav::Detail::Position");
     assert!(Position::LAYOUT.is_some() && Basics::LAYOUT.is_none());
@@ -80,7 +80,7 @@ fn generated_types_have_their_idl_names_and_come_back() {
 }
 
 #[test]
-fn bounds_of_the_idl_are_kept() {
+fn encoder_enforces_bounds_of_idl() {
     let long = "123456789".to_owned();
     for broken in [
         Aircraft { r#type: long.clone(), ..aircraft() },
@@ -123,7 +123,7 @@ fn everything() -> types::kinds::Everything {
 }
 
 #[test]
-fn values_of_every_kind_come_back() {
+fn values_of_every_kind_survive_round_trip() {
     use types::kinds::{
         Base, Byte, Derived, Letter, Middle, Node, Open, Priority, Shape, WideLetter, Yes,
     };
@@ -157,7 +157,7 @@ fn values_of_every_kind_come_back() {
 }
 
 #[test]
-fn annotations_have_their_effect() {
+fn annotations_take_effect_in_generated_types() {
     use annotated::marked::{Choice, Coded, Reading, Setting, State};
     assert_eq!(Setting::default_value(), Setting::Level(2.5));
     let none = Setting::Reason(Box::new("none".to_owned()));
@@ -183,7 +183,7 @@ fn annotations_have_their_effect() {
 }
 
 #[test]
-fn constants_are_worth_what_the_idl_says() {
+fn generated_constants_have_values_of_idl() {
     use constants::limits;
     assert_eq!(
         (limits::DAY, limits::MASK, limits::ALL, limits::NEGATIVE),
@@ -211,7 +211,7 @@ fn constants_are_worth_what_the_idl_says() {
 }
 
 #[test]
-fn messages_of_ros_come_back() {
+fn ros_messages_survive_round_trip() {
     use ros::fleet_interfaces::msg::{VehicleState, vehicle_state_constants as constants};
     use ros::fleet_interfaces::srv::{ParkRequest, ParkResponse};
     assert_eq!(VehicleState::TYPE_NAME, "fleet_interfaces::msg::VehicleState");
@@ -224,7 +224,7 @@ fn messages_of_ros_come_back() {
 }
 
 #[test]
-fn names_that_rust_cannot_have_are_others() {
+fn names_invalid_in_rust_are_replaced() {
     use names::r#type::{Color, Holder, Option_, Vec_};
     let vec = Vec_ { foo_bar: 1, foo_bar_: 2, foo_bar2: 3, self_: 4, base: 5 };
     let option = Option_ { base: vec.clone(), base2: 6 };

@@ -30,7 +30,7 @@ const GOLDEN: [(&str, &[&str], &str); 9] = [
 ];
 
 #[test]
-fn the_generated_code_is_the_golden_one() {
+fn generated_code_equals_golden_files() {
     for (file, inputs, crate_path) in GOLDEN {
         let compiler = Compiler::new().include(format!("{DIRECTORY}/ros"));
         let inputs: Vec<String> =
@@ -51,7 +51,7 @@ fn the_generated_code_is_the_golden_one() {
 
 /// The golden files equal the output of `cargo fmt` without settings.
 #[test]
-fn the_generated_code_is_formatted() {
+fn golden_files_are_formatted() {
     for (file, ..) in GOLDEN {
         let path = format!("{DIRECTORY}/{file}");
         let config = ["--check", "--edition", "2024"];

@@ -32,7 +32,7 @@ fn error(text: &str, start: &str) {
 }
 
 #[test]
-fn macros_stand_for_what_they_say() {
+fn macros_are_expanded() {
     for (text, expected) in [
         ("#define N 3\nconst long A = N;", "A: i32 = 3"),
         ("#define N M\n#define M 4\nconst long A = N;", "A: i32 = 4"),
@@ -59,7 +59,7 @@ fn macros_stand_for_what_they_say() {
 }
 
 #[test]
-fn conditions_choose_the_text() {
+fn conditional_directives_select_text() {
     for (condition, holds) in [
         ("#if 1", true),
         ("#if 0", false),
@@ -95,7 +95,7 @@ fn conditions_choose_the_text() {
 }
 
 #[test]
-fn directives_that_are_wrong_are_named() {
+fn invalid_directive_is_reported_with_position_and_reason() {
     for (text, start) in [
         ("#if 1\n", "a.idl:1:1: this `#if` has no `#endif`"),
         ("#endif\n", "a.idl:1:1: this `#endif` ends no `#if`"),
@@ -132,7 +132,7 @@ fn directives_that_are_wrong_are_named() {
 }
 
 #[test]
-fn pragmas_that_are_known_are_obeyed_and_others_are_warned_about() {
+fn known_pragmas_take_effect_and_unknown_pragma_causes_warning() {
     let text = "#pragma prefix \"omg.org\"\n#pragma vendor x\nmodule M { struct S { string a; long b; \
                 };\n#pragma keylist S a\n};\n#pragma DCPS_DATA_TYPE \"M::S\"\n";
     let compiled = compile(&Compiler::new(), &[("a.idl", text)], &["a.idl"]);
@@ -148,7 +148,7 @@ fn pragmas_that_are_known_are_obeyed_and_others_are_warned_about() {
 /// `DCPS_DATA_KEY` in the form of OpenDDS: the type and its key in one string or in several, and a
 /// nested member.
 #[test]
-fn keys_are_said_by_pragmas_too() {
+fn pragmas_declare_key_members() {
     let types = "struct In { long b; long c; }; struct T { In a; string d; };";
     for pragma in [
         "DCPS_DATA_KEY \"T a.b\"",
@@ -173,7 +173,7 @@ fn keys_are_said_by_pragmas_too() {
 
 /// Directives that other tools write into files: repository names, line markers, and warnings.
 #[test]
-fn directives_of_other_tools_are_read() {
+fn directives_of_other_tools_are_accepted() {
     let text = "#pragma ID S \"IDL:S:1.0\"\n#pragma version S 1.2\n#pragma prefix \"\"\n# 30 \"made.y\" 2\n\
                 #line 7 \"other.y\"\n#line 9\n#\n#warning careful now\nstruct S { long a; };\n";
     let compiled = compile(&Compiler::new(), &[("a.idl", text)], &["a.idl"]);
@@ -187,7 +187,7 @@ fn directives_of_other_tools_are_read() {
 
 /// `#pragma once` matters in a file with conditions, which is otherwise read on each include.
 #[test]
-fn a_file_may_ask_to_be_read_once() {
+fn pragma_once_prevents_second_inclusion() {
     let inner = "#if 1\nstruct B { long b; };\n#endif\n";
     let root = ("a.idl", "#include \"b.idl\"\n#include \"b.idl\"\nstruct A { B b; };");
     let twice = compile(&Compiler::new(), &[root, ("b.idl", inner)], &["a.idl"]);
@@ -199,7 +199,7 @@ fn a_file_may_ask_to_be_read_once() {
 
 /// Macros may expand to the name of a file, in each form.
 #[test]
-fn files_are_included_by_macros() {
+fn include_directive_expands_macros() {
     let files = [
         (
             "a.idl",
@@ -218,7 +218,7 @@ fn files_are_included_by_macros() {
 }
 
 #[test]
-fn files_are_looked_for_beside_and_in_directories() {
+fn include_searches_own_directory_then_include_directories() {
     let files = [
         (
             "dir/a.idl",
@@ -245,7 +245,7 @@ fn files_are_looked_for_beside_and_in_directories() {
 }
 
 #[test]
-fn an_error_in_an_included_file_is_shown_there() {
+fn error_in_included_file_states_position_in_included_file() {
     let files =
         [("a.idl", "#include \"b.idl\"\nstruct S { B b; };"), ("b.idl", "\nstruct B { long a }")];
     let compiled = compile(&Compiler::new(), &files, &["a.idl"]);
@@ -257,7 +257,7 @@ fn an_error_in_an_included_file_is_shown_there() {
 }
 
 #[test]
-fn a_file_without_guards_is_read_once_and_cycles_end() {
+fn file_without_guards_is_read_once_and_include_cycle_ends() {
     let files = [
         ("a.idl", "#include \"b.idl\"\n#include \"c.idl\"\nstruct A { B b; C c; };"),
         ("b.idl", "#include \"c.idl\"\nstruct B { C c; };"),
@@ -270,7 +270,7 @@ fn a_file_without_guards_is_read_once_and_cycles_end() {
 }
 
 #[test]
-fn guards_work_and_files_without_them_that_ask_for_more_are_stopped() {
+fn include_guards_work_and_endless_inclusion_is_stopped() {
     let files = [
         ("a.idl", "#ifndef A\n#define A\n#include \"b.idl\"\nstruct S { B b; };\n#endif\n"),
         ("b.idl", "#ifndef B_\n#define B_\n#include \"a.idl\"\nstruct B { long b; };\n#endif\n"),
@@ -297,7 +297,7 @@ fn guards_work_and_files_without_them_that_ask_for_more_are_stopped() {
 }
 
 #[test]
-fn several_files_share_what_they_include() {
+fn root_files_share_included_file_but_not_macros() {
     let files = [
         ("a.idl", "#include \"c.idl\"\nstruct A { C c; long n[N]; };"),
         ("b.idl", "#include \"c.idl\"\nstruct B { C c; long n[N]; };"),
@@ -318,7 +318,7 @@ fn several_files_share_what_they_include() {
 }
 
 #[test]
-fn macros_can_be_given_from_outside() {
+fn compiler_option_defines_macros() {
     let text = "#if FEATURE > 1\nconst long A = SIZE;\n#endif\n";
     let compiler = Compiler::new().define("FEATURE", "2").define("SIZE", "(3 + 4)");
     let compiled = compile(&compiler, &[("a.idl", text)], &["a.idl"]);
@@ -328,7 +328,7 @@ fn macros_can_be_given_from_outside() {
 }
 
 #[test]
-fn macros_that_grow_without_end_are_stopped() {
+fn excessive_macro_expansion_is_rejected() {
     let mut text = String::from("#define A0 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1\n");
     for n in 1..20 {
         let m = n - 1;
@@ -350,7 +350,7 @@ fn macros_that_grow_without_end_are_stopped() {
 }
 
 #[test]
-fn what_is_for_people_is_told_in_a_note() {
+fn ident_and_sccs_directives_are_reported_as_without_effect() {
     let text = "#ident \"@(#)a.idl 1.2\"\nstruct S { long a; };\n#sccs \"x\"\n#identify\n";
     let compiled = compile(&Compiler::new(), &[("a.idl", text)], &["a.idl"]);
     assert_eq!(
@@ -364,7 +364,7 @@ fn what_is_for_people_is_told_in_a_note() {
 }
 
 #[test]
-fn bytes_that_are_no_utf_8_are_latin_1() {
+fn non_utf8_file_is_read_as_latin_1() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.idl");
     std::fs::write(&path, b"// Gr\xf6\xdfe\nconst string A = \"\xe4\";\n").unwrap();

@@ -153,7 +153,7 @@ mod tests {
     use crate::FieldType;
 
     #[test]
-    fn every_field_is_read_and_set_by_its_place() {
+    fn every_policy_field_is_read_and_set_by_index() {
         for kind in EntityKind::ALL {
             let mut qos = kind.default_qos();
             for (policy, name) in kind.policies() {

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn infinite_is_the_longest() {
+    fn infinite_duration_is_longest() {
         let longest = Duration::new(i32::MAX, NANOS_PER_SECOND - 1).unwrap();
         assert!(Duration::ZERO < Duration::from_millis(1));
         assert!(Duration::from_millis(1999) < Duration::from_secs(2));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn conversions_keep_the_value() {
+    fn duration_conversions_keep_value() {
         let time = std::time::Duration::from_millis(1500);
         assert_eq!(Duration::from(time), Duration::from_millis(1500));
         assert_eq!(Option::from(Duration::from_millis(1500)), Some(time));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused() {
+    fn invalid_duration_is_rejected() {
         assert_eq!(Duration::new(-1, 0), None);
         assert_eq!(Duration::new(0, NANOS_PER_SECOND), None);
         let least = Duration::new(0, 1).unwrap();

@@ -207,7 +207,7 @@ mod tests {
 
     /// Every policy that both sets have is copied.
     #[test]
-    fn all_that_a_topic_has_as_well_is_taken_over() {
+    fn topic_shares_13_policies_with_writer_and_10_with_reader() {
         let shared = |policies: &[PolicyId]| {
             policies.iter().filter(|policy| TopicQos::POLICIES.contains(policy)).count()
         };

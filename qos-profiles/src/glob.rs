@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_as_in_posix() {
+    fn glob_matches_like_posix() {
         for (pattern, yes, no) in [
             ("", "", "a"),
             ("a", "a", "b"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn invalid_glob_is_rejected_with_reason() {
         let wrong = |text| Glob::new(text).unwrap_err();
         assert_eq!(wrong("a[b"), "`[` has no `]`");
         assert_eq!(wrong("[]"), "`[` has no `]`");
@@ -216,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn matching_ends_soon_whatever_the_pattern() {
+    fn glob_matching_ends_quickly_for_hostile_pattern() {
         let pattern = "*a".repeat(200) + "b";
         assert!(!matches(&pattern, &"a".repeat(5000)));
     }
 
     #[test]
-    fn partitions_meet_by_name_or_by_pattern() {
+    fn partitions_match_by_name_or_pattern() {
         let meets = |ours: &[&str], theirs: &[&str]| {
             let of = |names: &[&str]| PartitionQosPolicy {
                 name: names.iter().map(|name| (*name).to_owned()).collect(),

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unlimited_is_the_largest_and_minus_one() {
+    fn unlimited_length_is_largest_and_converts_to_minus_one() {
         assert!(Length::new(i32::MAX) < Some(Length::UNLIMITED));
         assert_eq!(i32::from(Length::UNLIMITED), -1);
         assert_eq!(Length::try_from(-1), Ok(Length::UNLIMITED));

@@ -140,14 +140,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_policy_stands_in_the_row_of_its_number() {
+    fn policy_id_equals_its_row_in_table() {
         for (index, policy) in PolicyId::ALL.into_iter().enumerate() {
             assert_eq!(policy.id() as usize, index + 1, "{policy}");
         }
     }
 
     #[test]
-    fn numbers_and_names_lead_back() {
+    fn policy_is_found_by_id_and_name() {
         for policy in PolicyId::ALL {
             assert_eq!(PolicyId::from_id(policy.id()), Some(policy));
             assert_eq!(PolicyId::from_name(policy.name()), Some(policy));

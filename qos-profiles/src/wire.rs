@@ -99,7 +99,7 @@ mod tests {
     use crate::{DurabilityServiceQosPolicy, HistoryQosPolicyKind, LivelinessQosPolicy};
 
     #[test]
-    fn policies_are_the_same_after_they_were_written() {
+    fn policies_survive_cdr_round_trip() {
         let mut service = DurabilityServiceQosPolicy {
             service_cleanup_delay: Duration::from_millis(1500),
             max_samples: Length::of(7),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_and_no_limit_is_taken_for_none() {
+    fn invalid_duration_is_infinite_and_invalid_length_is_unlimited() {
         let bytes = to_cdr(&Parts { sec: -3, nanosec: 7 }).unwrap();
         assert_eq!(from_cdr(&bytes), Ok(Duration::INFINITE));
         assert_eq!(from_cdr(&to_cdr(&-1_i32).unwrap()), Ok(Length::UNLIMITED));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_policies_are_found_by_their_names() {
+    fn policy_members_are_found_by_name() {
         let service = DurabilityServiceQosPolicy::default();
         let find = |path: &str| MemberPath::of::<DurabilityServiceQosPolicy>(path);
         let depth = find("history_depth").unwrap();
@@ -134,7 +134,7 @@ mod tests {
 
     /// A traversal of the members of a sample finds exactly two parts of a time.
     #[test]
-    fn a_time_has_its_two_parts() {
+    fn duration_has_two_reflected_parts() {
         let time = Duration::new(3, 7).unwrap();
         assert!(matches!(time.value(), ValueRef::Structure(_)));
         assert_eq!(Reflect::parts(&time), 2);

@@ -10,7 +10,7 @@ fn reader(change: impl Fn(&mut DataReaderQos)) -> Vec<PolicyId> {
 }
 
 #[test]
-fn depth_fits_the_limit_of_an_instance() {
+fn history_depth_must_fit_limit_per_instance() {
     let with = |kind, depth, limit| {
         let found = reader(|qos| {
             qos.history = HistoryQosPolicy { kind, depth };
@@ -39,7 +39,7 @@ fn depth_fits_the_limit_of_an_instance() {
 }
 
 #[test]
-fn an_instance_gets_no_more_than_all() {
+fn limit_per_instance_must_fit_max_samples() {
     let with = |all, one| {
         reader(|qos| {
             qos.resource_limits.max_samples = all;
@@ -53,7 +53,7 @@ fn an_instance_gets_no_more_than_all() {
 }
 
 #[test]
-fn the_filter_lets_deadlines_be_met() {
+fn minimum_separation_must_not_exceed_deadline() {
     let with = |separation, period| {
         reader(|qos| {
             qos.time_based_filter.minimum_separation = separation;
@@ -67,7 +67,7 @@ fn the_filter_lets_deadlines_be_met() {
 }
 
 #[test]
-fn the_durability_service_has_the_same_rules() {
+fn durability_service_obeys_history_and_limit_rules() {
     let mut qos = DataWriterQos::default();
     qos.durability_service.history_depth = 9;
     qos.durability_service.max_samples_per_instance = Length::of(8);

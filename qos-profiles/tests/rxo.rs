@@ -196,7 +196,7 @@ fn data_representation() {
 }
 
 #[test]
-fn policies_that_are_not_compared_never_keep_apart() {
+fn policies_without_rxo_never_prevent_match() {
     let mut pair = Pair::default();
     pair.writer.ownership_strength.value = 9;
     pair.writer.history.kind = HistoryQosPolicyKind::KeepAll;
@@ -217,7 +217,7 @@ fn policies_that_are_not_compared_never_keep_apart() {
 }
 
 #[test]
-fn every_reason_is_given_in_the_order_of_the_policies() {
+fn all_incompatibilities_are_reported_in_policy_order() {
     let mut pair = Pair::default();
     pair.writer.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
     pair.reader.reliability.kind = ReliabilityQosPolicyKind::Reliable;

@@ -12,7 +12,7 @@ fn read<'de, T: Deserialize<'de>>(fields: &[(&'de str, &'de str)]) -> Result<T, 
 }
 
 #[test]
-fn nothing_at_all_is_the_default() {
+fn empty_input_yields_defaults() {
     assert_eq!(read(&[]), Ok(DataWriterQos::default()));
     assert_eq!(read(&[]), Ok(DataReaderQos::default()));
     assert_eq!(read(&[]), Ok(HistoryQosPolicy::default()));
@@ -20,7 +20,7 @@ fn nothing_at_all_is_the_default() {
 }
 
 #[test]
-fn kinds_have_the_names_of_the_standard() {
+fn serde_input_uses_kind_names_of_standard() {
     let kind = |text| {
         DurabilityQosPolicyKind::deserialize(serde::de::value::StrDeserializer::<Error>::new(text))
     };
@@ -29,7 +29,7 @@ fn kinds_have_the_names_of_the_standard() {
 }
 
 #[test]
-fn the_kind_of_reliability_cannot_be_left_out() {
+fn reliability_kind_is_required() {
     assert_eq!(
         read(&[("kind", "RELIABLE")]),
         Ok(ReliabilityQosPolicy {

@@ -35,7 +35,7 @@ const TABLE: [(&str, &str, bool, bool); 24] = [
 ];
 
 #[test]
-fn every_policy_is_where_and_what_the_table_says() {
+fn policies_have_entities_rxo_and_changeability_of_table() {
     let entities = [
         ("P", DomainParticipantQos::POLICIES),
         ("T", TopicQos::POLICIES),
@@ -61,7 +61,7 @@ fn default_is<T: Default + PartialEq + Debug>(expected: T) {
 }
 
 #[test]
-fn the_defaults_are_those_of_the_standard() {
+fn policy_defaults_follow_standard() {
     let none = Duration::ZERO;
     let infinite = Duration::INFINITE;
     let unlimited = Length::UNLIMITED;
@@ -139,7 +139,7 @@ fn only_writers_are_reliable_by_default() {
 }
 
 #[test]
-fn defaults_go_together() {
+fn default_qos_is_consistent() {
     assert_eq!(DomainParticipantQos::default().inconsistencies(), []);
     assert_eq!(TopicQos::default().inconsistencies(), []);
     assert_eq!(PublisherQos::default().inconsistencies(), []);
@@ -149,7 +149,7 @@ fn defaults_go_together() {
 }
 
 #[test]
-fn changes_that_come_too_late_are_named() {
+fn changes_of_immutable_policies_are_reported() {
     let old = DataWriterQos::default();
     let mut new = old.clone();
     new.deadline.period = Duration::from_secs(1);
@@ -205,7 +205,7 @@ fn changes(from: &EntityQos) -> Vec<(PolicyId, EntityQos)> {
 }
 
 #[test]
-fn each_change_is_told_and_is_too_late_if_the_table_says_so() {
+fn each_policy_change_is_reported_and_immutable_as_in_table() {
     macro_rules! check {
         ($($kind:ident),*) => {$({
             let from = EntityKind::$kind.default_qos();
@@ -222,7 +222,7 @@ fn each_change_is_told_and_is_too_late_if_the_table_says_so() {
 }
 
 #[test]
-fn what_a_topic_says_its_writers_and_readers_take_over() {
+fn writers_and_readers_copy_shared_policies_from_topic() {
     macro_rules! check {
         ($($qos:ident),*) => {$({
             let mut usual = $qos::default();
@@ -242,7 +242,7 @@ fn what_a_topic_says_its_writers_and_readers_take_over() {
 }
 
 #[test]
-fn three_kinds_of_entities_belong_to_a_topic() {
+fn only_topics_writers_and_readers_belong_to_topic() {
     use EntityKind::*;
     let of_topics = EntityKind::ALL.into_iter().filter(|kind| kind.has_topic());
     assert!(of_topics.eq([Topic, DataWriter, DataReader]));
@@ -268,7 +268,7 @@ const CONSTANTS: [(PolicyId, &str, &str, &[&str]); 10] = [
 ];
 
 #[test]
-fn kinds_have_the_names_of_the_standard() {
+fn policy_kinds_have_names_of_standard() {
     let fields = PolicyId::ALL.into_iter().flat_map(|policy| {
         policy.fields().iter().filter_map(move |field| match field.ty {
             FieldType::Kind(names) | FieldType::Kinds(names) => Some((policy, field.name, names)),
@@ -294,7 +294,7 @@ fn kinds_have_the_names_of_the_standard() {
 }
 
 #[test]
-fn a_set_of_any_kind_is_that_of_its_kind() {
+fn entity_qos_has_policies_of_its_entity_kind() {
     let all: [(EntityKind, &[PolicyId]); 6] = [
         (EntityKind::DomainParticipant, DomainParticipantQos::POLICIES),
         (EntityKind::Topic, TopicQos::POLICIES),

@@ -23,7 +23,7 @@ fn idl(types: &str) -> String {
 }
 
 #[test]
-fn each_element_of_types_becomes_idl() {
+fn each_xml_type_element_is_translated_to_idl() {
     let member =
         |attributes: &str| format!("<struct name=\"S\"><member name=\"m\" {attributes}/></struct>");
     let of_member = |text: &str| format!("struct _S {{ {text}; }};");
@@ -135,7 +135,7 @@ fn each_element_of_types_becomes_idl() {
 }
 
 #[test]
-fn each_mistake_in_types_is_told() {
+fn error_in_xml_type_is_reported_with_position_and_reason() {
     let member =
         |attributes: &str| format!("<struct name=\"S\"><member name=\"m\" {attributes}/></struct>");
     let cases = [
@@ -247,7 +247,7 @@ fn writer_depth(provider: &QosProvider, set: &str) -> u32 {
 }
 
 #[test]
-fn a_participant_has_what_it_says_and_what_it_inherits() {
+fn participant_has_its_own_and_inherited_entities() {
     let provider = provider(FILE);
     assert_eq!(provider.participant_names(), ["Apps::Common", "Apps::Left"]);
     let left = provider.participant("Apps::Left").unwrap();
@@ -315,7 +315,7 @@ fn a_participant_has_what_it_says_and_what_it_inherits() {
 }
 
 #[test]
-fn libraries_may_be_roots() {
+fn libraries_are_accepted_as_root_elements() {
     let place = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let file = place.path().join(name);
@@ -368,7 +368,7 @@ fn libraries_may_be_roots() {
 }
 
 #[test]
-fn each_mistake_in_domains_and_participants_is_told() {
+fn error_in_domain_or_participant_is_reported_with_position() {
     let domain = |inside: &str| format!("<domain_library name=\"L\">\n{inside}</domain_library>");
     let room = |inside: &str| {
         format!(
@@ -447,7 +447,7 @@ fn each_mistake_in_domains_and_participants_is_told() {
 }
 
 #[test]
-fn what_is_hostile_ends_soon() {
+fn excessive_bases_types_and_includes_are_rejected() {
     // Long chains of bases, and more elements of types than the limit.
     let chain: String =
         (0..2000).map(|n| format!("<domain name=\"D{n}\" base_name=\"D{}\"/>", n + 1)).collect();

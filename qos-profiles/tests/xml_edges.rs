@@ -34,7 +34,7 @@ fn depth_of(provider: &QosProvider, name: &str) -> u32 {
 }
 
 #[test]
-fn of_what_contradicts_itself_no_more_is_told_than_anyone_reads() {
+fn number_of_inconsistency_errors_is_limited() {
     let wrong =
         |n| library(&(0..n).map(|n| profile(&format!("name='P{n}'"), WRONG)).collect::<Vec<_>>());
     assert_eq!(errors(&wrong(1)).len(), 1);
@@ -44,7 +44,7 @@ fn of_what_contradicts_itself_no_more_is_told_than_anyone_reads() {
 /// A profile with one base is that base with additions, so an error in the base is reported
 /// only there.
 #[test]
-fn what_is_wrong_with_a_base_is_told_once() {
+fn error_in_base_profile_is_reported_once() {
     let profiles = [profile("name='A'", WRONG), profile("name='B' base_name='A'", "")];
     let told = errors(&library(&profiles));
     assert_eq!(told.len(), 1, "{told:#?}");
@@ -54,7 +54,7 @@ fn what_is_wrong_with_a_base_is_told_once() {
 /// The order of profiles does not affect the length of a chain, and sets in it do not repeat
 /// the error.
 #[test]
-fn chains_are_as_long_in_whatever_order_they_are_written() {
+fn base_chain_limit_is_independent_of_profile_order() {
     let chain = |length: usize| {
         let link = |n: usize| match n {
             0 => profile("name='P0'", DEPTH),
@@ -74,7 +74,7 @@ fn chains_are_as_long_in_whatever_order_they_are_written() {
 
 /// Sets that have bases of their own form chains like profiles.
 #[test]
-fn chains_of_sets_end_where_those_of_profiles_do() {
+fn policy_set_chain_has_same_limit_as_profile_chain() {
     let chain = |length: usize| {
         let link = |n: usize| match n {
             0 => profile("name='P0'", DEPTH),
@@ -99,7 +99,7 @@ fn chains_of_sets_end_where_those_of_profiles_do() {
 /// There may be many short chains: a set may inherit from 128 sets and profiles on all paths, but
 /// not from 129.
 #[test]
-fn a_set_has_so_many_bases_in_all() {
+fn total_number_of_bases_of_policy_set_is_limited() {
     let tree = |plain: usize, bare: usize| {
         let seven = bases(["Leaf"; 7]);
         let all = std::iter::repeat_n("Mid", plain).chain(std::iter::repeat_n("Bare", bare));
@@ -120,7 +120,7 @@ fn a_set_has_so_many_bases_in_all() {
 /// As many profiles as a profile may inherit from, itself included, contribute their sets
 /// and values.
 #[test]
-fn a_profile_has_so_many_bases_in_all() {
+fn total_number_of_bases_of_profile_is_limited() {
     let tree = |halves: usize, few: usize| {
         let six = bases(["Leaf"; 6]);
         let nine = bases(["Mid"; 9]);
@@ -157,7 +157,7 @@ fn a_profile_has_so_many_bases_in_all() {
 
 /// A cycle of profiles is followed only up to a limit, whatever refers to it.
 #[test]
-fn a_set_may_lead_to_profiles_that_have_no_end() {
+fn profile_cycle_reached_from_policy_set_is_reported_once() {
     let profiles = [
         profile("name='A' base_name='A'", ""),
         profile("name='B'", "<datawriter_qos base_name='A'/>"),
@@ -168,7 +168,7 @@ fn a_set_may_lead_to_profiles_that_have_no_end() {
 }
 
 #[test]
-fn of_long_cycles_the_ends_are_told() {
+fn error_message_abbreviates_long_cycle() {
     let cycle = |length: usize| {
         let link =
             |n: usize| profile(&format!("name='P{n}' base_name='P{}'", (n + 1) % length), "");
@@ -185,7 +185,7 @@ fn of_long_cycles_the_ends_are_told() {
 /// A plain set inherits from the set that applies for its profile's base, even if that is a
 /// named set.
 #[test]
-fn a_plain_set_inherits_from_a_base_whose_sets_all_have_names() {
+fn plain_policy_set_inherits_from_named_set_of_base() {
     let named = "<datawriter_qos name='x'><history><depth>7</depth></history></datawriter_qos>";
     let own =
         "<datawriter_qos><lifespan><duration><sec>1</sec></duration></lifespan></datawriter_qos>";
@@ -195,7 +195,7 @@ fn a_plain_set_inherits_from_a_base_whose_sets_all_have_names() {
 
 /// A profile's values for one kind of entity do not count as its own values for another kind.
 #[test]
-fn values_of_a_base_are_the_bases_in_whole_profiles_as_well() {
+fn inherited_value_has_base_as_origin_in_whole_profile() {
     let own = "<topic_qos><history><depth>3</depth></history></topic_qos>";
     let profiles = [profile("name='A'", DEPTH), profile("name='B' base_name='A'", own)];
     let whole = provider(&library(&profiles)).profile("L::B").unwrap();
@@ -205,7 +205,7 @@ fn values_of_a_base_are_the_bases_in_whole_profiles_as_well() {
 }
 
 #[test]
-fn sets_outside_of_profiles_are_told_with_their_root() {
+fn error_in_set_outside_profile_names_its_root() {
     let wrong = WRONG.replace("<datawriter_qos>", "<datawriter_qos name='w'>");
     for (before, after, root) in [("<dds>", "</dds>", "dds/"), ("", "", "")] {
         let told = errors(&format!("{before}<qos_library name='L'>{wrong}</qos_library>{after}"));
@@ -216,7 +216,7 @@ fn sets_outside_of_profiles_are_told_with_their_root() {
 }
 
 #[test]
-fn libraries_are_not_in_libraries() {
+fn library_inside_library_is_rejected() {
     for inside in ["<qos_library name='M'/>", "<types/>", "<domain_library name='M'/>"] {
         let told = errors(&library(&[inside.to_owned()]));
         assert_eq!(told.len(), 1, "{told:#?}");
@@ -225,7 +225,7 @@ fn libraries_are_not_in_libraries() {
 }
 
 #[test]
-fn names_have_up_to_256_bytes() {
+fn profile_name_has_at_most_256_bytes() {
     let named = |length| library(&[profile(&format!("name='{}'", "n".repeat(length)), DEPTH)]);
     assert_eq!(depth_of(&provider(&named(256)), &format!("L::{}", "n".repeat(256))), 7);
     for length in [257, 300] {
@@ -235,7 +235,7 @@ fn names_have_up_to_256_bytes() {
 }
 
 #[test]
-fn a_property_has_a_name() {
+fn property_without_name_is_rejected() {
     let property =
         "<property><value><element><name></name><value>1</value></element></value></property>";
     let told = errors(&file(EntityKind::DataWriter, property));
@@ -244,7 +244,7 @@ fn a_property_has_a_name() {
 }
 
 #[test]
-fn what_belongs_nowhere_in_a_participant_is_an_error() {
+fn unknown_element_in_participant_is_rejected() {
     let told = errors(&file(EntityKind::DomainParticipant, "<whatever/>"));
     assert_eq!(told.len(), 1, "{told:#?}");
     assert!(told[0].contains("found an unknown element"), "{told:#?}");
@@ -252,7 +252,7 @@ fn what_belongs_nowhere_in_a_participant_is_an_error() {
 
 /// Text on both sides of an element is reported whole.
 #[test]
-fn text_between_elements_is_told_whole() {
+fn error_message_shows_whole_text_between_elements() {
     let told =
         errors(&file(EntityKind::DataWriter, "<history>one<kind>KEEP_LAST</kind>two</history>"));
     assert_eq!(told.len(), 1, "{told:#?}");
@@ -262,7 +262,7 @@ fn text_between_elements_is_told_whole() {
 /// A file without a declaration begins with its root, whose position is reported correctly,
 /// whatever precedes it.
 #[test]
-fn the_root_is_told_where_it_stands() {
+fn error_states_position_of_root_element() {
     for (before, place) in [
         ("", (1, 1)),
         ("<!-- <dds> -->\n", (2, 1)),
@@ -277,7 +277,7 @@ fn the_root_is_told_where_it_stands() {
 }
 
 #[test]
-fn lists_have_so_many_items() {
+fn partition_accepts_256_names_of_at_most_256_bytes() {
     let partition = |count: usize, length: usize| {
         let item = format!("<element>{}</element>", "n".repeat(length));
         file(
@@ -296,7 +296,7 @@ fn lists_have_so_many_items() {
 
 /// The numbers of the standard stand for names, as far as names exist.
 #[test]
-fn representations_have_names_and_numbers() {
+fn data_representation_accepts_only_known_numbers() {
     let representation = |kind: &str| {
         let kinds = format!(
             "<data_representation><value><element>{kind}</element></value></data_representation>"
@@ -313,7 +313,7 @@ fn representations_have_names_and_numbers() {
 
 /// Properties of other products are recognised by the beginning of their names.
 #[test]
-fn properties_of_other_products_are_told_with_the_product() {
+fn foreign_property_is_reported_with_its_product() {
     let (rti, fast) = ("RTI Connext", "Fast DDS");
     for (name, product) in [
         ("dds.x", rti),
@@ -336,7 +336,7 @@ fn properties_of_other_products_are_told_with_the_product() {
 }
 
 #[test]
-fn no_more_is_told_to_be_of_others_than_anyone_reads() {
+fn number_of_reported_ignored_elements_is_limited() {
     let mut text = String::from("<dds>");
     for n in 0..1100 {
         write!(text, "<application_library name='A{n}'/>").unwrap();
@@ -345,7 +345,7 @@ fn no_more_is_told_to_be_of_others_than_anyone_reads() {
 }
 
 #[test]
-fn a_provider_says_where_it_looks() {
+fn provider_reports_its_file_locations() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f.xml");
     std::fs::write(&path, library(&[profile("name='P'", DEPTH)])).unwrap();
@@ -356,7 +356,7 @@ fn a_provider_says_where_it_looks() {
 
 /// Control characters are preserved by writing and reading.
 #[test]
-fn control_letters_are_written_as_references() {
+fn control_characters_are_written_as_references() {
     let text = "<property><value><element><name>a</name><value>one&#13;two</value></element></value></property>";
     let first = provider(&file(EntityKind::DataWriter, text)).profile("L::P").unwrap();
     let written = first.to_xml();
@@ -368,7 +368,7 @@ fn control_letters_are_written_as_references() {
 /// The longest chain of profiles without sets, and of sets from there; and many paths to such
 /// a chain.
 #[test]
-fn what_is_sound_has_its_values_wherever_they_are() {
+fn longest_and_widest_valid_base_chains_resolve_values() {
     let set = |n: usize| match n {
         0 => profile("name='S0'", DEPTH),
         _ => {
@@ -387,7 +387,7 @@ fn what_is_sound_has_its_values_wherever_they_are() {
 }
 
 #[test]
-fn lists_are_written_item_by_item() {
+fn partition_list_survives_xml_round_trip() {
     let text = "<partition><name><element>a</element><element>b</element></name></partition>";
     let first = provider(&file(EntityKind::Publisher, text)).profile("L::P").unwrap();
     let again = provider(&first.to_xml()).publisher_qos("L::P").unwrap();
@@ -395,7 +395,7 @@ fn lists_are_written_item_by_item() {
 }
 
 #[test]
-fn attributes_of_types_that_are_of_others_are_told() {
+fn foreign_attributes_of_types_are_reported_as_ignored() {
     let text = "<dds>\n<types>\n<struct name='S' visibility='public'>\n\
         <member name='a' type='int32'/>\n</struct>\n</types>\n\
         <domain_library name='D'><domain name='d' domain_id='0'>\n\
@@ -412,7 +412,7 @@ fn attributes_of_types_that_are_of_others_are_told() {
 /// A file may include any number of others. If a file is not valid XML, missing bases are not
 /// reported, because they may be in the unread part.
 #[test]
-fn files_include_others() {
+fn file_includes_many_files_and_malformed_include_is_only_error() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = folder.path().join(name);

@@ -29,7 +29,7 @@ fn depth_of(provider: &QosProvider, name: &str) -> u32 {
 }
 
 #[test]
-fn bases_are_found_in_and_across_libraries_and_in_any_order() {
+fn bases_are_found_in_and_across_libraries_in_any_order() {
     let provider = provider(&file(&[
         ("L", "name='C' base_name='B'", ""),
         ("L", "name='B' base_name='M::A'", ""),
@@ -41,7 +41,7 @@ fn bases_are_found_in_and_across_libraries_and_in_any_order() {
 }
 
 #[test]
-fn inheritance_goes_element_by_element() {
+fn values_are_inherited_element_by_element() {
     let base = "<datawriter_qos>\
         <reliability><kind>BEST_EFFORT</kind><max_blocking_time><sec>5</sec></max_blocking_time></reliability>\
         <resource_limits><max_samples>10</max_samples><max_instances>11</max_instances></resource_limits>\
@@ -80,7 +80,7 @@ fn inheritance_goes_element_by_element() {
 }
 
 #[test]
-fn a_duration_is_one_value() {
+fn duration_is_inherited_as_one_value() {
     let base = "<topic_qos><deadline><period><sec>1</sec><nanosec>5</nanosec></period></deadline></topic_qos>";
     let derived = "<topic_qos><deadline><period><sec>2</sec></period></deadline></topic_qos>";
     let provider =
@@ -89,7 +89,7 @@ fn a_duration_is_one_value() {
 }
 
 #[test]
-fn sets_of_policies_have_bases_of_their_own() {
+fn policy_sets_have_their_own_bases() {
     let sets = "<datawriter_qos name='X'><history><depth>3</depth></history></datawriter_qos>\
         <datawriter_qos name='Y' base_name='X'/><datawriter_qos name='Z' base_name='Other'/>\
         <datawriter_qos name='U' base_name='M::Other'/><datawriter_qos name='V' base_name='Other::N'/>\
@@ -119,7 +119,7 @@ fn sets_of_policies_have_bases_of_their_own() {
 }
 
 #[test]
-fn sets_of_one_name_or_filter_inherit_from_each_other() {
+fn policy_set_inherits_from_base_set_of_same_name_or_filter() {
     let base = "<datawriter_qos><history><depth>1</depth></history></datawriter_qos>\
         <datawriter_qos name='N'><history><depth>2</depth></history></datawriter_qos>\
         <datawriter_qos topic_filter='F*'><history><depth>3</depth></history></datawriter_qos>";
@@ -136,7 +136,7 @@ fn sets_of_one_name_or_filter_inherit_from_each_other() {
 }
 
 #[test]
-fn of_several_bases_the_later_one_wins() {
+fn last_of_several_bases_takes_precedence() {
     let provider = provider(&file(&[
         ("L", "name='A'", &depth(1)),
         (
@@ -164,7 +164,7 @@ fn of_several_bases_the_later_one_wins() {
 }
 
 #[test]
-fn bases_that_are_not_there_are_told_with_the_chain() {
+fn missing_base_is_reported_with_its_chain() {
     let text = file(&[
         ("L", "name='State' base_name='Comon'", ""),
         ("L", "name='Common'", ""),
@@ -194,7 +194,7 @@ fn bases_that_are_not_there_are_told_with_the_chain() {
 }
 
 #[test]
-fn cycles_are_told_once_with_their_chain() {
+fn inheritance_cycle_is_reported_once_with_its_chain() {
     let cycle = |profiles: &[(&str, &str, &str)], expected: &str| {
         assert_eq!(errors(&file(profiles)), [expected])
     };
@@ -233,7 +233,7 @@ fn cycles_are_told_once_with_their_chain() {
 }
 
 #[test]
-fn chains_end_soon() {
+fn inheritance_chain_has_at_most_32_bases() {
     let chain = |length: usize| {
         let attributes: Vec<String> = (0..=length)
             .map(|n| {
@@ -264,7 +264,7 @@ fn chains_end_soon() {
 }
 
 #[test]
-fn values_that_contradict_each_other_are_found_when_the_file_is_read() {
+fn inconsistent_values_are_reported_when_file_is_read() {
     let limits = "<datareader_qos><resource_limits><max_samples_per_instance>5</max_samples_per_instance></resource_limits></datareader_qos>";
     let history = "<datareader_qos><history><depth>6</depth></history></datareader_qos>";
     assert_eq!(

@@ -374,7 +374,7 @@ impl Row {
 }
 
 #[test]
-fn every_field_has_a_row() {
+fn every_policy_field_has_test_row() {
     for kind in EntityKind::ALL {
         for (policy, name) in kind.policies() {
             for field in policy.fields() {
@@ -386,7 +386,7 @@ fn every_field_has_a_row() {
 }
 
 #[test]
-fn a_value_that_is_right_is_the_entitys_and_all_others_are_the_defaults() {
+fn valid_value_is_applied_and_other_fields_keep_defaults() {
     for kind in EntityKind::ALL {
         for row in rows(kind) {
             let entity = resolved(kind, &row.text(row.right));
@@ -418,7 +418,7 @@ fn a_value_that_is_right_is_the_entitys_and_all_others_are_the_defaults() {
 }
 
 #[test]
-fn a_value_that_is_wrong_is_told_with_its_place_and_what_would_be_right() {
+fn invalid_value_is_reported_with_position_and_expected_value() {
     for kind in EntityKind::ALL {
         for row in rows(kind) {
             let (line, rest) = row.error.split_once(": ").unwrap();
@@ -429,7 +429,7 @@ fn a_value_that_is_wrong_is_told_with_its_place_and_what_would_be_right() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_in_one_run() {
+fn all_invalid_values_are_reported_in_one_run() {
     for kind in EntityKind::ALL {
         let text: Vec<String> = rows(kind).map(|row| row.text(row.wrong)).collect();
         // A policy may occur only once, so an error in its second field is not reported.

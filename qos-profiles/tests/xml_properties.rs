@@ -19,7 +19,7 @@ fn property(name: &str, value: &str) -> String {
 }
 
 #[test]
-fn properties_are_kept_and_ours_are_checked() {
+fn properties_are_kept_and_squall_properties_are_checked() {
     let inside = "<property><value>\
         <element><name>b</name><value>1</value><propagate>true</propagate></element>\
         <element><name>a</name><value/></element></value></property>";
@@ -99,7 +99,7 @@ fn properties_are_kept_and_ours_are_checked() {
 }
 
 #[test]
-fn what_other_products_have_alone_is_ignored_and_told() {
+fn elements_of_other_products_are_ignored_and_reported() {
     let text = "<dds version=\"6.0.0\">\n\
         <application_library name=\"A\"/>\n\
         <profiles><data_writer profile_name=\"x\"/></profiles>\n\
@@ -186,7 +186,7 @@ fn real_time_settings_are_checked() {
 }
 
 #[test]
-fn what_topics_writers_and_readers_are_made_with_is_checked() {
+fn properties_of_topics_writers_and_readers_are_checked() {
     let wrong = |kind: EntityKind, name: &str, value: &str, expected: &str| {
         let told = errors(&file(kind, &property(name, value)));
         assert_eq!(told.len(), 1, "{told:?}");
@@ -216,7 +216,7 @@ fn what_topics_writers_and_readers_are_made_with_is_checked() {
 }
 
 #[test]
-fn the_level_follows_from_durability_and_reliability() {
+fn delivery_level_follows_from_durability_and_reliability() {
     use DurabilityQosPolicyKind::{Persistent, Transient, TransientLocal, Volatile};
     use ReliabilityQosPolicyKind::{BestEffort, Reliable};
     for (durability, reliability, level) in [
@@ -245,7 +245,7 @@ fn the_level_follows_from_durability_and_reliability() {
 }
 
 #[test]
-fn what_a_resolved_set_says_is_found_by_its_name() {
+fn resolved_policy_set_reports_properties_order_and_emptiness() {
     let inside = property("squall.writer.in_flight", "100");
     let entity = resolved(EntityKind::DataWriter, &inside);
     assert_eq!(entity.number::<u32>("squall.writer.in_flight"), Some(100));
@@ -272,7 +272,7 @@ fn what_a_resolved_set_says_is_found_by_its_name() {
 
 /// For a profile without a plain set, its first set for all topics applies.
 #[test]
-fn a_set_with_a_name_stands_for_a_profile_that_has_no_other() {
+fn first_named_set_applies_to_profile_without_plain_set() {
     let set = |attributes: &str, depth: u32| {
         format!(
             "<datawriter_qos {attributes}><history><depth>{depth}</depth></history></datawriter_qos>"
@@ -299,7 +299,7 @@ fn a_set_with_a_name_stands_for_a_profile_that_has_no_other() {
 }
 
 #[test]
-fn a_profile_that_is_not_there_is_suggested() {
+fn error_for_unknown_profile_suggests_similar_profile() {
     let provider = provider(&file(EntityKind::DataWriter, ""));
     let suggested = |name: &str| provider.profile(name).unwrap_err().suggestion;
     assert_eq!(suggested("P").as_deref(), Some("L::P"), "its library was left out");

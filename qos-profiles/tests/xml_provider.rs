@@ -24,7 +24,7 @@ fn depth(provider: &QosProvider) -> u32 {
 }
 
 #[test]
-fn files_texts_and_lists_are_read() {
+fn provider_reads_files_texts_and_uri_lists() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a;b c.xml");
     std::fs::write(&path, text(7)).unwrap();
@@ -75,7 +75,7 @@ fn files_texts_and_lists_are_read() {
 }
 
 #[test]
-fn reading_again_changes_all_or_nothing() {
+fn reload_replaces_profiles_or_keeps_previous_on_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.xml");
     std::fs::write(&path, text(1)).unwrap();
@@ -93,7 +93,7 @@ fn reading_again_changes_all_or_nothing() {
 }
 
 #[test]
-fn whoever_looks_while_files_are_read_again_sees_one_state() {
+fn lookup_during_reload_sees_consistent_profile() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.xml");
     // All values of one version of the file are the same number.
@@ -232,7 +232,7 @@ fn a_wrong_list() {
 }
 
 #[test]
-fn the_ready_made_profiles_are_what_they_say() {
+fn ready_made_profiles_have_expected_values() {
     use DeliveryLevel::*;
     let provider = QosProvider::from_str("<dds/>").unwrap();
     assert!(provider.ignored().is_empty() && provider.default_profile().is_none());
@@ -358,7 +358,7 @@ fn the_ready_made_profiles_are_what_they_say() {
 }
 
 #[test]
-fn the_ready_made_profiles_are_files_too_each_explained() {
+fn each_ready_made_profile_is_explained_in_file() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles");
     let mut all = String::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -121,7 +121,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_read_back(sets in prop::collection::vec(set(), 1..4), in_library: bool) {
+    fn written_profile_is_read_back_with_same_values(sets in prop::collection::vec(set(), 1..4), in_library: bool) {
         let profile = format!("<qos_profile name=\"P &amp; Q\" base_name=\"Squall::Latency\">{}</qos_profile>", sets.concat());
         let (text, name) = match in_library {
             true => (format!("<qos_library name=\"L&lt;1&gt;\">{profile}</qos_library>"), "L<1>::P & Q"),
@@ -138,7 +138,7 @@ proptest! {
 }
 
 #[test]
-fn most_of_the_profiles_of_the_property_are_sound() {
+fn enough_generated_profiles_are_valid() {
     // With few valid profiles the property would test little.
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
@@ -156,7 +156,7 @@ fn most_of_the_profiles_of_the_property_are_sound() {
 }
 
 #[test]
-fn extreme_values_lead_back() {
+fn extreme_values_survive_xml_round_trip() {
     let text = support::file(
         EntityKind::DataWriter,
         "<history><depth>2147483647</depth></history><user_data><value/></user_data>\
@@ -224,7 +224,7 @@ const PIECES: [&str; 32] = [
 
 /// Runs for 8 seconds, or for the number of seconds in `SQUALL_FUZZ_SECONDS`.
 #[test]
-fn whatever_is_done_to_files_reading_them_ends() {
+fn parser_does_not_panic_on_mutated_file() {
     let seconds = std::env::var("SQUALL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(8));
     // The names of the ready-made profiles are taken.
@@ -296,7 +296,7 @@ fn whatever_is_done_to_files_reading_them_ends() {
 }
 
 #[test]
-fn a_value_that_is_shown_is_readable() {
+fn displayed_text_value_is_quoted_and_escaped() {
     let field = qos_profiles::PolicyId::Partition.fields()[0];
     assert_eq!(field.show(&Value::Texts(vec!["a\"b".to_owned()])).to_string(), "\"a\\\"b\"");
 }

@@ -44,7 +44,7 @@ fn profile(name: &str, attributes: &str, inside: &str) -> String {
 }
 
 #[test]
-fn roots_with_and_without_namespace_and_schema() {
+fn root_is_accepted_with_or_without_namespace_and_schema() {
     let inside = format!("<qos_profile name=\"P\">{}</qos_profile>", writer("", 7));
     for (root, library) in [
         ("<dds>", true),
@@ -113,7 +113,7 @@ fn roots_with_and_without_namespace_and_schema() {
 }
 
 #[test]
-fn profiles_outside_of_libraries_have_one_name() {
+fn profile_outside_library_has_unqualified_name() {
     let text =
         format!("<dds>{}{}</dds>", profile("P", "", &writer("", 7)), writer(" name=\"W\"", 8));
     let provider = provider(&text);
@@ -123,7 +123,7 @@ fn profiles_outside_of_libraries_have_one_name() {
 }
 
 #[test]
-fn names_are_there_and_lead_to_one_thing() {
+fn names_are_required_valid_and_unique() {
     let both = library(&(profile("P", "", "") + &profile("Q", "", "")));
     assert!(provider(&both).profile_names().contains(&"L::Q".to_owned()));
     let line = |inside: &str| library(inside);
@@ -202,7 +202,7 @@ fn names_are_there_and_lead_to_one_thing() {
 }
 
 #[test]
-fn participants_are_spelled_in_three_ways() {
+fn participant_policy_set_has_three_spellings() {
     for element in ["domain_participant_qos", "domainparticipant_qos", "participant_qos"] {
         let inside = format!(
             "<{element}><entity_factory><autoenable_created_entities>false\
@@ -226,7 +226,7 @@ fn participants_are_spelled_in_three_ways() {
 }
 
 #[test]
-fn sets_of_policies_stand_inside_and_outside_of_profiles() {
+fn policy_sets_are_allowed_inside_and_outside_profiles() {
     let outside = writer(" name=\"Alone\"", 5)
         + "<datareader_qos name=\"Alone\"><history><depth>6</depth></history></datareader_qos>";
     let inside = writer("", 7) + &writer(" name=\"Other\"", 8);
@@ -258,7 +258,7 @@ fn sets_of_policies_stand_inside_and_outside_of_profiles() {
 }
 
 #[test]
-fn filters_choose_by_topic_in_both_spellings() {
+fn topic_filter_selects_policy_set_in_both_spellings() {
     let inside = writer(" topic_filter=\"Wing*\"", 1)
         + &writer("", 2)
         + &writer(" name=\"Radar\" topic_name_filter=\"[A-R]adar?\"", 3)
@@ -298,7 +298,7 @@ fn filters_choose_by_topic_in_both_spellings() {
 }
 
 #[test]
-fn the_default_profile_is_one() {
+fn at_most_one_profile_is_default() {
     let one = library(
         &(profile("A", " is_default_qos=\"false\"", "")
             + &profile("B", " is_default_qos=\"true\"", "")),
@@ -323,7 +323,7 @@ fn the_default_profile_is_one() {
 }
 
 #[test]
-fn values_have_the_spellings_of_other_products() {
+fn values_accept_spellings_of_other_products() {
     let inside = "<durability><kind>DDS_PERSISTENT_DURABILITY_QOS</kind></durability>\
         <reliability><kind>RELIABLE</kind><max_blocking_time><sec>DURATION_INFINITY</sec></max_blocking_time></reliability>\
         <deadline><period><sec>DURATION_ZERO_SEC</sec><nanosec>DURATION_ZERO_NSEC</nanosec></period></deadline>\
@@ -357,7 +357,7 @@ fn values_have_the_spellings_of_other_products() {
 }
 
 #[test]
-fn policies_are_known_and_are_there_once() {
+fn unknown_or_repeated_policy_is_rejected() {
     let kind = EntityKind::DataWriter;
     let at = |text: &str, expected: &[&str]| {
         let expected: Vec<String> = expected.iter().map(|error| format!("str:1:{error}")).collect();
@@ -463,7 +463,7 @@ fn policies_are_known_and_are_there_once() {
 }
 
 #[test]
-fn no_more_errors_are_told_than_anyone_reads() {
+fn number_of_reported_errors_is_limited() {
     let many = library(&"<x/>".repeat(500));
     assert_eq!(errors(&many).len(), 100);
     let many = library(
@@ -473,7 +473,7 @@ fn no_more_errors_are_told_than_anyone_reads() {
 }
 
 #[test]
-fn what_names_lead_to_nothing_is_said() {
+fn error_for_unknown_profile_name_suggests_known_name() {
     let provider = provider(&library(&profile("Display", "", "")));
     let unknown = |name: &str| provider.datareader_qos(name).unwrap_err().to_string();
     assert_eq!(

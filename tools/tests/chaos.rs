@@ -11,7 +11,7 @@ use support::Place;
 const MARGIN: &str = "20000";
 
 #[test]
-fn processes_under_faults_deliver_the_same_and_recover() {
+fn processes_under_faults_violate_no_rule_and_recover() {
     let place = Place::new();
     let ended = place.run(&[
         "chaos",
@@ -63,47 +63,47 @@ fn planted(plant: &str, margin: &str, found: &str) {
 }
 
 #[test]
-fn a_skipped_sample_is_found() {
+fn chaos_detects_skipped_sample() {
     planted("skip", MARGIN, "a gap");
 }
 
 #[test]
-fn two_swapped_samples_are_found() {
+fn chaos_detects_two_swapped_samples() {
     planted("swap", MARGIN, "disagree");
 }
 
 #[test]
-fn a_duplicate_is_found() {
+fn chaos_detects_duplicate_sample() {
     planted("twice", MARGIN, "a duplicate");
 }
 
 #[test]
-fn a_reader_that_lacks_the_last_samples_is_found() {
+fn chaos_detects_reader_that_lacks_last_samples() {
     planted("tail", "1000", "lacks");
 }
 
 #[test]
-fn a_writer_without_progress_is_found() {
+fn chaos_detects_writer_without_progress() {
     planted("stall", "100", "made no progress");
 }
 
 #[test]
-fn an_isolated_healthy_process_is_found() {
+fn chaos_detects_isolated_healthy_process() {
     planted("isolate", MARGIN, "although it was healthy");
 }
 
 #[test]
-fn a_changed_sample_is_found() {
+fn chaos_detects_changed_sample() {
     planted("change", MARGIN, "is not what was written");
 }
 
 #[test]
-fn a_process_that_does_not_leave_is_found() {
+fn chaos_detects_process_that_does_not_leave() {
     planted("linger", "1000", "does not leave");
 }
 
 #[test]
-fn an_interrupted_run_leaves_nothing() {
+fn interrupted_chaos_run_leaves_no_files() {
     let place = Place::new();
     let mut chaos = place.start(&["chaos", "--seed", "5", "--duration", "600", "--actions", "all"]);
     let journals = || {

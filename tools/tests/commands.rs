@@ -15,7 +15,7 @@ fn has(report: &Value, fields: &[&str]) {
 }
 
 #[test]
-fn help_is_there_for_every_command_and_shows_an_example() {
+fn every_command_has_help_with_example() {
     let place = Place::new();
     let commands = [
         "",
@@ -60,7 +60,7 @@ fn help_is_there_for_every_command_and_shows_an_example() {
 }
 
 #[test]
-fn wrong_usage_is_told_apart_and_explained() {
+fn wrong_usage_exits_with_code_2_and_explanation() {
     let place = Place::new();
     let refused = |arguments: &str, words: &str| {
         let arguments: Vec<&str> = arguments.split_whitespace().collect();
@@ -104,7 +104,7 @@ fn wrong_usage_is_told_apart_and_explained() {
 }
 
 #[test]
-fn views_reports_how_long_readers_wait() {
+fn perf_views_reports_time_to_delivery() {
     let place = Place::new();
     let run = place.run(&["perf", "views", "--rounds", "2", "--json"]).code(0);
     let report = run.json();
@@ -114,7 +114,7 @@ fn views_reports_how_long_readers_wait() {
 }
 
 #[test]
-fn a_late_joiner_gets_all_that_was_kept_while_live_samples_go_on() {
+fn late_joiner_receives_all_kept_samples_beside_live_samples() {
     let place = Place::new();
     let arguments =
         "perf late-joiner --mib 3 --size 1024 --rounds 2 --calm 0.05 --read whole --json";
@@ -135,7 +135,7 @@ fn a_late_joiner_gets_all_that_was_kept_while_live_samples_go_on() {
 }
 
 #[test]
-fn throughput_reports_all_that_was_agreed() {
+fn throughput_reports_all_agreed_fields() {
     let place = Place::new();
     let run = place
         .run(&["perf", "throughput", "--size", "128", "--subs", "2", "--count", "2000", "--json"])
@@ -183,7 +183,7 @@ fn throughput_reports_all_that_was_agreed() {
 }
 
 #[test]
-fn levels_stand_side_by_side_with_and_without_what_makes_them_fast() {
+fn perf_levels_reports_each_level_with_and_without_optimisations() {
     let place = Place::new();
     let arguments = "perf levels --size 512 --subs 1 --seconds 0.05 --runs 1 --json";
     let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
@@ -201,7 +201,7 @@ fn levels_stand_side_by_side_with_and_without_what_makes_them_fast() {
 }
 
 #[test]
-fn copies_are_told_for_each_form_and_manner() {
+fn throughput_reports_copies_for_each_form_and_manner() {
     let place = Place::new();
     for (size, manner, form, copies) in [
         (1024, "--loan", "plain", 0.0),
@@ -223,7 +223,7 @@ fn copies_are_told_for_each_form_and_manner() {
 }
 
 #[test]
-fn samples_of_the_smallest_and_of_large_sizes_arrive_whole() {
+fn samples_of_smallest_and_large_sizes_arrive_undamaged() {
     let place = Place::new();
     for size in ["8", "16", "23", "10240", "1048576", "3000000"] {
         let run = place.run(&["perf", "throughput", "--size", size, "--count", "40", "--json"]);
@@ -249,7 +249,7 @@ fn several_publishers_write_to_several_subscribers() {
 }
 
 #[test]
-fn members_that_all_write_are_checked_and_stand_beside_one_that_does() {
+fn throughput_checks_all_writing_members_and_compares_one_sender() {
     let place = Place::new();
     // A small memory, so that all members repeatedly find no room.
     let more = "--members 3 --count 3000 --in-flight 32 --runs 1 --json";
@@ -285,7 +285,7 @@ fn members_that_all_write_are_checked_and_stand_beside_one_that_does() {
 }
 
 #[test]
-fn the_multicast_below_is_measured_as_the_product_is() {
+fn throughput_measures_core_multicast_like_dds() {
     let place = Place::new();
     for (level, more) in [
         ("unordered", "--subs 2 --count 3000"),
@@ -309,7 +309,7 @@ fn the_multicast_below_is_measured_as_the_product_is() {
 }
 
 #[test]
-fn what_a_slow_member_costs_the_others_is_measured() {
+fn perf_upcall_measures_cost_of_slow_member_to_other_members() {
     let place = Place::new();
     let rows = |more: &str, name: &str| {
         let arguments = format!("perf upcall --size 64 --seconds 0.1 --json {more}");
@@ -339,7 +339,7 @@ fn what_a_slow_member_costs_the_others_is_measured() {
 }
 
 #[test]
-fn a_run_by_time_beside_the_bare_ring_counts_everything() {
+fn timed_run_beside_bare_ring_counts_all_samples() {
     let place = Place::new();
     let arguments = "perf throughput --size 256 --seconds 0.1 --baseline --runs 2 --json";
     let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
@@ -354,7 +354,7 @@ fn a_run_by_time_beside_the_bare_ring_counts_everything() {
 }
 
 #[test]
-fn latency_reports_quantiles_in_their_order() {
+fn latency_reports_quantiles_in_ascending_order() {
     let place = Place::new();
     for rest in ["--sleep", "--spin=50"] {
         let arguments = ["perf", "latency", "--size", "128", "--rounds", "300", rest];
@@ -374,7 +374,7 @@ fn latency_reports_quantiles_in_their_order() {
 }
 
 #[test]
-fn roles_that_people_start_meet_and_leave() {
+fn manually_started_roles_meet_and_leave() {
     let place = Place::new();
     let mut subscriber = place.start(&["perf", "sub", "--size", "64", "--json"]);
     let publisher = place.run(&["perf", "pub", "--size", "64", "--count", "300", "--json"]).code(0);
@@ -391,7 +391,7 @@ fn roles_that_people_start_meet_and_leave() {
 }
 
 #[test]
-fn a_bare_ring_is_measured_alone_and_nothing_is_lost() {
+fn perf_bare_measures_ring_alone_without_lost_message() {
     let place = Place::new();
     let cases = [
         ("stable", 16, "1", "64"),
@@ -421,7 +421,7 @@ fn a_bare_ring_is_measured_alone_and_nothing_is_lost() {
 }
 
 #[test]
-fn the_shared_state_table_is_measured() {
+fn perf_sst_measures_shared_state_table() {
     let place = Place::new();
     let arguments = "perf sst --count 500 --seconds 0.05 --runs 1 --json";
     let report = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(0).json();
@@ -440,7 +440,7 @@ fn the_shared_state_table_is_measured() {
 }
 
 #[test]
-fn a_run_that_takes_too_long_fails_and_leaves_nobody() {
+fn run_over_time_limit_fails_and_leaves_no_process() {
     let place = Place::new();
     let arguments = "perf throughput --size 64 --seconds 100 --limit 1 --json";
     let run = place.run(&arguments.split(' ').collect::<Vec<_>>()).code(1).says("--limit");
@@ -478,7 +478,7 @@ fn processes_of(place: &Place) -> usize {
 }
 
 #[test]
-fn doctor_checks_and_names_what_is_wrong() {
+fn doctor_reports_each_check_and_advice_for_failures() {
     let place = Place::new();
     let report = place.run(&["doctor", "--json"]).json();
     let checks = report["checks"].as_array().unwrap();
@@ -504,7 +504,7 @@ fn doctor_checks_and_names_what_is_wrong() {
 }
 
 #[test]
-fn a_figure_leaves_in_all_its_forms() {
+fn sim_figure_writes_csv_svg_and_json() {
     let place = Place::new();
     let out = place.path().join("out");
     let arguments = ["sim", "figure", "sst-table5", "--quick", "--json", "--out"];

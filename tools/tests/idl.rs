@@ -17,7 +17,7 @@ fn file(place: &Place, name: &str, text: &str) -> String {
 }
 
 #[test]
-fn a_sound_file_is_said_to_be_one() {
+fn idl_check_accepts_valid_file() {
     let place = Place::new();
     let nav = file(&place, "nav.idl", "#include <units.idl>\nstruct Fix { Metre height[N]; };\n");
     file(&place, "lib/units.idl", "typedef double Metre;\n");
@@ -33,7 +33,7 @@ fn a_sound_file_is_said_to_be_one() {
 }
 
 #[test]
-fn every_error_is_shown_with_its_line() {
+fn idl_check_reports_every_error_with_line() {
     let place = Place::new();
     let nav = file(&place, "nav.idl", "struct A { lomg a; };\n@unknown struct B { A b; A B; };\n");
     let ended = place.run(&["idl", "check", &nav]).code(1);
@@ -57,7 +57,7 @@ fn every_error_is_shown_with_its_line() {
 }
 
 #[test]
-fn an_error_in_a_file_that_two_include_is_told_once() {
+fn error_in_file_included_twice_is_reported_once() {
     let place = Place::new();
     let a = file(&place, "a.idl", "#include \"c.idl\"\nstruct A { long a; };\n");
     let b = file(&place, "b.idl", "#include \"c.idl\"\nstruct B { long b; };\n");
@@ -67,7 +67,7 @@ fn an_error_in_a_file_that_two_include_is_told_once() {
 }
 
 #[test]
-fn rust_is_written_into_one_file_or_into_a_directory() {
+fn idl_gen_writes_rust_into_one_file_or_into_directory() {
     let place = Place::new();
     let a = file(&place, "a.idl", "#include \"c.idl\"\nstruct A { C a; };\n");
     let b = file(&place, "b.idl", "#include \"c.idl\"\nstruct B { C b; };\n");
@@ -102,7 +102,7 @@ fn rust_is_written_into_one_file_or_into_a_directory() {
 }
 
 #[test]
-fn nothing_is_written_when_something_is_wrong() {
+fn idl_gen_writes_no_file_if_input_has_error() {
     let place = Place::new();
     let a = file(&place, "a.idl", "struct A { Z a; };\n");
     let out = place.path().join("a.rs");
@@ -112,7 +112,7 @@ fn nothing_is_written_when_something_is_wrong() {
 }
 
 #[test]
-fn wrong_usage_and_missing_files_are_told_apart() {
+fn idl_commands_distinguish_wrong_usage_from_missing_files() {
     let place = Place::new();
     let a = file(&place, "a.idl", "struct A { long a; };\n");
     let b = file(&place, "sub/a.idl", "struct A { long a; };\n");

@@ -158,7 +158,7 @@ fn samples_of_every_kind_are_shown_and_written() {
 }
 
 #[test]
-fn samples_of_every_kind_are_recorded_and_written_again() {
+fn samples_of_every_kind_are_recorded_and_replayed() {
     let place = Place::new();
     let file = place.path().join("kinds.rec");
     let path = file.to_str().unwrap();

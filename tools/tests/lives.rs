@@ -7,7 +7,7 @@ mod support;
 use support::Place;
 
 #[test]
-fn lives_are_lived_and_counted() {
+fn sim_run_finds_no_violation_and_reports_counts() {
     let place = Place::new();
     let done = place.run(&["sim", "run", "--seeds", "0..4", "--json"]).code(0);
     let report = done.json();
@@ -40,7 +40,7 @@ fn lives_are_lived_and_counted() {
 }
 
 #[test]
-fn a_life_is_the_same_whenever_it_is_told() {
+fn sim_replay_of_same_seed_prints_same_life() {
     let place = Place::new();
     let tell = |seed: &str| {
         let arguments = ["sim", "replay", "--seed", seed, "--group", "network", "--nodes", "4"];
@@ -57,7 +57,7 @@ fn a_life_is_the_same_whenever_it_is_told() {
 }
 
 #[test]
-fn a_soak_ends_in_time() {
+fn sim_run_with_time_limit_ends() {
     let place = Place::new();
     let done = place.run(&["sim", "run", "--minutes", "0.01", "--faults", "none", "--json"]);
     let report = done.code(0).json();
@@ -65,7 +65,7 @@ fn a_soak_ends_in_time() {
 }
 
 #[test]
-fn wrong_usage_is_explained() {
+fn sim_commands_explain_wrong_usage() {
     let place = Place::new();
     let refused = |arguments: &str, words: &str| {
         let arguments: Vec<&str> = arguments.split_whitespace().collect();

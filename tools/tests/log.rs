@@ -52,7 +52,7 @@ fn segment(first: u64) -> String {
 }
 
 #[test]
-fn a_sound_log_is_listed_dumped_and_verified() {
+fn intact_log_is_listed_dumped_and_verified() {
     let place = Place::new();
     let dir = place.path().join("log");
     write(&dir, 1..=40);
@@ -84,7 +84,7 @@ fn a_sound_log_is_listed_dumped_and_verified() {
 }
 
 #[test]
-fn a_log_that_was_put_aside_is_told_and_can_be_read() {
+fn log_put_aside_is_reported_and_can_be_read_and_removed() {
     let place = Place::new();
     let dir = place.path().join("log");
     write(&dir, 1..=40);
@@ -125,7 +125,7 @@ fn a_log_that_was_put_aside_is_told_and_can_be_read() {
 }
 
 #[test]
-fn views_are_listed_and_dumped_in_words() {
+fn views_are_listed_and_dumped_as_text() {
     let place = Place::new();
     let dir = place.path().join("log");
     Folder::make(&dir).unwrap();
@@ -186,7 +186,7 @@ fn root_that_awaits(root: &Path, logs: &[u128]) -> std::path::PathBuf {
 }
 
 #[test]
-fn somebody_says_that_a_restart_is_to_go_on() {
+fn proceed_command_records_decision_to_restart_without_missing_log() {
     let place = Place::new();
     let home = root_that_awaits(place.path(), &[2, 0x4f, 0x50]);
     let dir = home.to_str().unwrap();
@@ -223,7 +223,7 @@ fn somebody_says_that_a_restart_is_to_go_on() {
 /// A damaged log that is present is awaited until the operator decides to continue without it
 /// (I-98); damage in a closed file is found.
 #[test]
-fn somebody_says_that_a_restart_is_to_go_on_without_a_harmed_log() {
+fn proceed_command_records_decision_to_restart_without_damaged_log() {
     let place = Place::new();
     let home = root_that_awaits(place.path(), &[2, 0x4f]);
     write_as(LogId(0x4f), &home.join("1"), 1..=40);
@@ -250,7 +250,7 @@ fn somebody_says_that_a_restart_is_to_go_on_without_a_harmed_log() {
 }
 
 #[test]
-fn where_nothing_is_awaited_nobody_is_to_go_on() {
+fn proceed_command_refuses_decision_if_no_log_is_awaited() {
     let place = Place::new();
     let home = root_that_awaits(place.path(), &[2]);
     let dir = home.to_str().unwrap();
@@ -262,7 +262,7 @@ fn where_nothing_is_awaited_nobody_is_to_go_on() {
 }
 
 #[test]
-fn a_torn_tail_is_told_and_is_no_error() {
+fn torn_tail_is_reported_and_is_no_error() {
     let place = Place::new();
     let dir = place.path().join("log");
     write(&dir, 1..=3);
@@ -280,7 +280,7 @@ fn a_torn_tail_is_told_and_is_no_error() {
 
 /// A log that lacks synced records is neither a torn tail nor an empty log (I-97).
 #[test]
-fn a_log_that_was_cut_or_is_gone_is_an_error() {
+fn truncated_or_removed_log_file_is_reported_as_error() {
     let place = Place::new();
     let dir = place.path().join("log");
     write(&dir, 1..=3);
@@ -307,7 +307,7 @@ fn a_log_that_was_cut_or_is_gone_is_an_error() {
 }
 
 #[test]
-fn a_bad_record_is_located_and_the_log_can_be_cut_before_it() {
+fn bad_record_is_located_and_removable_by_truncation() {
     let place = Place::new();
     let dir = place.path().join("log");
     write(&dir, 1..=40);
@@ -340,7 +340,7 @@ fn a_bad_record_is_located_and_the_log_can_be_cut_before_it() {
 }
 
 #[test]
-fn wrong_usage_and_wrong_folders_are_explained() {
+fn log_commands_explain_wrong_usage_and_wrong_folders() {
     let place = Place::new();
     let dir = place.path().join("log");
     write(&dir, 1..=2);

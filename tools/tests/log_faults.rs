@@ -41,7 +41,7 @@ fn reformat(file: &Path) {
 }
 
 #[test]
-fn a_store_that_can_keep_nothing_says_why() {
+fn store_without_usable_log_folder_reports_reason() {
     let place = Place::new();
     let refuses = |root: &Path, words: &[&str]| {
         let ended = place.run(&["store", "--for", "1", "--dir", text(root)]).code(1);
@@ -61,7 +61,7 @@ fn a_store_that_can_keep_nothing_says_why() {
 }
 
 #[test]
-fn what_is_no_log_folder_is_said_by_each_command() {
+fn each_log_command_reports_invalid_log_folder() {
     let place = Place::new();
     let file = place.path().join("file");
     fs::write(&file, "").unwrap();
@@ -97,7 +97,7 @@ fn what_is_no_log_folder_is_said_by_each_command() {
 
 /// A stream of another format is reported, and the other streams are read all the same.
 #[test]
-fn a_stream_of_another_format_is_told_beside_the_others() {
+fn stream_of_other_format_is_reported_and_other_streams_are_read() {
     let place = Place::new();
     let (root, folder) = root(&place);
     let mut store = store(&place, &root);
@@ -135,7 +135,7 @@ fn end(store: &mut Process, code: i32) {
 
 /// Commands do not change a folder while another process writes in it.
 #[test]
-fn a_folder_that_a_store_writes_in_is_not_changed() {
+fn log_commands_do_not_change_folder_in_use_by_store() {
     let place = Place::new();
     let (root, folder) = root(&place);
     let mut store = store(&place, &root);
@@ -156,7 +156,7 @@ fn a_folder_that_a_store_writes_in_is_not_changed() {
 /// A store whose folder is removed reports that it keeps nothing any more, continues, and ends with
 /// exit code 1.
 #[test]
-fn a_store_whose_folder_is_removed_says_so() {
+fn store_reports_removed_log_folder_and_exits_with_code_1() {
     let place = Place::new();
     let (root, _) = root(&place);
     let mut store = store(&place, &root);

@@ -17,7 +17,7 @@ fn peer(place: &Place, role: &str, count: u64, rest: &[&str]) -> Process {
 }
 
 #[test]
-fn a_publisher_and_two_subscribers() {
+fn two_subscribers_receive_all_samples_of_publisher() {
     let place = Place::new();
     let mut publisher = peer(&place, "pub", 5000, &["--subs", "2"]);
     let mut subscribers = ["0", "1"].map(|index| {
@@ -51,7 +51,7 @@ fn a_publisher_and_two_subscribers() {
 }
 
 #[test]
-fn ping_and_pong() {
+fn ping_role_reports_latencies_in_ascending_order() {
     let place = Place::new();
     let mut pong = peer(&place, "pong", 500, &[]);
     let mut ping = peer(&place, "ping", 500, &[]);
@@ -73,7 +73,7 @@ fn ping_and_pong() {
 }
 
 #[test]
-fn the_end_of_standard_input_ends_a_role_at_any_time() {
+fn end_of_standard_input_ends_role_at_any_time() {
     let place = Place::new();
     // The input ends before another role is present.
     let mut alone = peer(&place, "sub", 10, &["--subs", "1", "--index", "0"]);
@@ -103,7 +103,7 @@ fn the_end_of_standard_input_ends_a_role_at_any_time() {
 }
 
 #[test]
-fn a_killed_subscriber_stops_neither_the_publisher_nor_the_other_subscriber() {
+fn killed_subscriber_stops_neither_publisher_nor_other_subscriber() {
     let place = Place::new();
     const COUNT: u64 = 200_000;
     let mut publisher = peer(&place, "pub", COUNT, &["--subs", "2"]);
@@ -125,7 +125,7 @@ fn a_killed_subscriber_stops_neither_the_publisher_nor_the_other_subscriber() {
 }
 
 #[test]
-fn a_killed_publisher_lets_its_subscriber_report_what_is_missing() {
+fn subscriber_reports_lost_samples_after_publisher_is_killed() {
     let place = Place::new();
     let mut publisher = peer(&place, "pub", 100, &["--subs", "1"]);
     let mut subscriber = peer(&place, "sub", 1000, &["--subs", "1", "--index", "0"]);

@@ -53,7 +53,7 @@ fn run(place: &Place, arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn sound_files_are_checked_and_what_is_ignored_is_told() {
+fn qos_check_accepts_valid_files_and_lists_ignored_elements() {
     let place = place();
     let told = run(&place, &["qos", "check", "fleet.xml"]).code(0);
     assert_eq!(
@@ -71,7 +71,7 @@ fn sound_files_are_checked_and_what_is_ignored_is_told() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_with_its_place() {
+fn qos_commands_report_every_error_with_position() {
     let place = place();
     let told = run(&place, &["qos", "check", "wrong.xml", "fleet.xml"]).code(1);
     assert_eq!(
@@ -103,7 +103,7 @@ fn all_that_is_wrong_is_told_with_its_place() {
 }
 
 #[test]
-fn a_profile_is_shown_with_where_each_value_came_from() {
+fn qos_show_reports_origin_of_each_value() {
     let place = place();
     let text = run(&place, &["qos", "show", "fleet.xml", "Fleet::State"]).code(0).out;
     let line = |name: &str| {
@@ -157,7 +157,7 @@ fn a_profile_is_shown_with_where_each_value_came_from() {
 }
 
 #[test]
-fn a_shown_file_is_read_back_as_the_same() {
+fn xml_of_qos_show_is_read_back_unchanged() {
     let place = place();
     let xml = run(&place, &["qos", "show", "fleet.xml", "Fleet::Strict", "--xml"]).code(0).out;
     fs::write(place.path().join("again.xml"), &xml).unwrap();
@@ -172,7 +172,7 @@ fn a_shown_file_is_read_back_as_the_same() {
 }
 
 #[test]
-fn whether_profiles_match_is_said_with_the_reasons() {
+fn qos_match_reports_result_with_reasons() {
     let place = place();
     let fleet = |offer: &str, request: &str, more: &[&str]| {
         run(&place, &[&["qos", "match", "--file", "fleet.xml", offer, request][..], more].concat())
@@ -201,7 +201,7 @@ fn whether_profiles_match_is_said_with_the_reasons() {
 }
 
 #[test]
-fn ready_made_profiles_and_those_of_the_environment_need_no_file() {
+fn ready_made_and_environment_profiles_need_no_file_argument() {
     let place = place();
     run(&place, &["qos", "match", "Squall::Atomic", "SquallAvionics::Event"]).code(0);
     let told = run(&place, &["qos", "show", "SquallAvionics::Alarm"]).code(0).out;
@@ -222,7 +222,7 @@ fn ready_made_profiles_and_those_of_the_environment_need_no_file() {
 }
 
 #[test]
-fn wrong_usage_is_told_apart() {
+fn qos_commands_distinguish_wrong_usage_from_unknown_profile() {
     let place = place();
     run(&place, &["qos", "check"]).code(2).says("FILES");
     run(&place, &["qos", "show"]).code(2);
@@ -234,7 +234,7 @@ fn wrong_usage_is_told_apart() {
 }
 
 #[test]
-fn applications_are_checked_with_their_types() {
+fn qos_check_reports_errors_in_applications_and_types() {
     let place = place();
     let example = include_str!("../../examples/applications.xml");
     fs::write(place.path().join("apps.xml"), example).unwrap();

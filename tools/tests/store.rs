@@ -68,7 +68,7 @@ fn samples_outlive_applications_and_the_store() {
 }
 
 #[test]
-fn what_does_not_match_is_not_kept_and_a_wrong_folder_is_said() {
+fn store_keeps_only_matching_topics_and_reports_missing_folder() {
     let place = Place::new();
     std::fs::create_dir(place.path().join("logs")).unwrap();
     let mut other = store(&place, "Ground/*");

@@ -76,7 +76,7 @@ fn doc_comments_open_with_a_noun_or_a_verb() {
 }
 
 #[test]
-fn comment_lines_fit_the_screen() {
+fn comment_lines_have_at_most_100_characters() {
     let mut found = Vec::new();
     for (name, text) in files("rs") {
         let mut is_code = false;
@@ -130,7 +130,7 @@ fn every_cited_invariant_is_defined() {
 }
 
 #[test]
-fn links_of_documents_lead_somewhere() {
+fn links_in_documents_point_to_existing_files() {
     let mut found = Vec::new();
     for (name, text) in files("md") {
         let folder = root().join(&name).parent().expect("a file is in a folder").to_owned();
@@ -147,7 +147,7 @@ fn links_of_documents_lead_somewhere() {
 }
 
 #[test]
-fn files_that_documents_name_exist() {
+fn files_named_in_documents_exist() {
     let extensions = ["rs", "md", "toml", "xml", "idl"];
     let known: Vec<String> = extensions.iter().flat_map(|it| files(it).into_keys()).collect();
     let mut found = Vec::new();

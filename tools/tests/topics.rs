@@ -104,7 +104,7 @@ fn fix(id: u32) -> Fix {
 
 /// Byte strings are shown as sequences of numbers, as readers without their type see them.
 #[test]
-fn spy_shows_a_topic_by_number() {
+fn spy_shows_samples_of_numbered_topic() {
     let place = Place::new();
     let config = ParticipantConfig::new().runtime_dir(place.path().join("run"));
     let participant = DomainParticipant::with_config(0, config).unwrap();
@@ -134,7 +134,7 @@ fn taken<T: DdsType + Clone>(reader: &DataReader<T>, count: usize) -> Vec<T> {
 }
 
 #[test]
-fn what_is_written_is_shown() {
+fn ls_and_spy_show_topics_and_written_samples() {
     let place = Place::new();
     let program = program(&place);
     program.fixes.1.wait_for_readers(1, SOON).unwrap();
@@ -178,7 +178,7 @@ fn what_is_written_is_shown() {
 }
 
 #[test]
-fn samples_are_written_from_the_command_line() {
+fn publish_writes_samples_from_command_line_and_standard_input() {
     let place = Place::new();
     let program = program(&place);
     let said =
@@ -223,7 +223,7 @@ fn samples_are_written_from_the_command_line() {
 
 /// The description of the type needs several messages, which the commands reassemble.
 #[test]
-fn a_type_of_hundreds_of_members_is_shown_and_written() {
+fn samples_with_hundreds_of_members_are_shown_and_published() {
     use idl_xtypes::{DynamicType, ObjectKind, object_bytes};
     let told = object_bytes(&DynamicType::of::<Report>().objects(ObjectKind::Complete)).len();
     assert!(told > 2 * (16 << 10), "{told} bytes are told in one or two parts");
@@ -261,7 +261,7 @@ fn a_type_of_hundreds_of_members_is_shown_and_written() {
 }
 
 #[test]
-fn what_was_recorded_is_written_again() {
+fn replay_writes_all_recorded_samples_and_rejects_damaged_files() {
     let place = Place::new();
     let file = place.path().join("flight.rec");
     let path = file.to_str().unwrap();

@@ -59,7 +59,7 @@ fn run(place: &Place, arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn types_are_shown_with_all_that_is_said_of_them() {
+fn types_show_lists_members_annotations_and_type_objects() {
     let place = place(&[("nav.idl", NAV)]);
     let told = run(&place, &["types", "show", "nav.idl"]).code(0).out;
     let lines: Vec<&str> = told.lines().collect();
@@ -103,7 +103,7 @@ fn types_are_shown_with_all_that_is_said_of_them() {
 }
 
 #[test]
-fn the_hashes_are_those_of_the_type_objects() {
+fn shown_hashes_equal_hashes_of_type_objects() {
     let text = "struct Node { sequence<Node> inner; }; struct Other { octet a; };";
     let place = place(&[("tree.idl", text)]);
     let report = run(&place, &["types", "show", "tree.idl", "--json"]).code(0).json();
@@ -131,7 +131,7 @@ fn the_hashes_are_those_of_the_type_objects() {
 }
 
 #[test]
-fn one_type_is_shown_by_its_name() {
+fn types_show_selects_type_by_name() {
     let place = place(&[("nav.idl", NAV)]);
     let told = run(&place, &["types", "show", "nav.idl", "Nav::Flags"]).code(0).out;
     assert!(told.starts_with("Nav::Flags: bitmask of 8 bits\n     3  ICING\n  minimal"), "{told}");
@@ -155,7 +155,7 @@ fn one_type_is_shown_by_its_name() {
 }
 
 #[test]
-fn versions_of_a_type_are_compared_by_the_rules_of_the_reader() {
+fn types_assign_applies_type_consistency_rules_of_reader() {
     let place = place(&[
         ("old.idl", "@appendable struct Track { @key long id; string<8> name; };"),
         ("new.idl", "@appendable struct Track { @key long id; string<4> name; double speed; };"),
@@ -200,7 +200,7 @@ fn versions_of_a_type_are_compared_by_the_rules_of_the_reader() {
 }
 
 #[test]
-fn a_bound_of_a_sequence_counts_if_that_is_asked_for() {
+fn sequence_bound_counts_only_if_requested() {
     let place = place(&[
         ("short.idl", "struct S { sequence<long, 2> of; };"),
         ("long.idl", "struct S { sequence<long, 3> of; };"),
@@ -212,7 +212,7 @@ fn a_bound_of_a_sequence_counts_if_that_is_asked_for() {
 }
 
 #[test]
-fn a_sample_is_read_as_text_or_as_json_and_written_as_the_other() {
+fn types_convert_translates_samples_between_text_and_json() {
     let place = place(&[
         ("nav.idl", NAV),
         ("one.idl", "struct One { int64 a; fixed<31, 1> b; string c; };"),
@@ -237,7 +237,7 @@ fn a_sample_is_read_as_text_or_as_json_and_written_as_the_other() {
 }
 
 #[test]
-fn files_are_looked_for_and_errors_are_told_as_the_compiler_tells_them() {
+fn types_commands_find_includes_and_report_compiler_errors() {
     let place = place(&[
         ("nav.idl", "#include <units.idl>\nstruct Fix { Metre height[N]; };\n"),
         ("lib/units.idl", "typedef double Metre;\n"),

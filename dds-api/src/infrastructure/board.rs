@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_has_changed_no_more() {
+    fn reading_status_resets_its_change_flag_and_change_counts() {
         let (board, kind) = (Board::default(), StatusKind::PublicationMatched);
         assert!(board.changes().is_empty());
         for _ in 0..2 {

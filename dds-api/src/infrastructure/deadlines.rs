@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn another_period_counts_from_when_it_is_set() {
+    fn new_period_counts_from_time_of_change() {
         let mut deadlines = Deadlines::new(10);
         deadlines.touch(1, 0);
         deadlines.touch(2, 5);
@@ -133,7 +133,7 @@ mod tests {
 
     /// Compares the queue with a model that checks every instance.
     #[test]
-    fn it_is_as_if_every_instance_was_looked_at() {
+    fn deadline_queue_agrees_with_check_of_every_instance() {
         let (mut seed, mut now) = (7_u64, 0);
         let mut roll = |below: u64| {
             seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);

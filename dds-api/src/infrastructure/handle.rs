@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_is_the_same_after_it_was_written() {
+    fn instance_handle_encodes_as_three_numbers_and_decodes_unchanged() {
         let handle = InstanceHandle { node: NodeId(7 << 64 | 9), entity: 11 };
         let bytes = to_cdr(&handle).unwrap();
         assert_eq!(bytes, to_cdr(&[7_u64, 9, 11]).unwrap());

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_deleted_is_never_enabled_again() {
+    fn deleted_entity_is_never_enabled_again() {
         let lifecycle = Lifecycle::default();
         assert!(matches!(lifecycle.check("it"), Err(DdsError::NotEnabled(_))));
         lifecycle.enable();

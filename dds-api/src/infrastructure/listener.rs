@@ -384,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_listener_that_wants_a_status_is_told() {
+    fn nearest_listener_enabled_for_a_status_is_called() {
         let (all, none) = (StatusMask::ALL, StatusMask::NONE);
         let matched = StatusKind::PublicationMatched;
         assert_eq!(teller(matched, [matched.into(), all, all]), Some(0));

@@ -211,7 +211,7 @@ mod tests {
     const A: NodeId = NodeId(1);
 
     #[test]
-    fn who_may_still_be_announced_is_waited_for_and_nobody_else() {
+    fn verdict_is_pending_only_for_writer_that_may_still_be_announced() {
         let known = Acquaintance {
             writers: [((A, 3), false)].into(),
             members: [(A, 5)].into(),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_ignored_is_not_waited_for_and_everybody_else_is_as_before() {
+    fn ignored_writers_are_rejected_at_once_and_others_judged_as_before() {
         let (me, other) = (NodeId(7), NodeId(2));
         let mut ignored = Ignored::default();
         ignored.add_endpoint(A, 3);

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_comes_back_and_a_cut_saying_does_not() {
+    fn directory_decodes_its_announcements_and_rejects_truncated_bytes() {
         let (who, what) =
             (ParticipantFacts { user_data: vec![1, 2, 3] }, topic("Attitude", &[9; 5]));
         assert_eq!(ParticipantFacts::decode(&who.encode()), Some(who.clone()));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_are_found_by_their_names_as_long_as_they_are_there() {
+    fn directory_finds_topics_by_name_while_they_are_announced() {
         let mut directory = Directory::default();
         directory.announced(A, 7, topic("a", &[]));
         directory.announced(B, 3, topic("a", &[1]));

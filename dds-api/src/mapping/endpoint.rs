@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_comes_back_and_a_cut_one_does_not() {
+    fn announcement_decodes_as_encoded_and_is_rejected_when_truncated() {
         for writer in [
             endpoint(EndpointKind::Writer, "Attitude"),
             within(endpoint(EndpointKind::Writer, "Attitude"), &["left", "right"]),
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_needs_the_topic_and_a_type_that_is_understood() {
+    fn match_requires_same_topic_same_level_and_understood_type() {
         let types = Types::default();
         let reader = endpoint(EndpointKind::Reader, "A");
         let mut writer = endpoint(EndpointKind::Writer, "A");
@@ -334,7 +334,7 @@ mod tests {
 
     /// Endpoints of different type versions share a subgroup only if the type may change.
     #[test]
-    fn versions_of_a_type_share_a_subgroup() {
+    fn only_versions_of_evolving_type_share_a_subgroup() {
         let of = |digest, evolves| {
             let mut writer = endpoint(EndpointKind::Writer, "A");
             writer.level = TopicLevel::Atomic;
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_needs_a_partition_and_an_offer() {
+    fn match_requires_common_partition_and_sufficient_offer() {
         let reader = within(endpoint(EndpointKind::Reader, "A"), &["l*"]);
         let writer = |names: &[&str]| within(endpoint(EndpointKind::Writer, "A"), names);
         let types = Types::default();
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sharded_has_a_key_for_each_partition() {
+    fn sharded_topic_has_one_key_per_partition() {
         let mut one = within(endpoint(EndpointKind::Writer, "A"), &["left"]);
         let other = within(one.clone(), &["right"]);
         assert_eq!(one.key(), other.key());

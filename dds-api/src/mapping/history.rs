@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_out_along_one_store_is_passed_over_along_another() {
+    fn replay_from_second_store_skips_samples_already_given_out() {
         let all = [(ONE, 0), (TWO, 0), (ONE, 1), (TWO, 1), (ONE, 2)];
         let (shared, mut given) = (ReaderShared::default(), Given::default());
         let first = store([ONE, TWO], &all[..3]);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_nothing_old_wants_it_in_no_life() {
+    fn volatile_reader_never_replays_samples_older_than_its_first_join() {
         let all = [(ONE, 0), (ONE, 1), (TWO, 0), (TWO, 1), (ONE, 2)];
         let (shared, mut given) = (ReaderShared::default(), Given::default());
         let first = store([ONE, TWO], &all[..2]);

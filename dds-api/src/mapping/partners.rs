@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_is_counted_once() {
+    fn each_change_of_a_match_is_counted_once() {
         let (board, mut partners) = (Board::default(), Partners::new(Side::Writer));
         let matched =
             || board.take(StatusKind::PublicationMatched, |all| &mut all.publication_matched);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_its_policies_and_is_news_again_when_they_are_others() {
+    fn incompatibility_names_policies_and_counts_again_when_they_change() {
         let (board, mut partners) = (Board::default(), Partners::new(Side::Reader));
         for _ in 0..2 {
             partners.judge(&board, (ONE, true), refusal(PolicyId::Deadline));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn who_parts_has_nobody_left() {
+    fn parted_endpoint_has_no_match_left() {
         for side in [Side::Writer, Side::Reader] {
             let (board, mut partners) = (Board::default(), Partners::new(side));
             partners.judge(&board, (ONE, true), Match::Yes);

@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_back_and_no_prefix_is() {
+    fn history_messages_decode_as_encoded_and_prefixes_are_rejected() {
         let stream = StreamId { node: NodeId(4), region: RegionId(5) };
         let record = PastRecord { place: 1, stream, number: 6, payload: vec![7, 8] };
         let ask = |wanted| Word::Ask(Ask { reading: 1, page: 2, key: 3, wanted });
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_is_taken_and_only_from_whom() {
+    fn answer_is_taken_only_for_requested_page_from_asked_participant() {
         let desk = PastDesk::default();
         let reading = desk.begin();
         let ask = Ask { reading, page: 1, key: 3, wanted: Wanted::After(0) };

@@ -352,7 +352,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_usual_is_not_said_and_everything_else_comes_back() {
+    fn default_policies_are_not_announced_and_changed_policies_round_trip() {
         for level in LEVELS {
             for is_writer in [true, false] {
                 let usual = Policies::of_kind(is_writer, level);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_nothing_is_matched_at_every_level() {
+    fn default_policies_match_at_every_level() {
         for level in LEVELS {
             let refused = Policies::requested(level).refuses(&Policies::offered(level));
             assert_eq!(refused, []);
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_policy() {
+    fn decoder_rejects_unknown_policies_fields_and_values() {
         let told = |policy, field, value| {
             Policies::told(true, TopicLevel::Atomic, vec![Setting { policy, field, value }])
         };
@@ -424,7 +424,7 @@ mod tests {
     ];
 
     #[test]
-    fn writers_offer_what_their_topic_gives_and_no_more() {
+    fn writers_offer_durability_of_their_level_and_no_more() {
         let in_order = publisher().presentation;
         assert!(in_order.ordered_access && !in_order.coherent_access);
         assert_eq!(in_order.access_scope, PresentationQosPolicyAccessScopeKind::Topic);
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_record_says_of_a_writer_that_is_gone_is_what_it_offered() {
+    fn record_reproduces_offer_of_departed_writer() {
         let level = TopicLevel::Atomic;
         let offered = |index| Policies::offered(level).with(Offer::at(index));
         for index in 0..Offer::COUNT {
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_say_what_they_are() {
+    fn policies_report_side_partition_reliability_and_type_consistency() {
         let level = TopicLevel::Atomic;
         for (mut policies, is_writer) in
             [(Policies::offered(level), true), (Policies::requested(level), false)]
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn less_than_is_requested_is_refused_and_only_by_readers() {
+    fn reader_refuses_offer_below_its_request_and_writer_refuses_nothing() {
         let level = TopicLevel::Unordered;
         let offered = Policies::offered(level);
         let requested = Policies::requested(TopicLevel::VolatileStorage);
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_from_what_is_known_is_told_and_comes_back() {
+    fn settings_encode_differences_from_known_policies_and_decode_back() {
         let known = EntityQos::from(SubscriberQos::default());
         assert_eq!(settings_beyond(&known, &known), []);
         assert_eq!(told_beyond(known.clone(), Vec::new()), Some(known.clone()));
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_no_announcement_has_room_for_is_refused() {
+    fn data_too_large_for_an_announcement_is_refused() {
         assert!(check_data(PolicyId::UserData, &[0; LONGEST_ANNOUNCEMENT]).is_ok());
         let refused = check_data(PolicyId::UserData, &[0; LONGEST_ANNOUNCEMENT + 1]);
         let Err(DdsError::BadParameter(why)) = refused else { panic!("{refused:?}") };

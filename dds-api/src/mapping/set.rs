@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_told_from_a_sample_and_holds_no_other_set() {
+    fn set_record_is_distinguished_from_sample_and_rejects_nested_set() {
         let records = [sample(Fate::Alive, None), sample(Fate::Disposed, None)];
         let all = gathered(&records, 100);
         let set = record(Contents::Set, all.bytes(), (Fate::Alive, None));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_says_of_each_key_what_its_record_says() {
+    fn set_reports_key_and_instance_state_of_each_record_in_it() {
         let records = [sample(Fate::Alive, None), sample(Fate::Disposed, None)];
         let all = gathered(&records, 100);
         let set = record(Contents::Set, all.bytes(), (Fate::Alive, None));

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_that_is_over_says_nothing_of_the_next_one() {
+    fn ended_life_does_not_affect_the_next_life() {
         let standing = Standing::new(true);
         assert!(standing.is_in(FIRST) && !standing.is_out());
         assert_eq!(counts(&standing), (0, 0));
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_rejoin_is_out_for_good() {
+    fn participant_without_rejoin_is_out_permanently() {
         let standing = Standing::new(false);
         standing.fall_out(FIRST, Fate::Excluded);
         assert!(standing.is_out_for_good() && standing.error().to_string().contains("join anew"));

@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_that_go_together_do_and_others_are_told_apart_in_words() {
+    fn compatible_versions_are_accepted_and_others_rejected_with_reason() {
         let types = told(&[bytes::<new::Pose>(), bytes::<other::Pose>()]);
         let [old, new, other] = [
             TypeIdentity::of::<old::Pose>(&()),
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_told_once_and_known_when_who_told_it_is_gone() {
+    fn type_is_announced_once_and_outlives_its_announcer() {
         let mut types = Types::default();
         let identity = TypeIdentity::of::<new::Pose>(&());
         let told = bytes::<new::Pose>();
@@ -503,7 +503,7 @@ mod tests {
 
     /// I-175: known after the last part. I-176: with names if there is room for them.
     #[test]
-    fn a_long_type_is_told_in_parts() {
+    fn long_type_is_announced_in_parts() {
         for (members, names) in [(2000, true), (10_000, false)] {
             let known = long("Long", members);
             let parts = TypePart::all(known.told.as_ref().unwrap());
@@ -534,7 +534,7 @@ mod tests {
     /// I-176: the descriptions of one participant are limited, and so are the remembered ones of
     /// departed participants.
     #[test]
-    fn what_is_told_is_bounded() {
+    fn total_size_of_announced_types_is_limited() {
         let mut types = Types::default();
         let told = |types: &Types| -> usize {
             types.snapshot().0.iter().map(|(_, bytes)| bytes.len()).sum()
@@ -557,7 +557,7 @@ mod tests {
     /// Descriptions damaged in every bit. Some of them still describe a type, and none does
     /// any harm.
     #[test]
-    fn what_makes_no_sense_is_not_believed() {
+    fn truncated_type_description_is_rejected_and_bit_flips_are_harmless() {
         let whole = bytes::<new::Pose>();
         let mut types = Types::default();
         let mut believed = 0;

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_in_parts_is_whole_when_the_last_one_has_come() {
+    fn type_description_is_complete_when_its_last_part_arrives() {
         for length in [1, LONGEST_PART, LONGEST_PART + 1, 5 * LONGEST_PART, LONGEST] {
             let told = told(length);
             let parts = TypePart::all(&told);
@@ -148,7 +148,7 @@ mod tests {
 
     /// Bytes in another order would describe another type, or none.
     #[test]
-    fn parts_in_another_order_are_no_type() {
+    fn parts_out_of_order_form_no_type_description() {
         let told = told(3 * LONGEST_PART);
         let parts = TypePart::all(&told);
         assert!(parts[0].bytes != parts[1].bytes && parts[1].bytes != parts[2].bytes);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_fits_nothing_ends_what_was_begun() {
+    fn invalid_part_discards_the_incomplete_description() {
         for wrong in [
             part(9, 5, &[1]),
             part(9, 3, &[1]),

@@ -174,7 +174,7 @@ mod tests {
     const MILLI: u64 = 1_000_000;
 
     #[test]
-    fn a_lease_is_lost_once_and_comes_back() {
+    fn lease_is_lost_once_and_regained_on_assertion() {
         let vigil = Vigil::new(Arc::default());
         vigil.promise(&qos(LivelinessQosPolicyKind::ManualByTopic, 10), Time(0));
         let next = |millis: u64| Some(Time(millis * MILLI));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_of_a_participant_live_by_each_other() {
+    fn writers_of_one_participant_renew_the_leases_of_each_other() {
         let pulse = Arc::<Pulse>::default();
         let [one, other] = [10, 30].map(|millis| {
             let vigil = Vigil::new(Arc::clone(&pulse));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn deadlines_and_leases_are_looked_after_together() {
+    fn deadlines_and_leases_are_monitored_together() {
         let vigil = Vigil::new(Arc::default());
         assert_eq!(vigil.look(Time(MILLI)), Due::default(), "nothing is promised");
         let mut promised = qos(LivelinessQosPolicyKind::ManualByTopic, 30);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_alone_is_kept_and_renews_no_lease() {
+    fn deadline_alone_is_monitored_and_renews_no_lease() {
         let vigil = Vigil::new(Arc::default());
         let mut promised = DataWriterQos::default();
         promised.deadline.period = Duration::from_millis(10);

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_received_makes_room_in_whatever_order_it_was_written() {
+    fn received_samples_make_room_in_any_order_of_writing() {
         let (limits, life) = (limits(2, 2, 9), Standing::new(false).life());
         let first = limits.admit(1, (life, 0)).ok().unwrap();
         let second = limits.admit(1, (life, 0)).ok().unwrap();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_counts_for_itself() {
+    fn each_limit_counts_independently() {
         let (limits, life) = (limits(9, 1, 2), Standing::new(false).life());
         limits.admit(1, (life, 0)).ok().unwrap().written(1);
         assert!(matches!(limits.admit(1, (life, 0)), Err(Refused::Later)));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_of_which_nothing_was_written_does_not_count() {
+    fn instance_never_written_nor_registered_does_not_count() {
         let (limits, life) = (limits(9, 9, 1), Standing::new(false).life());
         let (first, second) = (limits.admit(1, (life, 0)), limits.admit(1, (life, 0)));
         drop(first);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_an_instance_still_counts() {
+    fn unreceived_samples_of_an_instance_still_count() {
         let (limits, life) = (limits(9, 2, 9), Standing::new(false).life());
         for committed in 1..=2 {
             limits.admit(1, (life, 0)).ok().unwrap().written(committed);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sets_no_limit_has_none() {
+    fn only_limits_set_in_resource_limits_apply() {
         let mut qos = DataWriterQos::default();
         assert!(Limits::new(&qos).is_none());
         let most = usize::MAX;
@@ -283,7 +283,7 @@ mod tests {
 
     /// Samples of an earlier membership take no room, even if their write ends later.
     #[test]
-    fn another_membership_begins_with_nothing_on_its_way() {
+    fn new_membership_starts_with_no_samples_in_flight() {
         let limits = limits(2, 2, 9);
         let life = Standing::new(false).life();
         let (first, second) = (limits.admit(1, (life, 0)), limits.admit(2, (life, 0)));

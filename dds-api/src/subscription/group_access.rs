@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_merged_and_each_stays_in_its_order() {
+    fn merge_keeps_the_order_of_each_list() {
         assert_eq!(merged(&[vec![1, 5, 4], vec![2, 3, 9], vec![]]), [0, 1, 1, 0, 0, 1]);
         assert!(merged::<u64>(&[]).is_empty());
     }

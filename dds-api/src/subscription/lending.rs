@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_leaves_something_to_the_writer() {
+    fn held_chunk_limit_leaves_at_least_one_chunk_to_the_writer() {
         for chunks in 2..=64 {
             for percent in 1..ALL {
                 let limit = limit(percent, chunks);

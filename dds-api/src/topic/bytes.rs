@@ -419,7 +419,7 @@ mod tests {
     /// Cases: a length that the payload does not have or that exceeds it, no header, the framing of
     /// another type.
     #[test]
-    fn what_is_no_byte_string_is_not_found() {
+    fn byte_range_of_malformed_payload_never_exceeds_the_payload() {
         let good = idl_cdr::to_cdr(&Bytes::from(*b"12345")).unwrap();
         assert!(find(&good, &good).is_some());
         for length in 0..good.len() {

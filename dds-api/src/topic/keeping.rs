@@ -179,7 +179,7 @@ mod tests {
     use TopicLevel::{Atomic, LoggedStorage, Unordered, VolatileStorage};
 
     #[test]
-    fn what_no_level_keeps_no_policy_keeps() {
+    fn durability_service_keeps_no_samples_at_levels_without_storage() {
         for level in [Unordered, Atomic] {
             let keeping = kept(&options(), level, |qos| qos.durability_service.history_depth = 7);
             assert_eq!(keeping, Keeping::default());
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_durability_service_says_what_is_kept() {
+    fn durability_service_determines_kept_samples() {
         // The standard's default of the cleanup delay is zero.
         let one = Keeping { depth: 1, forgets: true, ..Keeping::default() };
         assert_eq!(kept(&options(), VolatileStorage, |_| ()), one);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_forgotten_only_where_there_are_instances_and_somebody_serves() {
+    fn only_keyed_topic_with_finite_cleanup_delay_forgets_ended_instances() {
         let none = KeepingOptions::default();
         assert!(!kept(&none, VolatileStorage, |_| ()).forgets);
         let usual = |qos: &mut TopicQos| qos.durability_service = KeepingOptions::usual_service();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn durability_is_that_of_the_level() {
+    fn durability_of_a_topic_follows_from_its_level() {
         use DurabilityQosPolicyKind::{Persistent, Transient, TransientLocal, Volatile};
         let promised = |level, asked| {
             let mut qos = TopicQos::default();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn only_logs_have_what_is_said_of_logs() {
+    fn log_options_apply_only_to_logged_topics() {
         let said = KeepingOptions {
             durable_first: true,
             detach: true,
@@ -304,7 +304,7 @@ mod tests {
 
     /// If all samples are kept for late joiners, no log may drop any.
     #[test]
-    fn a_log_drops_nothing_that_is_kept() {
+    fn log_retention_is_refused_for_topic_that_keeps_all_samples() {
         let keep_all = |qos: &mut TopicQos| {
             qos.durability_service.history_kind = HistoryQosPolicyKind::KeepAll;
         };
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn data_of_a_topic_that_cannot_be_announced_is_refused() {
+    fn topic_data_too_large_for_an_announcement_is_refused() {
         let mut qos = TopicQos::default();
         qos.topic_data.value = vec![0; 13 << 10];
         assert!(matches!(options().promise("Tracks", Atomic, qos), Err(DdsError::BadParameter(_))));

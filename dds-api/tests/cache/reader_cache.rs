@@ -211,18 +211,18 @@ fn live_with(seed: u64, passes: bool) {
 }
 
 #[test]
-fn random_lives_go_as_the_model_says() {
+fn random_histories_match_model() {
     (0..10_000).for_each(live);
 }
 
 #[test]
-fn what_passes_is_given_as_if_it_had_been_put_in() {
+fn passing_samples_are_delivered_as_if_stored() {
     (0..10_000).for_each(live_and_pass);
 }
 
 /// A purge that becomes due before one that was due earlier.
 #[test]
-fn random_life_57() {
+fn random_history_57_matches_model() {
     live(57);
 }
 
@@ -255,7 +255,7 @@ impl Told {
 
 /// A sample that expires at the moment when TIME_BASED_FILTER would release it is not delivered.
 #[test]
-fn what_waits_may_be_too_late() {
+fn waiting_sample_that_expires_at_release_is_not_delivered() {
     for (expires, expected) in [(15, 0), (16, 1)] {
         let settings = Settings { minimum_separation: 10, ..Settings::default() };
         let mut cache = Cache::<u64>::new(settings);
@@ -311,7 +311,7 @@ fn ranks_and_generations_count_rebirths() {
 /// 2.2.3.9.2: the strongest writer of an instance owns it until it unregisters the instance; then
 /// the strongest of the others does.
 #[test]
-fn ownership_is_handed_to_the_strongest_that_is_left() {
+fn ownership_passes_to_strongest_remaining_writer() {
     let mut told = Told::new(Settings { exclusive: true, ..Settings::default() });
     let (weak, middle, strong) = ((1, 1), (2, 2), (3, 3));
     assert_eq!(told.put(Change::Alive, 5, strong, 30), Outcome::Stored);
@@ -328,7 +328,7 @@ fn ownership_is_handed_to_the_strongest_that_is_left() {
 
 /// 2.2.2.5.1.3: an instance has no writers only when the last one is gone, and a disposal is final.
 #[test]
-fn an_instance_is_over_when_its_last_writer_goes() {
+fn instance_ends_when_its_last_writer_is_gone() {
     let mut told = Told::new(Settings::default());
     told.put(Change::Alive, 5, (1, 0), 10);
     told.put(Change::Alive, 5, (2, 0), 11);

@@ -22,7 +22,7 @@ fn usual() -> Settings {
 }
 
 #[test]
-fn each_policy_asks_for_its_setting() {
+fn each_policy_sets_its_cache_setting() {
     use PresentationQosPolicyAccessScopeKind::{Group, Instance, Topic};
     const MILLI: u64 = 1_000_000;
     let (milli, usual) = (Duration::from_millis(1), usual());
@@ -84,7 +84,7 @@ fn each_policy_asks_for_its_setting() {
 }
 
 #[test]
-fn a_reader_at_work_takes_over_what_may_change_and_nothing_else() {
+fn active_reader_cache_adopts_only_changeable_policies() {
     let mut qos = DataReaderQos::default();
     let milli = Duration::from_millis(1);
     qos.time_based_filter.minimum_separation = milli;
@@ -125,7 +125,7 @@ fn take(cache: &mut Cache<u64>, now: u64) -> Vec<Option<u64>> {
 /// The current TIME_BASED_FILTER applies to waiting samples: a shorter one releases them sooner, a
 /// longer one later.
 #[test]
-fn a_filter_that_changes_holds_for_what_waits() {
+fn changed_time_based_filter_applies_to_waiting_samples() {
     for (separation, comes) in [(4, 14), (30, 40), (10, 20), (0, 16)] {
         let settings = Settings { minimum_separation: 10, ..Settings::default() };
         let mut cache = Cache::new(settings);
@@ -151,7 +151,7 @@ fn a_filter_that_changes_holds_for_what_waits() {
 /// A sample that arrives exactly when TIME_BASED_FILTER would release it does not wait; one that
 /// arrives exactly at the end of its LIFESPAN is not stored.
 #[test]
-fn the_last_moment_counts() {
+fn minimum_separation_and_lifespan_end_at_exact_time() {
     let settings = Settings { minimum_separation: 10, ..Settings::default() };
     let mut cache = Cache::new(settings);
     assert_eq!(put(&mut cache, Change::Alive, 1, (5, NEVER)), Outcome::Stored);
@@ -163,7 +163,7 @@ fn the_last_moment_counts() {
 
 /// The agenda loses no due event, however many of its entries have become void.
 #[test]
-fn what_is_due_stays_due_while_others_come_and_go() {
+fn agenda_keeps_due_events_while_other_entries_become_void() {
     let settings = Settings {
         depth: Some(1),
         disposed_delay: 500_000,
@@ -192,7 +192,7 @@ fn what_is_due_stays_due_while_others_come_and_go() {
 
 /// The agenda loses no sample that waits for TIME_BASED_FILTER.
 #[test]
-fn what_waits_stays_due_while_others_come_and_go() {
+fn agenda_keeps_waiting_sample_while_other_instances_end() {
     let settings = Settings { depth: Some(1), minimum_separation: 100_000, ..Settings::default() };
     let mut cache = Cache::new(settings);
     put(&mut cache, Change::Alive, 1, (1, NEVER));
@@ -212,7 +212,7 @@ fn put_plain(cache: &mut Cache<u64>, key: Key, now: u64, expires: u64) {
 }
 
 #[test]
-fn a_cache_says_what_it_has() {
+fn cache_reports_its_samples_instances_keys_and_places() {
     let mut cache = Cache::new(Settings::default());
     assert!(cache.is_empty() && !cache.knows(5) && cache.key_value(5).is_none());
     cache.set_place(40);
@@ -242,7 +242,7 @@ fn a_cache_says_what_it_has() {
 
 /// The reason why a set finds no room, and whether an empty cache would have room.
 #[test]
-fn what_a_set_lacks_room_for_is_said() {
+fn shortage_of_coherent_set_names_limit_and_permanence() {
     let room = |settings: Settings, before: &[Key], set: &[(Change, Key)]| {
         let mut cache = Cache::new(settings);
         before.iter().for_each(|key| put_plain(&mut cache, *key, 1, NEVER));
@@ -285,7 +285,7 @@ fn what_a_set_lacks_room_for_is_said() {
 /// Cost of samples that arrive while the reader takes everything; whether they pass through the
 /// cache, not any result.
 #[test]
-fn what_comes_while_all_is_taken_passes_until_it_is_given() {
+fn arriving_samples_pass_through_cache_until_given_to_reader() {
     let settings = Settings { depth: None, ..usual() };
     let mut cache = Cache::<u64>::new(settings);
     assert!(!cache.lets_pass());

@@ -73,7 +73,7 @@ fn room(cache: &mut Cache<u64>, now: u64, set: &[Arrival<u64>]) -> Result<(), Sh
 }
 
 #[test]
-fn a_set_finds_room_if_each_of_its_samples_does() {
+fn room_for_coherent_set_agrees_with_room_for_each_sample() {
     let mut seen = [0_u32; 3];
     for seed in 0..600 {
         let mut dice = Dice(seed);

@@ -27,7 +27,7 @@ fn too_long<R>(result: DdsResult<R>, what: &str) {
 }
 
 #[test]
-fn what_is_too_long_to_be_announced_is_refused_wherever_it_is_said() {
+fn user_topic_and_group_data_beyond_limit_are_refused_by_each_call() {
     let meeting = Meeting::new();
     let mut qos = DomainParticipantQos::default();
     qos.user_data.value = vec![7; TOO_MUCH];
@@ -73,7 +73,7 @@ fn what_is_too_long_to_be_announced_is_refused_wherever_it_is_said() {
 }
 
 #[test]
-fn much_of_it_does_not_keep_others_from_joining_and_talking() {
+fn participants_join_and_communicate_with_large_announced_data() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let mut qos = here.qos();
@@ -99,7 +99,7 @@ fn much_of_it_does_not_keep_others_from_joining_and_talking() {
 }
 
 #[test]
-fn topic_data_that_change_are_heard_of() {
+fn changed_topic_data_is_announced() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.topic::<Track>("Tracks").topic_data([1]).create().unwrap();
@@ -115,7 +115,7 @@ fn topic_data_that_change_are_heard_of() {
 }
 
 #[test]
-fn others_and_their_topics_are_known_by_what_they_say() {
+fn discovered_participants_and_topics_have_announced_data() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     assert!(here.topic::<Track>("Own").create().is_ok());
@@ -147,7 +147,7 @@ fn others_and_their_topics_are_known_by_what_they_say() {
 }
 
 #[test]
-fn those_that_one_is_matched_with_are_known_with_their_policies() {
+fn matched_writers_and_readers_are_known_with_their_policies() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     for participant in [&here, &there] {

@@ -58,7 +58,7 @@ fn alarm(of: &DynamicType, code: u32, severity: &str, text: &str) -> DynamicData
 }
 
 #[test]
-fn two_applications_and_a_program_with_the_types_talk_to_each_other() {
+fn xml_applications_communicate_with_each_other_and_compiled_program() {
     let meeting = Meeting::new();
     {
         let sensor =
@@ -202,7 +202,7 @@ fn number(application: &Application, n: i64) -> DynamicData {
 }
 
 #[test]
-fn entities_have_their_names_and_policies_and_follow_their_file() {
+fn xml_entities_have_names_and_policies_and_follow_file_changes() {
     let (meeting, file) = (Meeting::new(), File::new(&numbers(9)));
     {
         let all =
@@ -278,7 +278,7 @@ fn entities_have_their_names_and_policies_and_follow_their_file() {
 /// The values in a participant's description apply only to that participant, real-time
 /// settings included.
 #[test]
-fn a_participant_has_the_policies_of_its_description() {
+fn policies_in_xml_description_apply_only_to_its_participant() {
     let meeting = Meeting::new();
     let file = File::new(&numbers_of(1, "polling"));
     let all = DomainParticipant::from_xml_with([file.path()], "L::P", config(&meeting)).unwrap();
@@ -296,7 +296,7 @@ fn a_participant_has_the_policies_of_its_description() {
 }
 
 #[test]
-fn types_are_those_that_the_same_idl_has() {
+fn xml_types_equal_types_of_same_idl() {
     let text = "
         module Nav {
           const int32 MOST = 3;
@@ -361,7 +361,7 @@ fn errors(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_mistake_in_what_types_mean_is_told_where_it_is() {
+fn each_semantic_type_error_is_reported_with_position() {
     let types = |inside: &str| format!("<dds>\n<types>\n{inside}</types></dds>");
     let mut others = Vec::new();
     for (inside, expected) in [
@@ -479,7 +479,7 @@ fn each_mistake_in_what_types_mean_is_told_where_it_is() {
 
 /// A long chain of nested types is refused, and many types are read within seconds.
 #[test]
-fn huge_types_are_read_or_refused() {
+fn deeply_nested_types_are_refused_and_many_types_are_read() {
     let types = |most: u32| -> String {
         let one = |n: u32| {
             let member = match n {

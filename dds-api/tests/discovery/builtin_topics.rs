@@ -33,7 +33,7 @@ fn next<T: BuiltinTopicData>(reader: &DataReader<T>) -> Sample<T> {
 }
 
 #[test]
-fn who_asks_late_has_all_that_is_there() {
+fn late_builtin_reader_receives_all_existing_entities() {
     let meeting = Meeting::new();
     let there = meeting.join();
     let mut qos = there.qos();
@@ -81,7 +81,7 @@ fn who_asks_late_has_all_that_is_there() {
 }
 
 #[test]
-fn an_entity_is_an_instance_that_changes_and_is_disposed_when_it_is_gone() {
+fn builtin_instance_follows_entity_and_is_disposed_on_deletion() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let writers = here.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
@@ -140,7 +140,7 @@ fn an_entity_is_an_instance_that_changes_and_is_disposed_when_it_is_gone() {
 }
 
 #[test]
-fn a_topics_data_go_with_its_writers_when_they_change() {
+fn changed_topic_data_updates_builtin_samples_of_writers() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let writers = here.builtin_reader::<PublicationBuiltinTopicData>().unwrap();
@@ -154,7 +154,7 @@ fn a_topics_data_go_with_its_writers_when_they_change() {
 }
 
 #[test]
-fn readers_are_looked_up_by_the_names_of_their_topics() {
+fn builtin_readers_are_looked_up_by_topic_name() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let subscriber = here.builtin_subscriber().unwrap();
@@ -203,7 +203,7 @@ fn readers_are_looked_up_by_the_names_of_their_topics() {
 }
 
 #[test]
-fn what_is_builtin_is_enabled_whatever_else_is() {
+fn builtin_entities_are_enabled_without_autoenable() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let mut qos = here.qos();
@@ -237,7 +237,7 @@ impl DataReaderListener<TopicBuiltinTopicData> for Told {
 }
 
 #[test]
-fn what_is_told_is_waited_for_as_any_sample() {
+fn conditions_and_wait_sets_work_on_builtin_readers() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let readers = Arc::new(here.builtin_reader::<SubscriptionBuiltinTopicData>().unwrap());
@@ -269,7 +269,7 @@ fn what_is_told_is_waited_for_as_any_sample() {
 }
 
 #[test]
-fn listeners_hear_of_builtin_topics() {
+fn listeners_are_called_for_builtin_topics() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let (tell, told) = channel();
@@ -290,7 +290,7 @@ fn listeners_hear_of_builtin_topics() {
 }
 
 #[test]
-fn builtin_samples_are_samples_of_types_like_others() {
+fn builtin_sample_has_type_name_and_survives_cdr_round_trip() {
     use dds_api::types::{from_cdr, to_cdr};
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
@@ -316,7 +316,7 @@ fn act() {
 }
 
 #[test]
-fn all_that_a_process_had_is_disposed_when_it_is_killed() {
+fn all_entities_of_killed_process_are_disposed() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let participants = here.builtin_reader::<ParticipantBuiltinTopicData>().unwrap();

@@ -41,7 +41,7 @@ fn take_until(reader: &DataReader<Track>, last: u32, mut writers: usize) -> Vec<
 }
 
 #[test]
-fn a_writer_that_is_ignored_gives_nothing_not_even_what_has_come() {
+fn samples_of_ignored_writer_are_dropped_even_if_already_received() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let reader = reader_of(&here, "Marks");
@@ -80,7 +80,7 @@ fn a_writer_that_is_ignored_gives_nothing_not_even_what_has_come() {
 }
 
 #[test]
-fn a_reader_that_follows_instances_loses_those_of_a_writer_that_is_ignored() {
+fn instances_of_ignored_writer_become_not_alive_no_writers() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let of =
@@ -100,7 +100,7 @@ fn a_reader_that_follows_instances_loses_those_of_a_writer_that_is_ignored() {
 
 /// I-188: from then on the next strongest writer owns the instances.
 #[test]
-fn what_a_writer_owned_is_others_when_it_is_ignored() {
+fn ownership_passes_to_next_writer_when_owner_is_ignored() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let of = |participant: &DomainParticipant| {
@@ -134,7 +134,7 @@ fn what_a_writer_owned_is_others_when_it_is_ignored() {
 }
 
 #[test]
-fn an_ordered_topic_has_one_order_of_which_what_is_ignored_is_left_out() {
+fn ordered_topic_keeps_its_order_without_ignored_writer() {
     let meeting = Meeting::new();
     let (here, witness, there) = (meeting.join(), meeting.join(), meeting.join());
     let topics = [topic(&here, false), topic(&witness, false), topic(&there, false)];
@@ -167,7 +167,7 @@ fn an_ordered_topic_has_one_order_of_which_what_is_ignored_is_left_out() {
 }
 
 #[test]
-fn nothing_that_is_kept_of_it_comes_later() {
+fn late_reader_receives_no_kept_sample_of_ignored_writer() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let theirs = topic(&there, true);
@@ -190,7 +190,7 @@ fn nothing_that_is_kept_of_it_comes_later() {
 }
 
 #[test]
-fn a_participant_that_is_ignored_is_as_if_it_were_not_there() {
+fn ignored_participant_and_its_entities_are_invisible() {
     let meeting = Meeting::new();
     let (here, there, other) = (meeting.join(), meeting.join(), meeting.join());
     let participants = here.builtin_reader::<ParticipantBuiltinTopicData>().unwrap();
@@ -247,7 +247,7 @@ fn states<T: dds_api::types::TopicData>(reader: &DataReader<T>) -> Vec<InstanceS
 }
 
 #[test]
-fn a_topic_that_is_ignored_is_so_whoever_has_it() {
+fn ignore_topic_applies_to_all_other_participants() {
     let meeting = Meeting::new();
     let (here, there, other) = (meeting.join(), meeting.join(), meeting.join());
     let topics = here.builtin_reader::<TopicBuiltinTopicData>().unwrap();
@@ -280,7 +280,7 @@ fn a_topic_that_is_ignored_is_so_whoever_has_it() {
 }
 
 #[test]
-fn a_reader_that_is_ignored_is_not_matched_and_its_writers_go_on() {
+fn ignored_reader_is_unmatched_and_still_receives_samples() {
     for is_ordered in [false, true] {
         let meeting = Meeting::new();
         let (here, there) = (meeting.join(), meeting.join());
@@ -311,7 +311,7 @@ fn a_reader_that_is_ignored_is_not_matched_and_its_writers_go_on() {
 }
 
 #[test]
-fn what_is_not_there_or_ones_own_is_not_ignored() {
+fn ignoring_unknown_or_own_entity_is_refused() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let own = writer_of(&here, "Marks");

@@ -26,7 +26,7 @@ fn sees(reader: &DataReader<Mark>, number: u64) {
 /// The first participant has another definition than the others, and leaves; a late joiner receives
 /// all of this as one state.
 #[test]
-fn who_means_something_else_is_told_and_goes_on_when_the_other_is_gone() {
+fn inconsistent_topic_is_reported_and_used_once_conflict_is_gone() {
     // Names of participants are random, so the first one is not always the one with the lower name.
     for number in 0..8 {
         let meeting = Meeting::new();
@@ -61,7 +61,7 @@ fn who_means_something_else_is_told_and_goes_on_when_the_other_is_gone() {
 /// No writer and reader of the same topic would report this: the mismatch in an order shared with
 /// another topic is reported at each topic.
 #[test]
-fn who_is_left_out_of_a_common_order_is_told_by_its_own_topic() {
+fn topic_excluded_from_common_order_reports_inconsistency() {
     let of = |participant: &DomainParticipant, name: &str, is_kept: bool| {
         let topic = participant.topic::<Mark>(name).common_order("flight");
         if is_kept { topic.transient_local() } else { topic.atomic() }.create().unwrap()
@@ -104,7 +104,7 @@ fn who_is_left_out_of_a_common_order_is_told_by_its_own_topic() {
 
 /// A held sample of a former topic does not affect the retention of a new topic of the same name.
 #[test]
-fn a_topic_that_is_made_anew_is_kept_as_it_says() {
+fn recreated_topic_follows_its_new_durability_despite_held_sample() {
     for is_kept in [false, true] {
         let meeting = Meeting::new();
         let (here, there) = (meeting.join(), meeting.join());

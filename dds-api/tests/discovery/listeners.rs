@@ -112,7 +112,7 @@ fn topic(participant: &DomainParticipant) -> Topic<Mark> {
 }
 
 #[test]
-fn entities_tell_their_own_listeners() {
+fn writer_and_reader_call_their_own_listeners() {
     let meeting = Meeting::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let (says, told) = channel();
@@ -153,7 +153,7 @@ fn entities_tell_their_own_listeners() {
 /// An event that an entity's own listener does not want goes to the listener of its publisher or
 /// subscriber, and then to the participant's.
 #[test]
-fn what_nobody_wants_nearer_is_told_further_away() {
+fn event_outside_listener_mask_is_reported_to_enclosing_listener() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let (says, told) = channel();
@@ -194,7 +194,7 @@ fn what_nobody_wants_nearer_is_told_further_away() {
 }
 
 #[test]
-fn each_entity_says_what_its_listener_is_called_for() {
+fn entities_report_their_listener_masks() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let here = topic(&participant);
@@ -235,7 +235,7 @@ fn each_entity_says_what_its_listener_is_called_for() {
 
 /// Entities are found by their topics' names; clones are the same entity.
 #[test]
-fn entities_are_looked_up() {
+fn writers_and_readers_are_looked_up_by_topic_name() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let here = topic(&participant);
@@ -268,7 +268,7 @@ impl DataReaderListener<Mark> for Panics {
 }
 
 #[test]
-fn a_panic_ends_in_its_listener() {
+fn panic_in_listener_does_not_stop_later_calls() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let (says, told) = channel();
@@ -312,7 +312,7 @@ impl DataReaderListener<Mark> for Busy {
 }
 
 #[test]
-fn a_listener_may_wait_call_and_drop_what_it_likes() {
+fn listener_may_block_make_calls_and_drop_any_entity() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let (says, told) = channel();
@@ -346,7 +346,7 @@ fn a_listener_may_wait_call_and_drop_what_it_likes() {
 
 /// DATA_ON_READERS for applications without a listener.
 #[test]
-fn a_subscribers_condition_holds_while_one_of_its_readers_has_data() {
+fn subscriber_condition_holds_while_any_of_its_readers_has_data() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let subscriber = there.subscriber().create().unwrap();

@@ -64,7 +64,7 @@ fn wrong<T>(result: DdsResult<T>) -> String {
 /// A topic with a profile, and its writers and readers with the same one; each kind has its own
 /// values, selected by the topic's name.
 #[test]
-fn entities_have_their_policies_by_the_profile_of_their_topic() {
+fn entities_take_policies_from_profile_of_their_topic() {
     let fleet = Fleet::new(&format!(
         r#"<qos_profile name="State" base_name="Squall::Atomic">
                <datawriter_qos>{}</datawriter_qos>
@@ -98,7 +98,7 @@ fn entities_have_their_policies_by_the_profile_of_their_topic() {
 /// The ready-made profiles do what their texts say: a late joiner receives the last sample of each
 /// instance, and not the history.
 #[test]
-fn an_alarm_is_there_for_those_who_start_late() {
+fn late_joiner_with_alarm_profile_receives_only_last_sample() {
     let fleet = Fleet::new("");
     let (ours, theirs) = (fleet.join(), fleet.join());
     let topic = |of: &DomainParticipant| {
@@ -118,7 +118,7 @@ fn an_alarm_is_there_for_those_who_start_late() {
 /// Each kind of entity with a profile of its own, values set afterwards, and values that a profile
 /// does not mention.
 #[test]
-fn what_is_said_of_an_entity_itself_comes_first() {
+fn explicit_policies_override_profile() {
     let fleet = Fleet::new(
         r#"<qos_profile name="Left">
                <publisher_qos><partition><name><element>left</element></name></partition></publisher_qos>
@@ -152,7 +152,7 @@ fn what_is_said_of_an_entity_itself_comes_first() {
 
 /// One profile may be the default for all entities; a participant may have another one.
 #[test]
-fn one_profile_is_that_of_all_of_which_nothing_is_said() {
+fn default_profile_applies_to_entities_without_profile() {
     let fleet = Fleet::new(&format!(
         r#"<qos_profile name="Usual" base_name="Squall::VolatileStorage" is_default_qos="true">
                <publisher_qos><group_data><value>7</value></group_data></publisher_qos>
@@ -175,7 +175,7 @@ fn one_profile_is_that_of_all_of_which_nothing_is_said() {
 
 /// Two participants with the same provider.
 #[test]
-fn a_provider_may_be_shared() {
+fn participants_may_share_provider() {
     let fleet = Fleet::new("");
     let text = r#"<dds><qos_profile name="Alone" base_name="Squall::Atomic"/></dds>"#;
     let provider = Arc::new(QosProvider::from_str(text).unwrap());
@@ -188,7 +188,7 @@ fn a_provider_may_be_shared() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_would_be_right() {
+fn profile_error_message_names_fault_and_suggests_correction() {
     let fleet = Fleet::new(r#"<qos_profile name="State" base_name="Squall::Unordered"/>"#);
     let participant = fleet.join();
     let unknown = wrong(participant.topic::<Mark>("Marks").profile("Fleet::Stat").create());
@@ -242,7 +242,7 @@ fn crew(strengths: [u32; 2], partition: &str, extra: &str) -> String {
 /// The file is read again while two writers compete for a reader of another participant: first the
 /// owner changes, then the partition; values set by the application stay.
 #[test]
-fn a_file_that_is_read_again_changes_those_that_run() {
+fn reloaded_file_changes_policies_of_running_entities() {
     let fleet = Fleet::new(&crew([2, 1], "deck", ""));
     let (ours, theirs) = (fleet.join(), fleet.join());
     let topic = |of: &DomainParticipant| {
@@ -303,7 +303,7 @@ fn a_file_that_is_read_again_changes_those_that_run() {
 /// Changes of immutable policies are reported; a broken file changes nothing, and neither does a
 /// change that makes policies contradictory.
 #[test]
-fn nothing_is_applied_in_part() {
+fn reload_refuses_broken_file_whole_and_reports_unchanged_policies() {
     let fleet = Fleet::new(&crew([2, 1], "deck", &deadline(500)));
     let participant = fleet.join();
     let topic = participant.topic::<Mark>("Marks").profile("Fleet::Crew").create().unwrap();
@@ -355,7 +355,7 @@ fn separated(reader: &str, topic: &str) -> String {
 
 /// The cache of an active reader follows the change, as do the topic, and the matches.
 #[test]
-fn the_cache_of_a_reader_and_matches_follow() {
+fn reader_cache_topic_and_matches_follow_reloaded_profile() {
     let filter = "<time_based_filter><minimum_separation>
                       <sec>0</sec><nanosec>300000000</nanosec>
                   </minimum_separation></time_based_filter>";
@@ -404,7 +404,7 @@ fn the_cache_of_a_reader_and_matches_follow() {
 
 /// Creation parameters of entities beside their policies.
 #[test]
-fn properties_say_what_topics_writers_and_readers_are_made_with() {
+fn properties_set_creation_parameters_of_topics_writers_and_readers() {
     let property = |name: &str, value: &str| {
         format!("<element><name>squall.{name}</name><value>{value}</value></element>")
     };

@@ -40,7 +40,7 @@ fn attitude(n: u32) -> Attitude {
 }
 
 #[test]
-fn a_reader_in_another_participant_takes_what_was_written_in_its_order() {
+fn reader_in_other_participant_takes_samples_in_written_order() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
@@ -64,7 +64,7 @@ fn a_reader_in_another_participant_takes_what_was_written_in_its_order() {
 }
 
 #[test]
-fn more_samples_than_the_memory_holds_all_arrive() {
+fn all_samples_arrive_when_total_exceeds_writer_memory() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
@@ -110,7 +110,7 @@ fn samples_with_heap_data_travel_as_cdr() {
 }
 
 #[test]
-fn a_full_memory_makes_a_write_wait_and_then_time_out() {
+fn write_waits_then_times_out_when_memory_is_full() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
@@ -145,7 +145,7 @@ fn a_full_memory_makes_a_write_wait_and_then_time_out() {
 }
 
 #[test]
-fn loans_that_are_dropped_or_forgotten_stop_nobody() {
+fn dropped_and_forgotten_loans_do_not_block_writer() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
@@ -165,7 +165,7 @@ fn loans_that_are_dropped_or_forgotten_stop_nobody() {
 }
 
 #[test]
-fn a_loan_as_left_is_filled_in_whole() {
+fn loan_as_left_delivers_assigned_value() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
@@ -181,7 +181,7 @@ fn a_loan_as_left_is_filled_in_whole() {
 }
 
 #[test]
-fn a_reader_that_leaves_and_a_writer_that_leaves_stop_nobody() {
+fn deletion_of_reader_or_writer_blocks_no_other_entity() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.topic::<Attitude>("Attitude").create().unwrap();
@@ -205,7 +205,7 @@ fn a_reader_that_leaves_and_a_writer_that_leaves_stop_nobody() {
 }
 
 #[test]
-fn wrong_uses_are_errors_that_say_what_to_do() {
+fn misuse_returns_error_with_advice() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let says = |error: DdsError, words: &str| {
@@ -236,7 +236,7 @@ fn wrong_uses_are_errors_that_say_what_to_do() {
 }
 
 #[test]
-fn one_thread_writes_as_long_as_there_is_room_and_waits_for_room_or_samples_at_once() {
+fn wait_until_waits_for_room_or_samples_in_one_thread() {
     const EACH: u32 = 2_000;
     let meeting = Meeting::new();
     let participant = meeting.join();
@@ -266,7 +266,7 @@ fn one_thread_writes_as_long_as_there_is_room_and_waits_for_room_or_samples_at_o
 /// While the condition is evaluated nothing is processed, so calls that would wait return at once,
 /// or fail; the participant is unchanged.
 #[test]
-fn who_waits_for_one_of_several_things_may_ask_who_is_there() {
+fn wait_until_condition_may_query_peers_and_never_blocks() {
     let meeting = Meeting::new();
     let participant = &meeting.join();
     let topic = participant.topic::<Attitude>("Both").create().unwrap();
@@ -295,7 +295,7 @@ fn who_waits_for_one_of_several_things_may_ask_who_is_there() {
 }
 
 #[test]
-fn what_never_fits_never_finds_room() {
+fn writer_has_no_room_for_sample_larger_than_memory() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic::<Report>("Long").create().unwrap();

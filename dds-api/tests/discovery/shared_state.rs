@@ -95,7 +95,7 @@ fn members_count_in_lock_step_by_writes_and_by_reads() {
 }
 
 #[test]
-fn a_kept_reduction_is_seen_by_the_others() {
+fn kept_reduction_is_visible_to_all_members() {
     let meeting = Meeting::new();
     let tables = meeting.gather(2, Strategy::Writes, ZERO, |scope| {
         scope.keep(Count::least, |table| table.rows().min(|row| row.get(Count::count)));
@@ -110,7 +110,7 @@ fn a_kept_reduction_is_seen_by_the_others() {
 }
 
 #[test]
-fn a_member_that_leaves_is_frozen_and_the_rest_builds_the_table_anew() {
+fn departed_member_is_frozen_and_remaining_members_rebuild_table() {
     let meeting = Meeting::new();
     let mut tables = meeting.gather(3, Strategy::Writes, ZERO, |_| {});
     let failed = Arc::new(AtomicU64::new(u64::MAX));
@@ -141,7 +141,7 @@ fn a_member_that_leaves_is_frozen_and_the_rest_builds_the_table_anew() {
 }
 
 #[test]
-fn what_goes_wrong_is_said() {
+fn failed_join_or_wait_reports_reason() {
     let meeting = Meeting::new();
     let says = |error: DdsError, words: &str| {
         assert!(error.to_string().contains(words), "`{error}` does not say `{words}`");

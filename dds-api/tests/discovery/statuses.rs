@@ -50,7 +50,7 @@ fn asks() -> DataReaderQos {
 
 /// Each status is caused again, read, and read again.
 #[test]
-fn counts_change_and_reading_sets_them_back() {
+fn reading_status_resets_its_change_counts() {
     let meeting = Meeting::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let (here, there) = (topic(&ours), topic(&theirs));
@@ -152,7 +152,7 @@ fn counts_change_and_reading_sets_them_back() {
 
 /// Without listeners, changes stay until they are read.
 #[test]
-fn statuses_of_entities_without_listeners_wait_to_be_read() {
+fn status_changes_without_listener_stay_until_read() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let here = topic(&participant);
@@ -283,7 +283,7 @@ fn hear(told: &Receiver<(&'static str, StatusKind)>, place: [&'static str; 2], r
 /// Every possible error between a writer and a reader occurs: reported to their own listeners, and
 /// to those of their groups and of their participant.
 #[test]
-fn every_status_is_told_to_listeners_near_and_far() {
+fn each_status_reaches_entity_group_and_participant_listeners() {
     let of_readers = StatusKind::SampleRejected
         | StatusKind::LivelinessChanged
         | StatusKind::RequestedDeadlineMissed
@@ -329,7 +329,7 @@ fn every_status_is_told_to_listeners_near_and_far() {
 
 /// Samples at a best-effort reader are not taken.
 #[test]
-fn what_is_lost_is_told_to_listeners_near_and_far() {
+fn sample_lost_reaches_reader_subscriber_and_participant_listeners() {
     for near in ["reader", "group", "participant"] {
         let meeting = Meeting::new();
         let participant = meeting.join();

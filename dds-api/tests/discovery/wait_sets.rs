@@ -16,7 +16,7 @@ fn is_precondition<T: std::fmt::Debug>(result: DdsResult<T>) -> bool {
 }
 
 #[test]
-fn a_guard_holds_until_it_is_set_otherwise() {
+fn guard_condition_keeps_trigger_value_until_set_again() {
     let (wait_set, guard, other) = (WaitSet::new(), GuardCondition::new(), GuardCondition::new());
     wait_set.attach(&guard).unwrap();
     wait_set.attach(&other).unwrap();
@@ -34,7 +34,7 @@ fn a_guard_holds_until_it_is_set_otherwise() {
 }
 
 #[test]
-fn conditions_are_attached_once_and_detached_if_they_are() {
+fn condition_is_attached_once_and_detached_only_if_attached() {
     let (wait_set, guard) = (WaitSet::new(), GuardCondition::new());
     assert!(is_precondition(wait_set.detach(&guard)));
     wait_set.attach(&guard).unwrap();
@@ -47,7 +47,7 @@ fn conditions_are_attached_once_and_detached_if_they_are() {
 }
 
 #[test]
-fn one_thread_at_a_time_waits() {
+fn wait_set_allows_one_waiting_thread_at_a_time() {
     let (wait_set, guard) = (WaitSet::new(), GuardCondition::new());
     let waits = AtomicBool::new(false);
     wait_set.attach(&guard).unwrap();
@@ -76,7 +76,7 @@ fn one_thread_at_a_time_waits() {
 }
 
 #[test]
-fn what_is_attached_while_a_thread_waits_ends_the_wait() {
+fn true_condition_attached_during_wait_ends_wait() {
     let (wait_set, guard) = (WaitSet::new(), GuardCondition::new());
     guard.set_trigger_value(true);
     std::thread::scope(|scope| {
@@ -87,7 +87,7 @@ fn what_is_attached_while_a_thread_waits_ends_the_wait() {
 }
 
 #[test]
-fn a_guard_ends_waits_of_several_wait_sets() {
+fn guard_condition_ends_waits_of_several_wait_sets() {
     let (sets, guard) = ([WaitSet::new(), WaitSet::new()], GuardCondition::new());
     sets.iter().for_each(|set| set.attach(&guard).unwrap());
     std::thread::scope(|scope| {

@@ -84,7 +84,7 @@ fn act_exits(folder: &Path, end: End) {
 /// Other participants do not wait for resources of a process that has ended, and it leaves
 /// nothing behind.
 #[test]
-fn a_process_that_ends_with_samples_and_loans_holds_nobody_up() {
+fn process_that_exits_with_samples_and_loans_blocks_no_participant() {
     for role in ["exits", "exits in a listener", "aborts in a listener"] {
         let meeting = Meeting::new();
         let participant = meeting.join();
@@ -212,7 +212,7 @@ fn in_the_child(folder: &Path, (participant, writer, reader, follows, topic, hel
 }
 
 #[test]
-fn a_forked_child_has_no_part_in_the_domain() {
+fn forked_child_has_no_access_to_domain_of_parent() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let writer = small_writer(&participant);
@@ -253,7 +253,7 @@ fn act_forks_and_waits(folder: &Path) {
 
 /// A living child does not hide the death of its parent.
 #[test]
-fn a_parent_that_is_killed_is_gone_although_its_child_lives() {
+fn killed_parent_leaves_domain_although_forked_child_lives() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let writer = small_writer(&participant);
@@ -286,7 +286,7 @@ impl DataReaderListener<Mark> for Blocks {
 
 /// A listener that deletes its entity, and then does not return, is abandoned.
 #[test]
-fn a_participant_goes_without_a_listener_that_does_not_come_back() {
+fn participant_is_deleted_despite_listener_that_never_returns() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let (says, told) = channel();
@@ -316,7 +316,7 @@ fn act_reads(folder: &Path) {
 
 /// A write that waits for room, and a wait for acknowledgments, with a stopped reader.
 #[test]
-fn who_waits_for_a_stopped_reader_is_told_that_the_writer_is_deleted() {
+fn writer_deletion_fails_calls_waiting_for_stopped_reader() {
     let meeting = Meeting::new();
     let config = ParticipantConfig::new().runtime_dir(meeting.runtime_dir());
     let config = config.member_timeout(Timeout::FOREVER);
@@ -351,7 +351,7 @@ fn who_waits_for_a_stopped_reader_is_told_that_the_writer_is_deleted() {
 
 /// A wait set whose condition's reader is deleted, and a wait for a condition.
 #[test]
-fn who_waits_for_a_reader_is_told_that_it_is_deleted() {
+fn reader_deletion_ends_wait_sets_and_fails_waiting_calls() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let reader = participant.reader(&topic(&participant)).create().unwrap();
@@ -417,7 +417,7 @@ fn picture(reader: &DataReader<State>) -> String {
 
 /// With different clocks all readers have the same state: that of the writer whose clock is ahead.
 #[test]
-fn readers_agree_whatever_the_clocks_of_writers_say() {
+fn readers_agree_despite_different_clocks_of_writers() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = by_source(&participant);

@@ -87,7 +87,7 @@ fn change(places: &[usize]) {
 }
 
 #[test]
-fn store_stays_whole_whatever_a_writer_does_to_keys() {
+fn store_stays_valid_while_writer_changes_published_keys() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let reader = participant.reader(&topic(&participant)).create().unwrap();

@@ -74,7 +74,7 @@ fn places_of(pattern: &[u8], memory: &File) -> Vec<u64> {
 }
 
 #[test]
-fn text_made_of_bytes_that_their_writer_changes_stays_valid() {
+fn text_from_taken_bytes_stays_valid_while_writer_changes_memory() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let bytes = participant.topic::<Bytes>("Bytes").create().unwrap();
@@ -111,7 +111,7 @@ fn text_made_of_bytes_that_their_writer_changes_stays_valid() {
 }
 
 #[test]
-fn readers_of_a_domain_shared_by_a_group_give_copies_unless_they_ask_for_more() {
+fn readers_in_group_shared_domain_copy_samples_unless_limit_is_set() {
     let meeting = Meeting::new();
     let gid = rustix::process::getegid().as_raw().to_string();
     let config = || ParticipantConfig::new().runtime_dir(meeting.runtime_dir());

@@ -127,21 +127,21 @@ fn survive(level: &str, rounds: u64) {
 }
 
 #[test]
-fn a_writer_is_killed_in_the_midst_of_sets_without_an_order() {
+fn readers_see_only_whole_unordered_sets_of_killed_writer() {
     survive("unordered", 12);
 }
 
 #[test]
-fn a_writer_is_killed_in_the_midst_of_atomic_sets() {
+fn readers_see_only_whole_atomic_sets_of_killed_writer() {
     survive("atomic", 12);
 }
 
 #[test]
-fn a_writer_is_killed_in_the_midst_of_sets_that_are_kept() {
+fn readers_see_only_whole_kept_sets_of_killed_writer() {
     survive("kept", 12);
 }
 
 #[test]
-fn a_writer_is_killed_in_the_midst_of_sets_that_are_logged() {
+fn readers_see_only_whole_logged_sets_of_killed_writer() {
     survive("logged", 6);
 }

@@ -47,7 +47,7 @@ fn ask(actor: &mut Actor, order: &str) -> String {
 }
 
 #[test]
-fn a_newcomer_for_which_a_member_has_no_descriptors_is_refused() {
+fn participant_is_refused_when_member_has_no_free_descriptors() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let first = participant(&folder).unwrap();

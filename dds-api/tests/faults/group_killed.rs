@@ -54,7 +54,7 @@ fn whole_sets(seen: &[Seen]) -> usize {
 }
 
 #[test]
-fn a_planner_is_killed_in_the_midst_of_sets() {
+fn group_access_shows_only_whole_sets_of_killed_writer() {
     let mut dice = Dice(7);
     let mut sets = 0;
     for round in 0..16 {

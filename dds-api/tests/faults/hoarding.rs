@@ -82,7 +82,7 @@ fn beside(role: &str) -> (u64, u64, u64) {
 }
 
 #[test]
-fn a_hoarder_holds_no_writer_up() {
+fn reader_that_holds_all_samples_does_not_block_writer() {
     let (all, borrowed, copied) = beside("hoarder");
     assert_eq!((all, borrowed + copied), (MANY, MANY));
     // A quarter of the memory, and the chunk in use at that moment.
@@ -91,7 +91,7 @@ fn a_hoarder_holds_no_writer_up() {
 }
 
 #[test]
-fn nor_does_one_that_follows_instances() {
+fn keep_all_reader_that_holds_all_samples_does_not_block_writer() {
     let (all, borrowed, copied) = beside("hoarder by instances");
     assert_eq!((all, borrowed + copied), (MANY, MANY));
     assert!(borrowed < (MEMORY / size_of::<Mark>()) as u64);
@@ -99,7 +99,7 @@ fn nor_does_one_that_follows_instances() {
 
 /// Without a limit, held samples block writers, which report it.
 #[test]
-fn without_a_limit_writers_wait_and_say_so() {
+fn write_times_out_when_reader_holds_samples_without_limit() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
@@ -120,7 +120,7 @@ fn without_a_limit_writers_wait_and_say_so() {
 /// A dropped sample frees its place in the limit, and samples as large as a part of the memory do
 /// not exhaust it.
 #[test]
-fn what_is_dropped_may_be_lent_again() {
+fn dropped_samples_no_longer_count_toward_held_limit() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topics = [&here, &there].map(|by| by.topic::<Bytes>("Frames").create().unwrap());

@@ -85,7 +85,7 @@ fn keep_stores_private() {
 }
 
 #[test]
-fn participant_whose_stores_nobody_sees_is_left_out() {
+fn participant_with_invisible_stores_is_excluded_from_view() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let (here, there) = (Member::join(&folder), Member::join(&folder));

@@ -237,7 +237,7 @@ fn scribble(duty: &mut Mad, peers: &[Peer], regions: &[Replica]) {
 }
 
 #[test]
-fn nobody_suffers_from_a_participant_that_goes_mad() {
+fn malicious_participant_does_not_affect_other_participants() {
     const ROUNDS: u64 = 12;
     let meeting = Meeting::new();
     let participant = meeting.join();

@@ -74,7 +74,7 @@ fn a_set_ends_when_its_readers_make_room() {
 }
 
 #[test]
-fn a_task_is_woken_by_what_another_process_writes() {
+fn task_is_woken_by_samples_of_another_process() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let reader = reader_of(&participant, "Marks");
@@ -177,7 +177,7 @@ fn a_task_that_writes_is_woken_when_a_loan_is_given_back() {
 /// A sample that readers would have had to receive first was not written. The failure gives no turn
 /// of any participant anything to do.
 #[test]
-fn a_task_that_waits_behind_a_write_is_woken_when_that_fails() {
+fn task_waiting_behind_a_write_is_woken_when_the_write_fails() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic::<Bytes>("Octets").create().unwrap();
@@ -223,7 +223,7 @@ impl Wake for Bell {
 }
 
 #[test]
-fn a_task_is_woken_when_time_shows_a_sample() {
+fn task_is_woken_when_time_based_filter_releases_a_sample() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic::<Mark>("Marks").create().unwrap();
@@ -252,7 +252,7 @@ fn a_task_is_woken_when_time_shows_a_sample() {
 }
 
 #[test]
-fn futures_of_entities_may_go_to_other_threads() {
+fn futures_of_entities_can_be_sent_to_other_threads() {
     fn may_go(_: &impl Send) {}
     let meeting = Meeting::new();
     let participant = meeting.join();

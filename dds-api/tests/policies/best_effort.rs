@@ -260,7 +260,7 @@ fn hasty_writer(participant: &DomainParticipant) -> DataWriter<Mark> {
 }
 
 #[test]
-fn a_reader_that_is_stopped_holds_no_writer_up() {
+fn stopped_best_effort_reader_blocks_no_writer() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let writer = hasty_writer(&participant);
@@ -288,7 +288,7 @@ fn a_reader_that_is_stopped_holds_no_writer_up() {
 }
 
 #[test]
-fn a_slow_reader_gets_what_it_can() {
+fn slow_best_effort_reader_receives_or_counts_each_sample() {
     const COUNT: u64 = 60_000;
     let meeting = Meeting::new();
     let participant = meeting.join();
@@ -304,7 +304,7 @@ fn a_slow_reader_gets_what_it_can() {
 
 /// The reliable reader receives all samples while the best-effort one sleeps.
 #[test]
-fn reliable_and_best_effort_readers_side_by_side() {
+fn reliable_reader_receives_all_samples_beside_stopped_best_effort_reader() {
     const COUNT: u64 = 50_000;
     let meeting = Meeting::new();
     let participant = meeting.join();
@@ -335,7 +335,7 @@ fn reliable_and_best_effort_readers_side_by_side() {
 }
 
 #[test]
-fn a_reader_that_is_killed_and_one_that_comes_again() {
+fn killed_reader_blocks_no_writer_and_new_reader_counts_each_sample() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let writer = hasty_writer(&participant);
@@ -372,7 +372,7 @@ fn a_reader_that_is_killed_and_one_that_comes_again() {
 }
 
 #[test]
-fn a_writer_that_is_killed_and_another_one() {
+fn reader_receives_or_counts_samples_of_each_killed_writer() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic::<Mark>(TOPIC).create().unwrap();
@@ -425,12 +425,12 @@ fn letters_to(role: &str, end: impl FnOnce(Actor, u64)) {
 }
 
 #[test]
-fn large_samples_that_are_encoded_come_whole_or_are_counted() {
+fn large_encoded_samples_arrive_whole_or_are_counted() {
     letters_to("letters", |actor, written| assert!(assert_counted(actor, written) > 1000));
 }
 
 #[test]
-fn the_last_samples_of_instances_are_there() {
+fn best_effort_reader_receives_last_sample_of_each_instance() {
     letters_to("last letters", |mut actor, written| {
         actor.tell("over");
         actor.tell(&written.to_string());
@@ -441,7 +441,7 @@ fn the_last_samples_of_instances_are_there() {
 }
 
 #[test]
-fn what_a_filter_lets_through_comes_whole() {
+fn samples_that_pass_a_content_filter_arrive_whole() {
     letters_to("some letters", |mut actor, written| {
         actor.tell("over");
         let [got, lost, next] = hear_numbers(&mut actor);
@@ -453,7 +453,7 @@ fn what_a_filter_lets_through_comes_whole() {
 
 /// A set is one record: it is received as a whole, or lost as a whole.
 #[test]
-fn of_a_coherent_set_all_is_there_or_nothing() {
+fn coherent_set_is_received_whole_or_lost_whole() {
     const SETS: u64 = 9000;
     let meeting = Meeting::new();
     let participant = meeting.join();
@@ -489,7 +489,7 @@ impl DataReaderListener<Mark> for Told {
 /// Nothing is taken, so most samples are lost: the status reports it, through its condition, its
 /// listener and its counts.
 #[test]
-fn what_is_lost_is_told() {
+fn lost_samples_are_reported() {
     const COUNT: u64 = 20_000;
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
@@ -582,7 +582,7 @@ fn a_best_effort_writer_never_waits() {
 /// Samples that have expired when their reader wakes up are not delivered, and a late sample misses
 /// its deadline.
 #[test]
-fn lifespan_and_deadline_hold_as_ever() {
+fn lifespan_and_deadline_hold_for_best_effort_reader() {
     const PERIOD: Duration = Duration::from_millis(50);
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());

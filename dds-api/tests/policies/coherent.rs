@@ -23,7 +23,7 @@ const LEVELS: [&str; 3] = ["unordered", "atomic", "kept"];
 
 /// In another participant and the own one, for a plain type and an encoded one.
 #[test]
-fn a_set_is_there_at_once_when_it_ends_and_not_before() {
+fn set_becomes_visible_at_once_and_only_when_it_ends() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let (here, there) = (meeting.join(), meeting.join());
@@ -60,7 +60,7 @@ fn a_set_is_there_at_once_when_it_ends_and_not_before() {
 }
 
 #[test]
-fn samples_that_are_encoded_are_in_sets_too() {
+fn set_of_encoded_samples_arrives_whole() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let (here, there) = (meeting.join(), meeting.join());
@@ -81,7 +81,7 @@ fn samples_that_are_encoded_are_in_sets_too() {
 /// A reader without coherence receives the samples one by one: all of them, in order, with each
 /// kind of call.
 #[test]
-fn readers_without_coherence_get_the_samples_of_sets() {
+fn reader_without_coherence_receives_samples_of_sets_in_order() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let here = meeting.join();
@@ -129,7 +129,7 @@ fn readers_without_coherence_get_the_samples_of_sets() {
 /// One call returns all samples that are present when it begins, also for a reader
 /// without coherence.
 #[test]
-fn one_call_takes_all_of_what_is_there() {
+fn one_take_returns_all_available_samples() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let publisher = publisher(&here);
@@ -162,7 +162,7 @@ fn a_publisher_without_coherence_writes_at_once() {
 
 /// Disposals and unregistrations are changes like any other.
 #[test]
-fn instances_end_in_a_set() {
+fn disposals_and_unregistrations_take_effect_when_their_set_ends() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let (here, there) = (meeting.join(), meeting.join());
@@ -206,7 +206,7 @@ fn instances_end_in_a_set() {
 
 /// HISTORY and filters reduce a set at the reader: the remaining samples also appear at once.
 #[test]
-fn what_is_left_of_a_set_is_there_at_once() {
+fn remaining_samples_of_a_reduced_set_appear_at_once() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let publisher = publisher(&here);
@@ -231,7 +231,7 @@ fn what_is_left_of_a_set_is_there_at_once() {
 
 /// One call returns all of a set, and the samples written after it, also through the cache.
 #[test]
-fn a_set_and_what_is_behind_it_come_in_one_look() {
+fn one_take_returns_a_set_and_the_samples_after_it() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let publisher = publisher(&here);
@@ -257,7 +257,7 @@ fn limits(samples: u16) -> ResourceLimitsQosPolicy {
 /// RESOURCE_LIMITS: a set waits until there is room for all of it; a set for which there never is
 /// room is rejected.
 #[test]
-fn a_set_finds_room_as_a_whole() {
+fn set_waits_for_room_at_its_reader_as_a_whole() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let publisher = publisher(&here);
@@ -291,7 +291,7 @@ fn a_set_finds_room_as_a_whole() {
 /// A set larger than the maximum record is refused at the sample that exceeds the limit; its
 /// earlier samples can be ended or discarded.
 #[test]
-fn a_set_has_a_largest_size() {
+fn sample_that_makes_a_set_too_large_is_refused() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let publisher = publisher(&here);
@@ -336,7 +336,7 @@ fn a_set_has_a_largest_size() {
 
 /// Readers make no room: the set stays open, and can be ended later.
 #[test]
-fn a_set_that_finds_no_room_with_its_writer_can_be_ended_again() {
+fn set_without_room_at_its_writer_can_be_ended_later() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let publisher = publisher(&here);
@@ -366,7 +366,7 @@ fn a_set_that_finds_no_room_with_its_writer_can_be_ended_again() {
 /// PARTITION may change during a set: the whole set is in the partitions that the writer has at
 /// its end.
 #[test]
-fn a_set_is_in_the_partitions_of_its_end() {
+fn set_has_the_partitions_of_its_writer_at_its_end() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let publisher = here.publisher().presentation(coherent()).partition(["left"]);
@@ -391,7 +391,7 @@ fn a_set_is_in_the_partitions_of_its_end() {
 
 /// A dropped writer removes its part of the set; the samples of others are written.
 #[test]
-fn a_writer_that_goes_takes_its_samples_along() {
+fn dropped_writer_removes_its_samples_from_the_set() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let publisher = publisher(&here);
@@ -410,7 +410,7 @@ fn a_writer_that_goes_takes_its_samples_along() {
 /// A late joiner receives all of an ended set, and nothing of an unfinished one; also if some of
 /// its samples have been replaced since, and also for sets in one record.
 #[test]
-fn who_comes_late_gets_sets_whole() {
+fn late_joiner_receives_sets_whole() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let last = |participant: &DomainParticipant| {
@@ -453,7 +453,7 @@ fn who_comes_late_gets_sets_whole() {
 /// Sets in a log: all samples of each, even after all participants were gone, and the last sample
 /// of each instance at a time.
 #[test]
-fn sets_come_back_from_a_log() {
+fn sets_are_recovered_whole_from_a_log() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let mut between = None;
@@ -499,7 +499,7 @@ fn sets_come_back_from_a_log() {
 
 /// While a publisher is suspended its samples wake no reader, and none are lost.
 #[test]
-fn suspended_publications_come_with_the_resumption() {
+fn samples_of_suspended_publisher_arrive_on_resume() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let publisher = here.publisher().create().unwrap();

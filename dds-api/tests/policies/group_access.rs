@@ -16,7 +16,7 @@ use dds_api::subscription::{InstanceState, States, Subscriber};
 const LEVELS: [&str; 2] = ["atomic", "kept"];
 
 #[test]
-fn readers_of_topics_in_one_order_get_their_own_topics_samples() {
+fn reader_in_common_order_receives_only_samples_of_its_topic() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let (here, there) = (meeting.join(), meeting.join());
@@ -73,7 +73,7 @@ fn a_set_over_two_topics_is_seen_at_once() {
 /// Every reader of all samples sees the same order, whichever participant wrote them, on
 /// whichever topic.
 #[test]
-fn the_order_across_topics_is_the_same_for_all() {
+fn all_readers_see_the_same_order_across_topics() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let nodes = [meeting.join(), meeting.join(), meeting.join()];
@@ -106,7 +106,7 @@ fn the_order_across_topics_is_the_same_for_all() {
 }
 
 #[test]
-fn readers_are_read_between_begin_and_end_alone_and_nothing_comes_meanwhile() {
+fn readers_are_read_only_within_access_and_receive_nothing_meanwhile() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let (planner, display) = (Planner::new(&here, "atomic"), Display::new(&here, "atomic"));
@@ -188,7 +188,7 @@ fn each_reader_that_has_samples_is_listed() {
 }
 
 #[test]
-fn what_cannot_be_one_is_refused() {
+fn topics_that_cannot_share_an_order_are_refused() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let wrong = |error: Option<DdsError>, word: &str| {
@@ -237,7 +237,7 @@ fn what_cannot_be_one_is_refused() {
 
 /// A set that finds no room at one reader waits as a whole.
 #[test]
-fn a_set_that_one_reader_has_no_room_for_is_seen_by_none() {
+fn set_without_room_at_one_reader_is_seen_by_no_reader() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let planner = Planner::new(&here, "atomic");
@@ -272,7 +272,7 @@ fn a_set_that_one_reader_has_no_room_for_is_seen_by_none() {
 
 /// A late joiner receives the kept samples in order, and each set whole.
 #[test]
-fn who_comes_late_sees_whole_sets_in_their_order() {
+fn late_joiner_sees_whole_sets_in_order() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let planner = Planner::new(&here, "kept");
@@ -299,7 +299,7 @@ fn who_comes_late_sees_whole_sets_in_their_order() {
 
 /// Instances of two topics are distinct, even with equal keys.
 #[test]
-fn of_each_topic_the_last_sample_of_an_instance_is_kept() {
+fn last_sample_of_an_instance_is_kept_for_each_topic() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let winds = |participant: &DomainParticipant| {
@@ -328,7 +328,7 @@ fn of_each_topic_the_last_sample_of_an_instance_is_kept() {
 
 /// Effects of a set on instances.
 #[test]
-fn disposals_are_in_sets_too_and_writers_are_lost_one_by_one() {
+fn sets_contain_disposals_and_writers_are_lost_one_by_one() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let planner = Planner::new(&here, "atomic");
@@ -389,7 +389,7 @@ impl SubscriberListener for Passes {
 /// A listener of the subscriber is called, and notifies the listeners of its readers that
 /// have data.
 #[test]
-fn a_subscribers_listener_passes_on_that_there_is_data() {
+fn subscriber_listener_notifies_listeners_of_readers_with_data() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let (planner, display) = (Planner::new(&here, "atomic"), Display::new(&here, "atomic"));
@@ -408,7 +408,7 @@ fn a_subscribers_listener_passes_on_that_there_is_data() {
 
 /// Group access scope without order or coherence requires no access calls.
 #[test]
-fn a_group_without_order_or_coherence_is_none() {
+fn group_scope_without_order_or_coherence_needs_no_access_calls() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let access_scope = PresentationQosPolicyAccessScopeKind::Group;

@@ -91,7 +91,7 @@ fn sleeps(participant: &DomainParticipant) -> u64 {
 
 /// A thread waits for each sample, and sleeps until it is woken: no other write could wake it.
 #[test]
-fn a_sample_comes_although_nothing_follows_it() {
+fn sleeping_reader_receives_sample_that_no_other_write_follows() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let (here, reader, mut actor) = pair(&meeting, level);
@@ -141,7 +141,7 @@ fn readers_that_sleep_are_woken_once_for_many_samples() {
 
 /// Each of these calls would take as long as bells are delayed.
 #[test]
-fn who_waits_for_acknowledgements_waits_for_no_budget() {
+fn wait_for_acknowledgments_is_not_delayed_by_latency_budget() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let (_here, reader, mut actor) = pair(&meeting, level);
@@ -164,7 +164,7 @@ fn who_waits_for_acknowledgements_waits_for_no_budget() {
 
 /// A writer that offers a larger budget than requested is not matched, as for any policy.
 #[test]
-fn a_budget_that_is_larger_than_requested_is_offered_in_vain() {
+fn latency_budget_larger_than_requested_prevents_match() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let topic = here.topic::<Mark>("Marks").create().unwrap();

@@ -72,7 +72,7 @@ fn numbers(samples: impl IntoIterator<Item = Sample<Fix>>) -> Vec<u32> {
 
 /// Two participants stand for two processes: an explicit time stamp replaces a wrong clock.
 #[test]
-fn what_is_out_of_date_is_given_to_nobody() {
+fn expired_sample_is_delivered_to_no_reader() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let (here, there) = (meeting.join(), meeting.join());
@@ -135,7 +135,7 @@ fn what_is_out_of_date_is_given_to_nobody() {
 /// Samples expire in the queue of a direct reader, and in the cache of one that follows instances;
 /// then the conditions for available data become false.
 #[test]
-fn what_gets_out_of_date_while_it_waits_is_there_no_more() {
+fn sample_that_expires_while_it_waits_is_not_delivered() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let (here, there) = (meeting.join(), meeting.join());
@@ -186,7 +186,7 @@ fn what_gets_out_of_date_while_it_waits_is_there_no_more() {
 
 /// A thread that waits for samples receives no expired one, and continues to wait.
 #[test]
-fn who_waits_does_not_wake_for_what_is_out_of_date() {
+fn expired_sample_does_not_end_the_wait_of_a_reader() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let (here, there) = (meeting.join(), meeting.join());
@@ -208,7 +208,7 @@ fn who_waits_does_not_wake_for_what_is_out_of_date() {
 
 /// Each sample has the lifespan that its writer had when it wrote the sample.
 #[test]
-fn a_lifespan_that_changes_holds_for_what_is_written_after() {
+fn changed_lifespan_applies_to_samples_written_afterwards() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let (here, there) = (meeting.join(), meeting.join());
@@ -234,7 +234,7 @@ fn a_lifespan_that_changes_holds_for_what_is_written_after() {
 
 /// LIFESPAN of the topic applies to its writers, and to its samples at every level.
 #[test]
-fn writers_have_that_of_their_topic() {
+fn writers_inherit_lifespan_of_their_topic() {
     let meeting = Meeting::new();
     let here = meeting.join();
     for level in ["unordered", "atomic"] {
@@ -253,7 +253,7 @@ fn writers_have_that_of_their_topic() {
 
 /// A late joiner receives the kept samples that have not expired.
 #[test]
-fn who_comes_late_gets_nothing_that_is_out_of_date() {
+fn late_joiner_receives_no_expired_sample() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let writer = hourly(&here, &topic::<Fix>(&here, "Fixes", "kept"));
@@ -271,7 +271,7 @@ fn who_comes_late_gets_nothing_that_is_out_of_date() {
 
 /// A sample in a coherent set has its own lifespan; an expired one is not part of the visible set.
 #[test]
-fn of_a_coherent_set_only_what_is_of_use_is_seen() {
+fn coherent_set_shows_only_unexpired_samples() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let (here, there) = (meeting.join(), meeting.join());
@@ -332,7 +332,7 @@ fn act() {
 }
 
 #[test]
-fn a_writer_in_another_process_says_how_long_its_samples_are_of_use() {
+fn lifespan_of_a_writer_in_another_process_applies() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let readers = LEVELS.map(|level| {

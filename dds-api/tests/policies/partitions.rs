@@ -52,7 +52,7 @@ fn writer(publisher: &Publisher, topic: &Topic<Mark>) -> DataWriter<Mark> {
 /// all readers of a partition receive the same samples in the same order, and together they
 /// receive all.
 #[test]
-fn a_writer_changes_its_partition_at_the_same_sample_for_all() {
+fn partition_of_a_writer_changes_at_the_same_sample_for_all_readers() {
     const SAMPLES: u64 = 3000;
     let meeting = Meeting::new();
     let partitions = [0, 0, 1, 1, 2, 3];
@@ -113,7 +113,7 @@ fn taken(reader: &DataReader<Mark>) -> Vec<u64> {
 /// In an unordered topic each writer has its own stream, and a change of partitions begins and
 /// ends subscriptions.
 #[test]
-fn partitions_of_topics_without_an_order() {
+fn partition_change_moves_matches_of_unordered_topic() {
     let meeting = Meeting::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let (here, there) = (ours.topic::<Mark>("Marks"), theirs.topic::<Mark>("Marks"));
@@ -149,7 +149,7 @@ fn partitions_of_topics_without_an_order() {
 /// Kept samples record their partitions: a reader that joins when the writers are gone receives
 /// those of its own.
 #[test]
-fn what_is_kept_is_kept_with_its_partitions() {
+fn kept_samples_retain_their_partitions() {
     let meeting = Meeting::new();
     let keeper = meeting.join();
     let kept = |participant: &DomainParticipant| {
@@ -180,7 +180,7 @@ fn what_is_kept_is_kept_with_its_partitions() {
 /// Each partition of a sharded topic has its own stream: a reader that does not take in one
 /// partition blocks no reader of another.
 #[test]
-fn shards_do_not_hold_each_other_up() {
+fn blocked_shard_does_not_block_another_shard() {
     let meeting = Meeting::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let sharded = |participant: &DomainParticipant| {
@@ -215,7 +215,7 @@ fn shards_do_not_hold_each_other_up() {
 /// Without shards, all samples of a topic are in one order, and a reader blocks it even if it reads
 /// none of them: the price of one order over all partitions.
 #[test]
-fn a_shard_is_one_name_and_the_same_in_all_participants() {
+fn sharding_needs_one_fixed_partition_and_agreement_of_participants() {
     let meeting = Meeting::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let of = |participant: &DomainParticipant| participant.topic::<Mark>("Marks").transient_local();

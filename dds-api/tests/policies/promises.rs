@@ -38,7 +38,7 @@ fn track(id: u32) -> Track {
 /// One of two instances is no longer written; both sides report it, without being asked, once per
 /// missed period.
 #[test]
-fn a_deadline_that_is_missed_is_told_on_both_sides() {
+fn missed_deadline_is_reported_on_both_sides() {
     for atomic in [false, true] {
         let meeting = Meeting::new();
         let (ours, theirs) = (meeting.join(), meeting.join());
@@ -129,7 +129,7 @@ fn manual(kind: LivelinessQosPolicyKind) -> DataWriterQos {
 /// A writer with manual liveliness that asserts nothing: its readers are notified, and again when
 /// it asserts.
 #[test]
-fn a_writer_that_says_nothing_is_not_alive_until_it_does() {
+fn silent_writer_is_not_alive_until_it_asserts_liveliness() {
     let meeting = Meeting::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let topic = |participant: &DomainParticipant| {
@@ -176,7 +176,7 @@ fn a_writer_that_says_nothing_is_not_alive_until_it_does() {
 /// With liveliness by participant, each of its writers asserts it, and so does the
 /// participant itself.
 #[test]
-fn writers_live_by_their_participant() {
+fn writers_and_participant_renew_leases_of_all_writers() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic::<Track>("Tracks").create().unwrap();

@@ -139,7 +139,7 @@ fn refuse(order: Order, (policy, change): (PolicyId, Change)) {
 }
 
 #[test]
-fn a_request_that_is_not_met_is_a_match_refused() {
+fn unmet_request_prevents_match_and_is_reported() {
     for case in REFUSALS {
         refuse(Order::None, case);
         refuse(Order::Atomic, case);
@@ -148,7 +148,7 @@ fn a_request_that_is_not_met_is_a_match_refused() {
 
 /// A deadline may change; then a refused reader matches, and is lost again.
 #[test]
-fn policies_that_change_match_anew() {
+fn changed_policies_are_matched_again() {
     for order in [Order::None, Order::Atomic] {
         let meeting = Meeting::new();
         let (ours, theirs) = (meeting.join(), meeting.join());
@@ -178,7 +178,7 @@ fn policies_that_change_match_anew() {
 }
 
 #[test]
-fn what_may_not_change_does_not() {
+fn immutable_policies_cannot_change() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = topic(&participant, Order::Atomic);
@@ -219,7 +219,7 @@ fn what_may_not_change_does_not() {
 
 /// Other participants' different definitions of a topic are reported at the topic.
 #[test]
-fn a_topic_that_others_mean_something_else_by_says_so() {
+fn conflicting_topic_definition_of_another_participant_is_reported() {
     let meeting = Meeting::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let here = topic(&ours, Order::Atomic);
@@ -286,7 +286,7 @@ fn matches_are_counted_as_they_come_and_go() {
 /// A second writer shares the memory of the first one, and may write before other participants know
 /// it: its samples wait until all know its offer.
 #[test]
-fn nobody_gets_samples_of_a_writer_before_it_is_known_what_it_offers() {
+fn samples_of_a_writer_wait_until_its_offer_is_known() {
     let meeting = Meeting::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let (here, there) = (topic(&ours, Order::Atomic), topic(&theirs, Order::Atomic));
@@ -314,7 +314,7 @@ fn nobody_gets_samples_of_a_writer_before_it_is_known_what_it_offers() {
 
 /// A reader that joins when such a writer is gone treats its samples like other readers.
 #[test]
-fn what_a_writer_offered_is_remembered_when_it_is_gone() {
+fn offer_of_a_deleted_writer_is_remembered() {
     let meeting = Meeting::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let here = topic(&ours, Order::Kept);
@@ -339,7 +339,7 @@ fn what_a_writer_offered_is_remembered_when_it_is_gone() {
 /// participant was gone before any of them was taken: to readers whose requests its offer
 /// satisfies, and to no others.
 #[test]
-fn what_a_gone_participant_has_left_is_given_by_what_was_offered() {
+fn samples_of_departed_participant_go_only_to_compatible_readers() {
     for order in [Order::Atomic, Order::Kept] {
         let meeting = Meeting::new();
         let (ours, theirs) = (meeting.join(), meeting.join());
@@ -380,7 +380,7 @@ fn what_a_gone_participant_has_left_is_given_by_what_was_offered() {
 
 /// Writers and readers in a publisher or subscriber have its default policies.
 #[test]
-fn groups_have_defaults_for_what_is_made_in_them() {
+fn groups_have_default_policies_for_their_entities() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = topic(&participant, Order::Atomic);

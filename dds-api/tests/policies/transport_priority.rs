@@ -97,7 +97,7 @@ fn order_of_calls(
 }
 
 #[test]
-fn what_has_the_greatest_goes_first_in_another_process() {
+fn samples_of_highest_priority_are_handled_first_in_another_process() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let writer = |each: (&'static str, &str, i32)| {
@@ -135,7 +135,7 @@ fn what_has_the_greatest_goes_first_in_another_process() {
 
 /// The topic's priority is the default for its writers.
 #[test]
-fn a_writer_has_that_of_its_topic_unless_it_says_another() {
+fn priority_of_a_topic_is_the_default_of_its_writers() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic::<Mark>("Alarm").transport_priority(40).create().unwrap();

@@ -88,7 +88,7 @@ fn fill(writer: &DataWriter<Track>, samples: impl IntoIterator<Item = Track>) ->
 }
 
 #[test]
-fn so_many_samples_are_on_their_way_and_the_next_one_waits_until_they_are_received() {
+fn write_beyond_max_samples_waits_until_earlier_samples_are_received() {
     for level in LEVELS {
         let meeting = Meeting::new();
         let (writer, reader) = limited(&meeting, level, limits(3, 0, 0));
@@ -107,7 +107,7 @@ fn so_many_samples_are_on_their_way_and_the_next_one_waits_until_they_are_receiv
 }
 
 #[test]
-fn so_many_samples_of_each_instance_are_on_their_way() {
+fn max_samples_per_instance_limits_samples_in_flight() {
     let meeting = Meeting::new();
     let (writer, reader) = limited(&meeting, "unordered", limits(0, 0, 2));
     let written = fill(&writer, (0..9).map(|number| track(1, number)));
@@ -122,7 +122,7 @@ fn so_many_samples_of_each_instance_are_on_their_way() {
 /// A waiting write continues as soon as a reader has received the earlier samples, and so does an
 /// asynchronous one.
 #[test]
-fn who_waits_goes_on_when_there_is_room() {
+fn waiting_write_continues_when_there_is_room() {
     const MANY: u64 = 500;
     for level in LEVELS {
         let meeting = Meeting::new();
@@ -152,7 +152,7 @@ fn who_waits_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn one_instance_too_many_is_refused_at_once_until_one_is_unregistered() {
+fn instance_beyond_max_instances_is_refused_until_one_is_unregistered() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let (publisher, writer, reader) = of_two_instances(&participant);
@@ -244,7 +244,7 @@ fn instances_of_a_set_that_is_discarded_count_as_before() {
 
 /// For a kept topic the limits apply to the kept samples, and not to its writers.
 #[test]
-fn limits_of_a_topic_that_keeps_samples_are_not_those_of_its_writers() {
+fn resource_limits_of_a_kept_topic_do_not_apply_to_its_writers() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let few = limits(0, 2, 0);

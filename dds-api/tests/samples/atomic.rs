@@ -94,7 +94,7 @@ fn participants_meet_and_agree_with_all_optimisations_switched_off() {
 
 /// A silent member blocks no other, and one writer is sufficient.
 #[test]
-fn a_silent_writer_holds_nobody_up() {
+fn silent_writer_blocks_no_other_member() {
     let meeting = Meeting::new();
     let (one, two) = (meeting.join(), meeting.join());
     let (here, there) = (topic(&one), topic(&two));
@@ -114,7 +114,7 @@ fn a_silent_writer_holds_nobody_up() {
 
 /// Participants join a busy topic: each receives all samples from some sample on, in the one order.
 #[test]
-fn a_late_reader_gets_all_from_some_sample_on() {
+fn late_reader_receives_every_sample_from_some_sample_on() {
     let meeting = Meeting::new();
     let (one, two) = (meeting.join(), meeting.join());
     let writer = writer(&one, &topic(&one));
@@ -147,7 +147,7 @@ fn a_late_reader_gets_all_from_some_sample_on() {
 
 /// Samples that the others do not need any more are not kept for a member that is gone.
 #[test]
-fn when_a_participant_is_gone_the_others_go_on() {
+fn topic_continues_after_a_participant_leaves() {
     let meeting = Meeting::new();
     let (one, two, three) = (meeting.join(), meeting.join(), meeting.join());
     let writer = writer(&one, &topic(&one));
@@ -169,7 +169,7 @@ fn when_a_participant_is_gone_the_others_go_on() {
 
 /// A participant that reads, stops reading with samples available, and reads again.
 #[test]
-fn a_topic_is_left_and_entered_again() {
+fn participant_leaves_a_topic_and_joins_it_again() {
     let meeting = Meeting::new();
     let (one, two) = (meeting.join(), meeting.join());
     let writer = writer(&one, &topic(&one));
@@ -198,7 +198,7 @@ fn a_topic_is_left_and_entered_again() {
 }
 
 #[test]
-fn participants_that_do_not_agree_are_not_matched() {
+fn participants_with_conflicting_topic_levels_are_not_matched() {
     let meeting = Meeting::new();
     let (one, two) = (meeting.join(), meeting.join());
     let reader = one.reader(&topic(&one)).create().unwrap();
@@ -220,7 +220,7 @@ struct Long {
 
 /// Records that do not fill their chunks to the last line.
 #[test]
-fn chunks_of_which_a_part_stays_unused_come_back() {
+fn partly_unused_chunks_are_reclaimed() {
     let meeting = Meeting::new();
     let (one, two) = (meeting.join(), meeting.join());
     let topic = |participant: &DomainParticipant| {
@@ -251,7 +251,7 @@ fn chunks_of_which_a_part_stays_unused_come_back() {
 /// The others are not affected when a participant gets another writer, which counts their readers
 /// all the same.
 #[test]
-fn a_second_writer_of_a_participant_finds_the_readers_that_are_there() {
+fn second_writer_of_a_participant_counts_existing_readers() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let (ours, theirs) = (topic(&here), topic(&there));
@@ -269,7 +269,7 @@ fn a_second_writer_of_a_participant_finds_the_readers_that_are_there() {
 /// Participants begin and end writing, and each time another epoch begins: its readers have
 /// read before.
 #[test]
-fn readers_that_stay_are_counted_through_all_that_comes_and_goes() {
+fn reader_count_stays_constant_while_writers_come_and_go() {
     let meeting = Meeting::new();
     let all = [meeting.join(), meeting.join(), meeting.join()];
     let topics = all.each_ref().map(topic);

@@ -60,7 +60,7 @@ fn low(participant: &DomainParticipant) -> ContentFilteredTopic<Track> {
 }
 
 #[test]
-fn a_reader_of_a_filtered_topic_gets_what_passes() {
+fn reader_of_filtered_topic_receives_only_samples_that_pass() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let low = low(&participant);
@@ -111,7 +111,7 @@ fn a_wrong_expression_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_query_gives_samples_in_the_order_that_it_says() {
+fn query_condition_returns_samples_in_its_order() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = topic_of(&participant);

@@ -132,16 +132,16 @@ fn is_handed_over_at_one_place(how: How) {
 }
 
 #[test]
-fn ownership_of_an_atomic_topic_is_handed_over_at_the_same_sample_everywhere() {
+fn ownership_of_atomic_topic_changes_at_same_sample_for_all_readers() {
     is_handed_over_at_one_place(How::Atomic);
 }
 
 #[test]
-fn ownership_of_a_topic_that_is_kept_is_handed_over_at_the_same_sample_everywhere() {
+fn ownership_of_kept_topic_changes_at_same_sample_for_all_readers() {
     is_handed_over_at_one_place(How::Kept);
 }
 
 #[test]
-fn ownership_of_what_is_durable_first_is_handed_over_at_the_same_sample_everywhere() {
+fn ownership_of_durable_first_topic_changes_at_same_sample_for_all() {
     is_handed_over_at_one_place(How::Durable);
 }

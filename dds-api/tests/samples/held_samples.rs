@@ -319,7 +319,7 @@ fn hear_meanwhile(actor: &mut Actor, word: &str, go_on: impl Fn(&mut dyn FnMut()
 }
 
 #[test]
-fn samples_of_an_excluded_process_stay_as_they_are_once_it_knows() {
+fn samples_of_excluded_process_stay_unchanged_once_exclusion_is_detected() {
     let meeting = Meeting::new();
     let mut writer = Actor::start(module_path!(), "writer", &meeting, IMPATIENT);
     assert_eq!(writer.hear(), "ready");
@@ -355,7 +355,7 @@ fn samples_of_an_excluded_process_stay_as_they_are_once_it_knows() {
 /// A reader that is deleted while its samples are held is not matched any more, in any participant,
 /// and no writer waits for it.
 #[test]
-fn deleted_reader_is_not_matched_whatever_of_it_is_in_hand() {
+fn deleted_reader_is_not_matched_while_its_samples_are_held() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     for readers in [[&here, &here], [&there, &there], [&here, &there]] {
@@ -389,7 +389,7 @@ impl Drop for EndOnDrop<'_> {
 /// A participant that only holds samples stays in the topic without reading. A reader that it makes
 /// meanwhile begins with the epoch in which it reads again, not in the one that ends.
 #[test]
-fn reader_beside_held_samples_of_a_deleted_one_has_no_gap() {
+fn new_reader_beside_held_samples_of_deleted_reader_has_no_gap() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topics = [&here, &there].map(|participant| {

@@ -105,7 +105,7 @@ fn an_instance_is_disposed_and_lives_again() {
 }
 
 #[test]
-fn an_instance_without_writers_is_over() {
+fn instance_without_writers_is_not_alive() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     for (ours, theirs) in levels(&here).iter().zip(&levels(&there)) {
@@ -137,7 +137,7 @@ fn an_instance_without_writers_is_over() {
 }
 
 #[test]
-fn handles_are_those_of_keys_everywhere() {
+fn instance_handle_of_a_key_is_equal_in_all_participants() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let flights = |participant: &DomainParticipant| {
@@ -174,7 +174,7 @@ fn handles_are_those_of_keys_everywhere() {
 /// A reader that does not follow instances receives the samples in order, and the notice of
 /// a disposal.
 #[test]
-fn a_plain_take_tells_of_disposed_instances() {
+fn take_without_following_instances_reports_disposed_instances() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let topic = topic(&here).create().unwrap();
@@ -194,7 +194,7 @@ fn a_plain_take_tells_of_disposed_instances() {
 }
 
 #[test]
-fn who_comes_late_is_told_that_an_instance_is_disposed() {
+fn late_joiner_is_notified_of_disposed_instance() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let kept = |participant| topic(participant).transient_local().create().unwrap();
@@ -225,7 +225,7 @@ fn who_comes_late_is_told_that_an_instance_is_disposed() {
 
 /// Writers of one participant share a stream (I-214).
 #[test]
-fn a_writer_is_lost_although_others_go_on_in_its_stream() {
+fn writer_loss_is_reported_while_other_writers_use_its_stream() {
     for is_kept in [false, true] {
         let meeting = Meeting::new();
         let (here, there) = (meeting.join(), meeting.join());
@@ -266,7 +266,7 @@ fn a_writer_is_lost_although_others_go_on_in_its_stream() {
 
 /// Instances owned by a deleted writer go to another writer of the same stream.
 #[test]
-fn what_a_deleted_writer_owned_goes_to_another_one_of_its_stream() {
+fn instances_of_deleted_owner_go_to_another_writer_of_its_stream() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let of = |participant: &DomainParticipant| {
@@ -290,7 +290,7 @@ fn what_a_deleted_writer_owned_goes_to_another_one_of_its_stream() {
 
 /// The unregistration by one of its writers does not replace an instance's last sample.
 #[test]
-fn what_is_kept_of_an_instance_outlives_that_a_writer_lets_it_go() {
+fn kept_sample_outlives_unregistration_of_its_instance() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let kept = |participant| topic(participant).transient_local().create().unwrap();
@@ -305,7 +305,7 @@ fn what_is_kept_of_an_instance_outlives_that_a_writer_lets_it_go() {
 }
 
 #[test]
-fn samples_stand_in_the_order_of_their_own_times() {
+fn samples_are_ordered_by_source_timestamp() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let topic = topic(&here).by_source_timestamp().create().unwrap();
@@ -333,7 +333,7 @@ fn samples_stand_in_the_order_of_their_own_times() {
 
 /// Each change has a variant with a time stamp, which readers receive.
 #[test]
-fn changes_have_the_times_that_are_said() {
+fn changes_carry_the_timestamps_given_by_the_application() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let topic = topic(&here).create().unwrap();
@@ -368,7 +368,7 @@ fn changes_have_the_times_that_are_said() {
 /// OWNERSHIP_STRENGTH may change during operation: from its next sample on the other writer owns
 /// the instance.
 #[test]
-fn an_owner_that_grows_weaker_gives_way() {
+fn owner_with_reduced_strength_loses_the_instance() {
     let meeting = Meeting::new();
     let here = meeting.join();
     let topic = topic(&here).atomic().create().unwrap();
@@ -452,7 +452,7 @@ fn act_reader(folder: &std::path::Path) {
 /// The strongest writer owns an instance. When its process is killed the next strongest does, at
 /// all readers; when all are killed, the instance has no writers.
 #[test]
-fn an_instance_goes_from_a_killed_owner_to_the_next_and_then_has_no_writers() {
+fn next_owner_takes_over_from_killed_owner_until_no_writer_remains() {
     let meeting = Meeting::new();
     let mut readers = [(); 2].map(|()| Actor::start(module_path!(), "reader", &meeting, 0));
     readers.iter_mut().for_each(|reader| assert_eq!(reader.hear(), "ready"));

@@ -123,7 +123,7 @@ fn next(reader: &DataReader<View>, count: usize) -> Vec<(View, bool)> {
 }
 
 #[test]
-fn samples_of_three_topics_go_together_where_their_common_members_are_equal() {
+fn samples_of_three_topics_are_joined_where_common_members_are_equal() {
     let air = Air::new(false);
     let multi = air.multi("1000");
     assert_eq!(multi.related_topics().collect::<Vec<_>>(), ["Location", "FlightPlan", "Carrier"]);
@@ -156,7 +156,7 @@ fn samples_of_three_topics_go_together_where_their_common_members_are_equal() {
 }
 
 #[test]
-fn an_instance_is_disposed_when_nothing_makes_it_any_more() {
+fn joined_instance_is_disposed_when_no_samples_form_it_any_more() {
     let air = Air::new(false);
     let reader = air.reader(&air.multi("10000"));
     air.carry("AF", "France");
@@ -187,7 +187,7 @@ fn an_instance_is_disposed_when_nothing_makes_it_any_more() {
 }
 
 #[test]
-fn who_waits_is_woken_by_any_of_the_topics() {
+fn waiting_threads_are_woken_by_a_sample_of_a_joined_topic() {
     let air = Air::new(false);
     let reader = air.reader(&air.multi("10000"));
     air.carry("AF", "France");
@@ -210,7 +210,7 @@ fn who_waits_is_woken_by_any_of_the_topics() {
 }
 
 #[test]
-fn who_comes_late_gets_what_its_topics_keep() {
+fn late_multi_topic_reader_receives_kept_samples_of_its_topics() {
     let air = Air::new(true);
     air.carry("AF", "France");
     air.plan(1, "AF1", "AF");
@@ -232,7 +232,7 @@ fn who_comes_late_gets_what_its_topics_keep() {
 
 /// All members by name; and the product of all samples, if the topics have no common member.
 #[test]
-fn all_members_are_selected_and_topics_without_common_members_go_each_with_each() {
+fn all_members_are_selected_and_unrelated_topics_are_cross_joined() {
     #[derive(DdsType, Clone, Debug, Default, PartialEq)]
     struct Wind {
         #[dds(key)]
@@ -287,7 +287,7 @@ fn all_members_are_selected_and_topics_without_common_members_go_each_with_each(
 }
 
 #[test]
-fn what_is_wrong_with_an_expression_is_said_with_its_place() {
+fn error_in_multi_topic_expression_is_reported_with_its_position() {
     let air = Air::new(false);
     let refused = |expression: &str, parameters: &[String]| match air
         .here

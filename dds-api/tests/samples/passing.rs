@@ -90,13 +90,13 @@ fn reading(sensor: u64, value: u64) -> Reading {
 }
 
 #[test]
-fn as_they_come() {
+fn passed_samples_equal_cached_samples_in_arrival_order() {
     compare(("one writer", 1), reading, |reader| reader.follow_instances());
     compare(("two writers", 2), reading, |reader| reader.follow_instances());
 }
 
 #[test]
-fn instance_by_instance() {
+fn passed_samples_equal_cached_samples_instance_by_instance() {
     let order = PresentationQosPolicyAccessScopeKind::Instance;
     let order = PresentationQosPolicy { access_scope: order, ..Default::default() };
     compare(("by instance of one", 1), reading, |reader| reader.presentation(order.clone()));
@@ -104,7 +104,7 @@ fn instance_by_instance() {
 }
 
 #[test]
-fn across_instances() {
+fn passed_samples_equal_cached_samples_across_instances() {
     let order = PresentationQosPolicyAccessScopeKind::Topic;
     let order =
         PresentationQosPolicy { access_scope: order, ordered_access: true, ..Default::default() };
@@ -112,13 +112,13 @@ fn across_instances() {
 }
 
 #[test]
-fn samples_that_are_encoded() {
+fn passed_encoded_samples_equal_cached_samples() {
     let named = |sensor: u64, value| Named { sensor: format!("sensor number {sensor}"), value };
     compare(("encoded", 2), named, |reader| reader.follow_instances());
 }
 
 #[test]
-fn within_limits() {
+fn passed_samples_equal_cached_samples_within_resource_limits() {
     let limits = ResourceLimitsQosPolicy {
         max_samples: Length::of(6),
         max_samples_per_instance: Length::of(4),
@@ -128,6 +128,6 @@ fn within_limits() {
 }
 
 #[test]
-fn where_samples_make_room_for_others() {
+fn passed_samples_equal_cached_samples_with_keep_last() {
     compare(("last", 2), reading, |reader| reader.keep_last(2));
 }

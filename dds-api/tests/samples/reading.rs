@@ -61,7 +61,7 @@ fn values(samples: &[Sample<Reading>]) -> Vec<u64> {
 }
 
 #[test]
-fn what_is_read_stays_and_what_is_taken_goes() {
+fn read_samples_stay_and_taken_samples_are_removed() {
     let pair = Pair::new(|reader| reader.keep_all());
     let reader = &pair.reader;
     (1..=4).for_each(|value| pair.write(value as u32 % 2, value));
@@ -116,7 +116,7 @@ fn instances_are_gone_through_one_by_one() {
 }
 
 #[test]
-fn a_reader_that_keeps_the_last_holds_nobody_up_when_it_looks() {
+fn keep_last_reader_that_only_queries_blocks_no_writer() {
     let pair = Pair::new(|reader| reader.keep_last(2));
     for value in 0..1000 {
         pair.write(value as u32 % 2, value);
@@ -130,7 +130,7 @@ fn a_reader_that_keeps_the_last_holds_nobody_up_when_it_looks() {
 }
 
 #[test]
-fn what_finds_no_room_waits_and_is_counted() {
+fn sample_without_room_waits_and_is_counted_as_rejected() {
     let limits = ResourceLimitsQosPolicy {
         max_samples: Length::of(4),
         max_samples_per_instance: Length::of(3),
@@ -159,7 +159,7 @@ fn what_finds_no_room_waits_and_is_counted() {
 }
 
 #[test]
-fn the_filter_by_time_gives_the_last_one_at_its_end() {
+fn time_based_filter_delivers_last_sample_after_the_separation() {
     let separation = Duration::from_millis(300);
     let pair = Pair::new(|reader| reader.minimum_separation(separation));
     let begin = Instant::now();
@@ -213,7 +213,7 @@ fn a_filter_by_time_may_change_while_samples_wait_for_it() {
 }
 
 #[test]
-fn a_wait_ends_with_what_is_waited_for() {
+fn wait_succeeds_only_when_its_condition_holds() {
     let pair = Pair::new(|reader| reader.keep_all());
     let reader = &pair.reader;
     let large = ReadCondition::new(States::not_read()).matching(|it: &Reading| it.value > 5);
@@ -270,7 +270,7 @@ fn instances_are_taken_one_by_one() {
 }
 
 #[test]
-fn a_condition_says_what_it_asks() {
+fn read_condition_reports_its_states_and_query() {
     let states =
         States::not_read().of_views(ViewState::New).of_instances(InstanceState::NotAliveDisposed);
     let plain = ReadCondition::<Reading>::new(states);
@@ -287,7 +287,7 @@ fn a_condition_says_what_it_asks() {
 /// READER_DATA_LIFECYCLE: samples of an ended instance are removed after the delay; those of a live
 /// instance stay.
 #[test]
-fn what_is_over_is_purged_in_time() {
+fn samples_of_disposed_instance_are_purged_after_the_delay() {
     let delay = Duration::from_millis(50);
     let policy = ReaderDataLifecycleQosPolicy {
         autopurge_disposed_samples_delay: delay.into(),
@@ -308,7 +308,7 @@ fn what_is_over_is_purged_in_time() {
 /// PRESENTATION.ordered_access: across instances if the scope is the topic, and instance by
 /// instance otherwise.
 #[test]
-fn changes_are_given_in_the_order_that_is_asked_for() {
+fn changes_are_delivered_in_the_requested_access_order() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic::<Reading>("Readings").create().unwrap();

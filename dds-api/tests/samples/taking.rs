@@ -28,7 +28,7 @@ fn write(writer: &DataWriter<Mark>, numbers: std::ops::Range<u64>) {
 /// The first taking thread has exclusive access to the queues; a later thread removes this, even
 /// during a take.
 #[test]
-fn each_sample_goes_to_one_of_the_threads_that_take_whenever_they_come() {
+fn each_sample_goes_to_exactly_one_of_several_taking_threads() {
     for round in 0..20 {
         let meeting = Meeting::new();
         let here = meeting.join();
@@ -71,7 +71,7 @@ fn each_sample_goes_to_one_of_the_threads_that_take_whenever_they_come() {
 
 /// Queries of the queues, and the deletion of the reader, do not disturb a taking thread.
 #[test]
-fn a_thread_that_asks_takes_nothing_and_one_that_deletes_the_reader_ends_it() {
+fn queries_do_not_disturb_a_take_and_deletion_of_the_reader_ends_it() {
     for _ in 0..20 {
         let meeting = Meeting::new();
         let here = meeting.join();

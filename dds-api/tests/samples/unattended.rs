@@ -76,22 +76,22 @@ fn nobody_looks(level: fn(TopicBuilder<Track>) -> TopicBuilder<Track>) {
 }
 
 #[test]
-fn who_keeps_the_last_holds_no_writer_up() {
+fn unread_keep_last_reader_blocks_no_writer() {
     nobody_looks(|topic| topic);
 }
 
 #[test]
-fn nor_where_all_readers_have_one_order() {
+fn unread_keep_last_reader_of_atomic_topic_blocks_no_writer() {
     nobody_looks(TopicBuilder::atomic);
 }
 
 #[test]
-fn nor_where_samples_are_kept_for_those_who_come_late() {
+fn unread_keep_last_reader_of_kept_topic_blocks_no_writer() {
     nobody_looks(TopicBuilder::transient_local);
 }
 
 #[test]
-fn who_keeps_all_pushes_back_and_loses_nothing() {
+fn unread_keep_all_reader_blocks_its_writer_and_loses_no_sample() {
     let meeting = Meeting::new();
     let [here, there] = [meeting.join(), meeting.join()];
     let [topic, same] = [&here, &there].map(|one| one.topic::<Mark>("Marks").create().unwrap());
@@ -114,7 +114,7 @@ fn who_keeps_all_pushes_back_and_loses_nothing() {
 }
 
 #[test]
-fn what_is_held_stays_as_it_is() {
+fn held_samples_stay_unchanged_while_the_writer_continues() {
     let two = Two::new(|topic| topic);
     let reader = two.reader();
     two.write(0..3);
@@ -132,7 +132,7 @@ fn what_is_held_stays_as_it_is() {
 /// A waiting thread also receives samples that another thread has stored first: another thread
 /// drives, so that the waiting one must be woken for each sample.
 #[test]
-fn who_waits_gets_each_sample() {
+fn waiting_thread_receives_each_sample() {
     const ROUNDS: u64 = 4000;
     let two = Two::new(|topic| topic);
     let reader = two.reader();
@@ -163,7 +163,7 @@ fn who_waits_gets_each_sample() {
 
 /// One thread waits all the time, while samples arrive at any rate.
 #[test]
-fn who_waits_in_another_thread_misses_nothing_for_long() {
+fn waiting_thread_receives_the_last_sample_at_any_rate() {
     let two = Two::new(|topic| topic);
     let reader = two.reader();
     let over = AtomicBool::new(false);
@@ -188,7 +188,7 @@ fn who_waits_in_another_thread_misses_nothing_for_long() {
 }
 
 #[test]
-fn readers_go_while_their_caches_are_filled() {
+fn readers_can_be_dropped_while_their_caches_are_filled() {
     let two = Two::new(|topic| topic);
     for _ in 0..20 {
         let reader = two.reader();

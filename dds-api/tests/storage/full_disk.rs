@@ -144,7 +144,7 @@ fn writers_wait_for_room_and_go_on() {
 
 /// With `detach_full_logs` no writer waits.
 #[test]
-fn a_full_log_is_left_behind() {
+fn full_log_is_detached_and_writers_continue() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let Some(disk) = SmallDisk::mount(&folder) else { return };
@@ -199,7 +199,7 @@ fn a_topic_begins_when_there_is_room_for_its_log() {
 
 /// Without room for the folder itself no participant is created, and the error gives the reason.
 #[test]
-fn a_participant_that_finds_no_room_for_its_folder_says_so() {
+fn participant_without_room_for_its_log_folder_reports_the_reason() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let Some(disk) = SmallDisk::mount(&folder) else { return };
@@ -216,7 +216,7 @@ fn a_participant_that_finds_no_room_for_its_folder_says_so() {
 /// On a read-only file system no participant with logs is created; the contents of the logs are
 /// available when it is writable again.
 #[test]
-fn a_file_system_that_may_only_be_read_is_said_to_be() {
+fn read_only_file_system_for_logs_is_reported() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let Some(disk) = SmallDisk::mount(&folder) else { return };

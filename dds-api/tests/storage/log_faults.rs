@@ -191,7 +191,7 @@ fn reformat(file: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn a_folder_in_which_nothing_can_be_kept_is_an_error_that_says_why() {
+fn unusable_log_folder_is_refused_with_the_reason() {
     let stage = Stage::new();
     let (logs, home) = (stage.logs.clone(), stage.logs.join("domain-0"));
     let (in_words, folder) = (logs.display().to_string(), stage.folder());
@@ -233,7 +233,7 @@ fn a_folder_in_which_nothing_can_be_kept_is_an_error_that_says_why() {
 
 /// A place where not even root may make a folder.
 #[test]
-fn a_folder_that_may_only_be_read_is_said_to_be() {
+fn read_only_log_folder_is_reported() {
     let stage = Stage::new();
     stage.keep_in(Path::new("/sys"));
     says(&stage.opens(), &["/sys/domain-0", "it may only be read", "name another place"]);
@@ -242,7 +242,7 @@ fn a_folder_that_may_only_be_read_is_said_to_be() {
 
 /// A log of another version is not changed, and no topic begins without it.
 #[test]
-fn a_log_of_another_format_is_left_as_it_is() {
+fn log_of_another_format_stays_unchanged_and_blocks_its_topic() {
     for views in [false, true] {
         let stage = Stage::new();
         std::fs::create_dir(&stage.logs).unwrap();
@@ -279,7 +279,7 @@ fn a_log_of_another_format_is_left_as_it_is() {
 /// topic's policy for full disks. The topic continues without the log, and reports it, until a
 /// participant keeps a log again.
 #[test]
-fn a_folder_that_is_removed_while_it_is_written_is_noticed() {
+fn removal_of_a_log_folder_during_writing_is_reported() {
     for role in ["keeps", "detaches"] {
         let stage = Stage::new();
         std::fs::create_dir(&stage.logs).unwrap();
@@ -323,7 +323,7 @@ fn a_folder_that_is_removed_while_it_is_written_is_noticed() {
 /// A file that cannot grow is treated like a full disk: the topic waits for room, or continues
 /// without the log, according to its policy.
 #[test]
-fn a_limit_of_the_length_of_files_is_a_full_disk() {
+fn file_size_limit_is_treated_as_a_full_disk() {
     for (role, shown) in [("keeps", "Some(Full)"), ("detaches", "0 logs, Some(Detached)")] {
         let stage = Stage::new();
         std::fs::create_dir(&stage.logs).unwrap();
@@ -423,7 +423,7 @@ fn flip(file: &Path, at: usize) {
 /// One of two logs is damaged: it is put aside and completed from the other one, whichever returns
 /// first (I-98).
 #[test]
-fn a_harmed_log_is_completed_from_the_other_one() {
+fn damaged_log_is_completed_from_the_other_log() {
     for harmed in [0, 1] {
         let stage = Stage::new();
         kept_by_two(&stage, 0);
@@ -451,7 +451,7 @@ fn a_harmed_log_is_completed_from_the_other_one() {
 /// A damaged log with more samples than the other one, or one whose files are gone, is named by all
 /// waiting participants.
 #[test]
-fn a_harmed_log_that_may_have_more_is_named() {
+fn damaged_log_that_may_have_more_samples_is_named() {
     for is_gone in [false, true] {
         let stage = Stage::new();
         kept_by_two(&stage, 5);
@@ -476,7 +476,7 @@ fn a_harmed_log_that_may_have_more_is_named() {
 
 /// Processes that keep logs in one root have a folder each.
 #[test]
-fn a_folder_that_another_process_writes_in_is_left_to_it() {
+fn processes_with_one_log_root_use_separate_folders() {
     let stage = Stage::new();
     std::fs::create_dir(&stage.logs).unwrap();
     let mut keepers = [(); 3].map(|()| stage.start("keeps"));

@@ -162,19 +162,19 @@ fn everything_is_killed(role: &str, rounds: u64) {
 }
 
 #[test]
-fn what_was_durable_is_there_again_after_all_were_killed() {
+fn durable_samples_are_recovered_after_all_processes_are_killed() {
     everything_is_killed("writer", 5);
 }
 
 #[test]
-fn what_was_read_where_it_is_durable_first_is_there_again() {
+fn samples_read_from_durable_first_topic_are_recovered_after_kill() {
     everything_is_killed("strict", 3);
 }
 
 /// Without a participant that keeps logs the topic does not begin, and reports it; with one
 /// it does.
 #[test]
-fn a_topic_without_logs_waits_and_says_for_whom() {
+fn topic_without_logs_waits_and_reports_that_no_log_is_kept() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let without = join(&folder, None);
@@ -200,7 +200,7 @@ fn a_topic_without_logs_waits_and_says_for_whom() {
 /// Folders as on two hosts: a participant that returns alone waits for the other one's log, and
 /// names it.
 #[test]
-fn a_log_that_is_elsewhere_is_waited_for() {
+fn returning_participant_waits_for_the_log_of_an_absent_member() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let (here, there) = (logs(&folder, "here"), logs(&folder, "there"));
@@ -238,7 +238,7 @@ fn a_log_that_is_elsewhere_is_waited_for() {
 /// A participant that was down for a while is brought up to date, and has all samples when the
 /// others are gone for good.
 #[test]
-fn who_was_down_catches_up() {
+fn returning_participant_receives_all_missed_samples() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     for (name, elsewhere) in [("one root", false), ("two roots", true)] {
@@ -296,7 +296,7 @@ struct Reading {
 /// Samples that are no longer kept for late joiners can be read from the log: from a sample on,
 /// from a time on, and as the state at a time.
 #[test]
-fn the_past_can_be_read() {
+fn samples_no_longer_kept_can_be_read_from_the_log() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let with = join(&folder, Some(&logs(&folder, "logs")));
@@ -334,7 +334,7 @@ fn the_past_can_be_read() {
 /// In a participant that is alone, samples are durable at the moment when they are reported
 /// as durable.
 #[test]
-fn durable_is_said_of_what_is_durable() {
+fn acknowledged_sample_is_reported_as_durable() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let here = logs(&folder, "logs");
@@ -355,7 +355,7 @@ fn durable_is_said_of_what_is_durable() {
 /// A writer that joins a topic that has already begun here is acknowledged when its samples are
 /// durable, not before its stream exists.
 #[test]
-fn a_writer_that_comes_later_is_not_acknowledged_too_early() {
+fn late_writer_is_acknowledged_only_when_its_samples_are_durable() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let here = logs(&folder, "logs");
@@ -379,7 +379,7 @@ fn a_writer_that_comes_later_is_not_acknowledged_too_early() {
 /// After a participant has been dropped, no work of it continues, whichever thread was active: its
 /// log folder is free for the next one.
 #[test]
-fn a_dropped_participant_has_given_up_its_folder() {
+fn dropped_participant_releases_its_log_folder() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let here = logs(&folder, "logs");
@@ -400,7 +400,7 @@ fn a_dropped_participant_has_given_up_its_folder() {
 /// A new reader of a kept topic that is created before the previous one has fully left receives
 /// the samples.
 #[test]
-fn who_comes_again_at_once_is_served() {
+fn reader_created_right_after_a_dropped_reader_receives_samples() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     for persistent in [false, true] {
@@ -435,7 +435,7 @@ fn who_comes_again_at_once_is_served() {
 
 /// An unreadable folder beside the own one may have the decisive data: no topic begins without it.
 #[test]
-fn a_folder_that_cannot_be_read_is_not_passed_over() {
+fn unreadable_log_folder_is_reported_and_awaited() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let here = logs(&folder, "logs");
@@ -465,7 +465,7 @@ struct Frame {
 /// Old samples are removed from the log, but not those that late joiners need, even after all
 /// participants have left; a request for removed samples is refused with the reason.
 #[test]
-fn a_log_drops_what_is_old_and_keeps_the_state() {
+fn log_drops_old_samples_and_keeps_the_state() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let here = logs(&folder, "logs");
@@ -529,7 +529,7 @@ fn a_log_drops_what_is_old_and_keeps_the_state() {
 /// instances do not reappear; instances that ended more recently do, and are forgotten
 /// later (I-240).
 #[test]
-fn what_is_forgotten_does_not_come_back_from_the_log() {
+fn forgotten_instance_does_not_return_from_the_log() {
     const COUNT: u32 = 10_000;
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();

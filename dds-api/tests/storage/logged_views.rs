@@ -56,7 +56,7 @@ fn take(reader: &DataReader<Mark>, count: usize) -> Vec<u64> {
 }
 
 #[test]
-fn views_are_logged_by_all_who_keep_logs() {
+fn all_members_that_keep_logs_log_views() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let (here, there) = (logs(&folder, "here"), logs(&folder, "there"));
@@ -91,7 +91,7 @@ fn views_are_logged_by_all_who_keep_logs() {
 /// A participant that was in the group, and kept no log of the topic, does not begin the topic
 /// again while the participants that did are away.
 #[test]
-fn a_topic_that_nobody_who_is_back_knows_waits_for_the_last_view() {
+fn topic_unknown_to_returned_members_waits_for_the_last_view() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let (here, there) = (logs(&folder, "here"), logs(&folder, "there"));
@@ -124,7 +124,7 @@ fn a_topic_that_nobody_who_is_back_knows_waits_for_the_last_view() {
 /// The operator decides that a topic continues without a log; that log is put aside when it
 /// returns, and awaited again later.
 #[test]
-fn a_topic_goes_on_without_a_log_by_the_operators_word() {
+fn topic_continues_without_a_log_on_the_word_of_the_operator() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let (here, there) = (logs(&folder, "here"), logs(&folder, "there"));

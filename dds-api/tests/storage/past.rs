@@ -46,7 +46,7 @@ fn both_keep_logs(topic: &Topic<Mark>) {
 }
 
 #[test]
-fn who_keeps_no_log_asks_one_that_does_and_then_another() {
+fn history_read_continues_at_another_log_keeper_when_one_leaves() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     for leaves in 0..2 {
@@ -175,7 +175,7 @@ fn past_is_whole_at_once_after_a_restart() {
 }
 
 #[test]
-fn where_nobody_keeps_a_log_it_is_said() {
+fn history_request_without_any_log_is_refused() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let (a, b) = (join(&folder, None), join(&folder, None));
@@ -192,7 +192,7 @@ fn where_nobody_keeps_a_log_it_is_said() {
 
 /// A call waits for a log keeper that no longer acts for its timeout, and not longer.
 #[test]
-fn one_that_does_not_answer_is_not_waited_for_for_ever() {
+fn history_request_to_unresponsive_log_keeper_times_out() {
     let meeting = Meeting::new();
     let folder = meeting.runtime_dir();
     let root = logs(&folder, "logs");

@@ -52,7 +52,7 @@ fn take_all<T: DdsType + Clone>(reader: &DataReader<T>, count: usize) -> Vec<T> 
 /// A participant with only a writer keeps the samples, and reads: its first reader changes nothing
 /// for the subgroup, and is counted all the same.
 #[test]
-fn a_reader_of_who_has_only_written_is_counted() {
+fn first_reader_of_a_participant_that_only_wrote_is_counted() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topics = [&here, &there].map(all_marks);
@@ -124,7 +124,7 @@ const MANY: u64 = 200_000;
 /// No reader exists during the writing; the writer keeps the samples. The writer leaves, and others
 /// have them.
 #[test]
-fn what_was_written_before_a_reader_came_outlives_its_writer() {
+fn samples_written_before_any_reader_joins_outlive_their_writer() {
     let meeting = Meeting::new();
     let first = meeting.join();
     let topic = all_marks(&first);
@@ -149,7 +149,7 @@ fn what_was_written_before_a_reader_came_outlives_its_writer() {
 /// While a writer writes as fast as it can, readers join one after the other, in new participants
 /// and in old ones.
 #[test]
-fn readers_that_come_in_full_flow_get_everything_once() {
+fn readers_that_join_during_writing_receive_each_sample_once() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = all_marks(&participant);
@@ -193,7 +193,7 @@ fn readers_that_come_in_full_flow_get_everything_once() {
 }
 
 #[test]
-fn of_each_instance_the_last_are_kept() {
+fn last_samples_of_each_instance_are_kept() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = |participant: &DomainParticipant| {
@@ -226,7 +226,7 @@ fn of_each_instance_the_last_are_kept() {
 
 /// A reader that has read all kept samples without taking one more continues with live ones.
 #[test]
-fn batches_go_on_where_what_was_kept_ends() {
+fn batch_reads_continue_with_live_samples_after_kept_samples() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let ours = all_marks(&here);
@@ -250,7 +250,7 @@ fn batches_go_on_where_what_was_kept_ends() {
 
 /// A sample may be larger than one batch of the state transfer.
 #[test]
-fn large_samples_are_kept_and_given() {
+fn late_joiner_receives_large_kept_samples() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = |participant: &DomainParticipant| {
@@ -307,7 +307,7 @@ fn limits_and_lifespan_hold() {
 /// A topic keeps few samples, and drops more than it keeps during a join. A counted reader receives
 /// all samples written from then on, whether it requests earlier ones or not (I-232).
 #[test]
-fn whoever_is_counted_gets_all_that_is_written_from_then_on() {
+fn counted_reader_receives_every_sample_written_from_then_on() {
     let meeting = Meeting::new();
     let of = |participant: &DomainParticipant| {
         let service = DurabilityServiceQosPolicy {
@@ -366,7 +366,7 @@ fn whoever_is_counted_gets_all_that_is_written_from_then_on() {
 }
 
 #[test]
-fn wrong_uses_are_errors_that_say_what_to_do() {
+fn misuse_of_kept_topics_is_refused_with_advice() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let says = |error: DdsError, words: &str| {
@@ -395,7 +395,7 @@ fn wrong_uses_are_errors_that_say_what_to_do() {
 /// The process that sends its kept samples is killed at some moment during the transfer: another
 /// one has them, too.
 #[test]
-fn whoever_gives_what_it_keeps_may_be_killed() {
+fn state_transfer_completes_when_a_sending_member_is_killed() {
     let rounds = std::env::var("SQUALL_TEST_ROUNDS").ok().and_then(|it| it.parse().ok());
     let mut landed = 0;
     for round in 0..rounds.unwrap_or(8) {
@@ -429,7 +429,7 @@ fn whoever_gives_what_it_keeps_may_be_killed() {
 /// The offer of a writer whose participant is gone is not remembered for late joiners: its records
 /// contain the offer, and its promises for the future do not apply any more.
 #[test]
-fn what_is_kept_of_a_writer_that_is_gone_is_for_those_who_request_what_it_offered() {
+fn kept_samples_of_departed_writer_go_only_to_compatible_readers() {
     const PERIOD: Duration = Duration::from_millis(500);
     let meeting = Meeting::new();
     // Writes as an owner, or for readers without requests.
@@ -473,7 +473,7 @@ fn what_is_kept_of_a_writer_that_is_gone_is_for_those_who_request_what_it_offere
 /// DURABILITY transient, as in ported applications: kept by all participants, even when the writer
 /// is gone.
 #[test]
-fn what_is_transient_outlives_its_writer() {
+fn transient_samples_outlive_their_writer() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let mut qos = TopicQos::default();
@@ -513,7 +513,7 @@ fn qos_of_all() -> HistoryQosPolicy {
 /// LIFESPAN may change unless it governs the retention: all participants of a kept topic have
 /// agreed on it.
 #[test]
-fn how_long_samples_are_kept_is_agreed_and_stays() {
+fn lifespan_of_a_kept_topic_cannot_change() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let plain = participant.topic::<Mark>("Plain").create().unwrap();
@@ -563,7 +563,7 @@ fn of_late_reader(participant: &DomainParticipant, topic: &Topic<Reading>) -> Ve
 /// delay is over, and not afterwards (I-240). The times are those of the samples: the test waits
 /// for no clock.
 #[test]
-fn what_is_disposed_is_forgotten_after_the_cleanup_delay() {
+fn disposed_instance_is_forgotten_after_the_cleanup_delay() {
     let meeting = Meeting::new();
     let [here, there] = [meeting.join(), meeting.join()];
     let begin = SystemTime::now() - Duration::from_secs(1000);
@@ -623,7 +623,7 @@ fn what_is_disposed_is_forgotten_after_the_cleanup_delay() {
 /// With ever new keys the kept samples do not grow, at any participant, also in sets; with a delay
 /// of zero no late joiner is notified of disposed instances.
 #[test]
-fn instances_that_come_and_go_are_kept_no_more() {
+fn disposed_instances_do_not_accumulate_in_the_store() {
     const COUNT: u32 = 10_000;
     let meeting = Meeting::new();
     let [here, there] = [meeting.join(), meeting.join()];

@@ -138,7 +138,7 @@ fn act_writer(folder: &Path) {
 }
 
 #[test]
-fn what_an_any_holds_is_taken_by_its_type() {
+fn value_in_an_any_is_extracted_by_its_type() {
     let meeting = Meeting::new();
     let mut other = Actor::start(module_path!(), "writer", &meeting, 0);
     assert_eq!(other.hear(), "there");

@@ -97,7 +97,7 @@ fn byte_strings_are_read_where_they_were_written() {
 }
 
 #[test]
-fn what_is_held_stays_and_what_is_kept_is_a_copy() {
+fn held_byte_sample_stays_in_place_and_kept_sample_is_a_copy() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topics = [&here, &there].map(|by| by.topic::<Bytes>("Frames").create().unwrap());
@@ -127,7 +127,7 @@ fn what_is_held_stays_and_what_is_kept_is_a_copy() {
 }
 
 #[test]
-fn loans_that_are_not_published_and_lengths_that_do_not_fit() {
+fn unpublished_loans_send_no_sample_and_excessive_lengths_are_refused() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic::<Bytes>("Frames").create().unwrap();
@@ -154,7 +154,7 @@ fn loans_that_are_not_published_and_lengths_that_do_not_fit() {
 }
 
 #[test]
-fn in_a_coherent_set_they_come_together() {
+fn byte_samples_of_a_coherent_set_arrive_together() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic::<Bytes>("Frames").atomic().create().unwrap();
@@ -179,7 +179,7 @@ fn in_a_coherent_set_they_come_together() {
 
 /// Tools, and programs that have the type from IDL, see the same topic.
 #[test]
-fn others_see_a_struct_of_a_sequence() {
+fn other_programs_see_a_byte_topic_as_struct_of_a_sequence() {
     let meeting = Meeting::new();
     let (here, there) = (meeting.join(), meeting.join());
     let topic = here.numbered_topic(255).create().unwrap();
@@ -212,7 +212,7 @@ fn others_see_a_struct_of_a_sequence() {
 }
 
 #[test]
-fn a_loan_of_bytes_waits_for_room() {
+fn write_of_bytes_waits_until_loans_are_returned() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic::<Bytes>("Frames").create().unwrap();

@@ -132,7 +132,7 @@ fn act_compiled(folder: &Path) {
 }
 
 #[test]
-fn who_has_no_type_compiled_in_reads_and_writes_with_those_who_have() {
+fn program_without_the_type_exchanges_samples_with_compiled_program() {
     let meeting = Meeting::new();
     let mut other = Actor::start(module_path!(), "compiled", &meeting, 0);
     assert_eq!(other.hear(), "there");
@@ -217,7 +217,7 @@ fn who_has_no_type_compiled_in_reads_and_writes_with_those_who_have() {
 /// Two builds of one program: the compiler has put the members of a plain type at
 /// different offsets.
 #[test]
-fn values_that_lie_otherwise_in_memory_are_read_as_they_were_written() {
+fn values_of_another_memory_layout_are_read_as_written() {
     assert_ne!(
         <usual::Fix as TopicData>::LAYOUT.unwrap().hash(),
         <declared::Fix as TopicData>::LAYOUT.unwrap().hash(),
@@ -260,7 +260,7 @@ fn values_that_lie_otherwise_in_memory_are_read_as_they_were_written() {
 
 /// The program builds the type, and no other participant exists.
 #[test]
-fn a_type_of_run_time_is_as_good_as_a_compiled_one() {
+fn run_time_type_works_like_a_compiled_type() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let of = DynamicType::of::<Track>();
@@ -297,7 +297,7 @@ fn a_type_of_run_time_is_as_good_as_a_compiled_one() {
 
 /// Kept samples outlive their writer, and so does the information about their memory layout.
 #[test]
-fn what_a_writer_has_left_is_read_by_who_has_no_type() {
+fn program_without_the_type_reads_kept_samples_of_departed_writer() {
     let meeting = Meeting::new();
     let keeper = meeting.join();
     let mut other = Actor::start(module_path!(), "compiled", &meeting, 0);

@@ -140,7 +140,7 @@ fn act_looker(folder: &Path) {
 }
 
 #[test]
-fn versions_of_a_type_of_hundreds_of_members_go_together() {
+fn versions_of_a_type_with_hundreds_of_members_are_compatible() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let ours = ends::<old::Report>(&participant);
@@ -214,7 +214,7 @@ fn versions_of(members: u32) -> Option<String> {
 }
 
 #[test]
-fn a_type_that_is_too_long_to_be_told_goes_together_with_itself_alone() {
+fn type_too_long_to_be_announced_matches_only_its_own_version() {
     assert_eq!(versions_of(5000), None);
     // With the names of its members this type is too long, so it is announced without them.
     let of = endless(11_000, true);

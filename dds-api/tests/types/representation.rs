@@ -149,7 +149,7 @@ fn act() {
 
 /// Two programs write in either representation; both, and this one, read all samples.
 #[test]
-fn programs_that_write_in_either_read_each_other() {
+fn programs_that_write_either_representation_read_each_other() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let readers: Vec<_> = LEVELS[..3]
@@ -203,7 +203,7 @@ fn programs_that_write_in_either_read_each_other() {
 /// instances; of compiled types, of run-time ones, and of forwarded bytes, which are encoded again
 /// if they have the other representation.
 #[test]
-fn a_writer_writes_in_what_it_offers_first() {
+fn writer_uses_the_first_representation_that_it_offers() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let logs = tempfile::tempdir().unwrap();
@@ -267,7 +267,7 @@ fn a_writer_writes_in_what_it_offers_first() {
 
 /// Keys, instances and filters do not depend on the representation.
 #[test]
-fn an_instance_is_the_same_in_either() {
+fn instance_is_the_same_in_either_representation() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = topic_of::<Remark>(&participant, "atomic");
@@ -302,7 +302,7 @@ fn an_instance_is_the_same_in_either() {
 
 /// Matching follows from the policies only, whatever the reader could decode.
 #[test]
-fn who_takes_one_gets_nothing_of_the_other() {
+fn reader_of_one_representation_receives_no_sample_of_the_other() {
     let meeting = Meeting::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     for level in &LEVELS[..3] {
@@ -330,7 +330,7 @@ fn who_takes_one_gets_nothing_of_the_other() {
 /// The offers of writers that are gone are not known: each kept sample contains its
 /// representation (I-177).
 #[test]
-fn what_is_left_of_writers_is_told_apart() {
+fn kept_samples_of_departed_writers_are_matched_by_representation() {
     let meeting = Meeting::new();
     let logs = tempfile::tempdir().unwrap();
     for level in ["kept", "logged"] {
@@ -400,7 +400,7 @@ fn what_is_left_of_writers_is_told_apart() {
 
 /// By default a type that may change is sent as XCDR2, because XCDR1 does not mark its end.
 #[test]
-fn who_says_nothing_writes_what_the_type_needs() {
+fn default_representation_follows_from_the_type() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     fn found<T: DdsType>(participant: &DomainParticipant, sample: &T) -> CdrVersion {
@@ -431,7 +431,7 @@ fn who_says_nothing_writes_what_the_type_needs() {
 }
 
 #[test]
-fn xml_is_refused_in_words() {
+fn xml_representation_is_refused_with_the_reason() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = topic_of::<Remark>(&participant, "unordered");

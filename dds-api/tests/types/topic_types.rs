@@ -64,7 +64,7 @@ fn a_type_names_its_topic() {
 }
 
 #[test]
-fn a_nested_type_is_of_no_topic() {
+fn nested_type_is_refused_as_topic_type() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let place = DynamicType::of::<Place>();
@@ -89,7 +89,7 @@ fn a_nested_type_is_of_no_topic() {
 
 /// Entities without a representation policy offer and accept those that the type allows, and match.
 #[test]
-fn a_type_restricts_the_representations_of_who_says_nothing() {
+fn type_restricts_default_representations_of_its_entities() {
     let meeting = Meeting::new();
     let (ours, theirs) = (meeting.join(), meeting.join());
     let here = ours.topic_of::<Track>().create().unwrap();
@@ -117,7 +117,7 @@ fn a_type_restricts_the_representations_of_who_says_nothing() {
 }
 
 #[test]
-fn what_a_type_does_not_allow_is_refused() {
+fn representation_not_allowed_by_the_type_is_refused() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic_of::<Track>().create().unwrap();
@@ -141,7 +141,7 @@ fn what_a_type_does_not_allow_is_refused() {
 }
 
 #[test]
-fn what_a_type_allows_is_not() {
+fn representation_allowed_by_the_type_is_accepted() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic_of::<Either>().create().unwrap();
@@ -161,7 +161,7 @@ fn what_a_type_allows_is_not() {
 
 /// Run-time types contain the same restriction.
 #[test]
-fn a_type_of_run_time_restricts_them_too() {
+fn run_time_type_restricts_representations() {
     let text = "@data_representation(XCDR2) module Fleet { struct Track { @key long id; };
                 @data_representation(XCDR1 | XML) union Both switch (long) { case 0: long a; }; };";
     let idl = idl::parse("n.idl", text).unwrap();
@@ -199,7 +199,7 @@ struct Report {
 /// A reader with the compiled type extracts the types that it knows, and one with only the IDL
 /// examines the others.
 #[test]
-fn a_value_brings_its_type_along() {
+fn any_value_carries_its_type() {
     let meeting = Meeting::new();
     let (one, other) = (meeting.join(), meeting.join());
     let topic = one.topic::<Report>("Reports").create().unwrap();

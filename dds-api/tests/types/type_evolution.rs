@@ -193,7 +193,7 @@ fn act_wrong(folder: &Path) {
 }
 
 #[test]
-fn versions_that_go_together_do_on_every_level_and_others_are_told_apart() {
+fn compatible_versions_exchange_samples_and_others_are_reported() {
     let (meeting, logs) = (Meeting::new(), tempfile::tempdir().unwrap());
     let participant = join(&meeting.runtime_dir(), Some(logs.path().to_owned()));
     let (tracks, poses) = (ends::<old::Track>(&participant), ends::<old::Pose>(&participant));
@@ -233,7 +233,7 @@ fn versions_that_go_together_do_on_every_level_and_others_are_told_apart() {
 /// A program with a later version that starts when all others are gone reads the samples in
 /// the logs.
 #[test]
-fn what_an_older_version_has_logged_is_read_by_a_later_one() {
+fn later_type_version_reads_samples_logged_by_an_older_version() {
     let (meeting, logs) = (Meeting::new(), tempfile::tempdir().unwrap());
     let before = join(&meeting.runtime_dir(), Some(logs.path().to_owned()));
     let writer = before.writer(&topic::<old::Track>(&before, "logged")).create().unwrap();
@@ -251,7 +251,7 @@ fn what_an_older_version_has_logged_is_read_by_a_later_one() {
 /// A writer of another type joins, writes and leaves before any participant checks it; its samples
 /// are kept, but are not delivered to readers that would misread them.
 #[test]
-fn what_a_wrong_writer_left_behind_is_not_misread() {
+fn kept_samples_of_incompatible_writer_are_not_misread() {
     let meeting = Meeting::new();
     let (one, two) = (meeting.join(), meeting.join());
     let kept = topic::<old::Track>(&one, "kept");
@@ -277,7 +277,7 @@ fn what_a_wrong_writer_left_behind_is_not_misread() {
 /// TYPE_CONSISTENCY_ENFORCEMENT applies to the reader only; an instance is the same one in
 /// all versions.
 #[test]
-fn a_reader_says_how_far_types_may_differ() {
+fn reader_policy_decides_how_far_types_may_differ() {
     let meeting = Meeting::new();
     let (one, two) = (meeting.join(), meeting.join());
     let writer = one.writer(&topic::<new::Track>(&one, "unordered")).create().unwrap();

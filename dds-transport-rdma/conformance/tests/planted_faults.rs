@@ -78,7 +78,7 @@ fn check(name: &str, seed: u64) -> bool {
 }
 
 #[test]
-fn an_honest_link_passes_every_clause() {
+fn correct_link_passes_every_clause() {
     plant(Fault::None);
     for clause in clauses::<ModelRig>() {
         for seed in 0..2 * ModelRig::SEEDS {
@@ -88,7 +88,7 @@ fn an_honest_link_passes_every_clause() {
 }
 
 #[test]
-fn every_planted_fault_is_found() {
+fn suite_detects_every_planted_fault() {
     std::panic::set_hook(Box::new(|_| {}));
     let missed: Vec<_> = PLANTED
         .iter()
@@ -102,7 +102,7 @@ fn every_planted_fault_is_found() {
 }
 
 #[test]
-fn clauses_have_names_of_their_own() {
+fn clause_names_are_unique() {
     let mut names: Vec<&str> = clauses::<ModelRig>().iter().map(|clause| clause.name).collect();
     let count = names.len();
     names.sort_unstable();

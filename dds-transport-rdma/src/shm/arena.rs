@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn space_comes_on_lines_with_memory_for_what_is_used_only() {
+    fn arena_aligns_spaces_to_lines_and_allocates_only_used_pages() {
         let mut arenas = arenas();
         let first = arenas.carve(1).unwrap();
         let second = arenas.carve(65).unwrap();
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn used_space_comes_back_zeroed_and_joined() {
+    fn released_spaces_are_zeroed_and_merged() {
         let mut arenas = arenas();
         let parts: Vec<Carved> = (0..4).map(|_| arenas.carve(1024).unwrap()).collect();
         parts.iter().for_each(|part| fill(part, 7));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_region_has_an_arena_that_goes_with_it() {
+    fn large_region_has_own_arena_that_is_freed_on_release() {
         let mut arenas = arenas();
         let _header = arenas.carve(64).unwrap();
         let large = arenas.carve(1 << 20).unwrap();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absurd_size_is_refused_and_leaves_nothing() {
+    fn absurd_size_is_refused_and_leaves_no_arena() {
         let mut arenas = arenas();
         assert!(arenas.carve(usize::MAX).is_err());
         assert!(arenas.carve(1 << 41).is_err());

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_node_says_is_what_others_read() {
+    fn barrier_declaration_round_trips_through_header_word() {
         for word in 0..4 {
             assert_eq!(Barriers::from_word(word).to_word(), word);
         }

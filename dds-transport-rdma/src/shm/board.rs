@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn fences_are_left_out_only_where_both_sides_have_agreed() {
+    fn board_omits_fence_exactly_if_node_agreed_and_peer_issues_barriers() {
         for own in (0..4).map(Barriers::from_word) {
             let board = board(own);
             for peer in (0..4).map(Barriers::from_word) {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_places_for_sixty_three_and_they_are_used_again() {
+    fn board_has_63_peer_places_and_reuses_cleared_places() {
         let board = board(HONEST);
         let bells: Vec<_> = (0..OWN_PLACE).map(|_| bell()).collect();
         let places = bells.iter().map(|bell| board.seat(sleeper(), bell, HONEST));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_that_is_closed_holds_nobody_and_says_nothing() {
+    fn closed_board_holds_no_bell_and_rings_no_bell() {
         let board = board(HONEST);
         let bell = bell();
         board.seat(sleeper(), &bell, HONEST).unwrap();
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_cannot_be_shown_gets_no_place() {
+    fn unmappable_memory_gets_no_place() {
         let board = board(HONEST);
         let (pipe, _other) = rustix::pipe::pipe().unwrap();
         assert_eq!(board.seat(pipe, &bell(), HONEST), None);

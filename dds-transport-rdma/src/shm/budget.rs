@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_users_limit_holds_over_all_takes() {
+    fn budget_enforces_user_limit_on_sum_of_takes() {
         let mut budget = Budget { limit: Some(10_000), taken: 0, control_groups: Vec::new() };
         assert_eq!(budget.take(6_000), Ok(()));
         let refused = budget.take(6_000).unwrap_err();
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_does_not_have_is_refused() {
+    fn budget_refuses_more_memory_than_host_has_available() {
         let mut budget = Budget::new(None);
         let refused = budget.take(u64::MAX / 2).unwrap_err();
         assert!(refused.contains("available"), "{refused}");
     }
 
     #[test]
-    fn a_control_group_with_a_limit_has_room_up_to_it() {
+    fn budget_grants_memory_up_to_control_group_limit() {
         let folder = tempfile::tempdir().unwrap();
         let put = |file: &str, text: &str| fs::write(folder.path().join(file), text).unwrap();
         put("memory.max", "max\n");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn control_groups_of_both_versions_are_found_and_their_limits_are_read() {
+    fn control_group_limits_of_both_versions_are_found_and_read() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let put = |group: &str, file: &str, text: &str| {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_report_is_read() {
+    fn parser_reads_available_memory_from_kernel_report() {
         assert_eq!(parse_available("MemTotal: 9 kB\nMemAvailable:   12 kB\n"), Some(12 * 1024));
         assert_eq!(parse_available("MemTotal: 9 kB\n"), None);
     }

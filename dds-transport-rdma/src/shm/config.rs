@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_as_people_write_them() {
+    fn size_parser_reads_unit_suffixes_and_rejects_other_text() {
         assert_eq!(parse_bytes("4096"), Some(4096));
         assert_eq!(parse_bytes(" 2 M "), Some(2 << 20));
         assert_eq!(parse_bytes("1G"), Some(1 << 30));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_name_is_a_safe_folder_name() {
+    fn domain_check_accepts_only_safe_folder_names() {
         for good in ["domain-0", "a", "table_1.rows", &"x".repeat(DOMAIN_LIMIT)] {
             assert_eq!(check_domain(good), Ok(()), "{good}");
         }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_of_a_privileged_program_says_nothing() {
+    fn privileged_program_ignores_environment_settings() {
         assert!(setting(false, "PATH").is_some());
         assert_eq!(setting(true, "PATH"), None);
         assert!(!is_privileged());

@@ -399,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_survive_their_way_through_epoll() {
+    fn event_sources_round_trip_through_epoll_data() {
         for source in [
             Source::Listener,
             Source::Commands,

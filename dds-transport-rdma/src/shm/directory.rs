@@ -576,7 +576,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_nodes_own_form_of_name_is_a_socket() {
+    fn only_socket_file_names_are_parsed_as_node_ids() {
         let node = NodeId(0xab << 120);
         let path = PathBuf::from(format!("/x/{node}.sock"));
         assert_eq!(node_of(&path), Some(node));

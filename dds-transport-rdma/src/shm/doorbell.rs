@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_its_barrier_a_sleeper_looks_again_by_itself() {
+    fn sleeper_wakes_up_without_bell_after_refused_barrier() {
         let header = OwnRegion::heap(HEADER_WORDS);
         let barriers = Barriers { before_sleep: true, agreed: true };
         let doorbell = Arc::new(Doorbell::new(header, barriers).unwrap());

@@ -182,7 +182,7 @@ mod tests {
     use crossbeam_channel::unbounded;
 
     #[test]
-    fn space_is_free_when_the_region_is_closed_and_the_last_peer_has_let_go() {
+    fn region_space_is_freed_after_close_and_release_by_last_peer() {
         let (sender, freed) = unbounded();
         let mut exports = Exports::new(sender);
         let space = Space { arena: 0, offset: 0, bytes: 64 };

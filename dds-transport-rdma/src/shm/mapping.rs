@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn private_pages_stay_as_they_are_and_the_others_show_what_the_owner_writes() {
+    fn private_pages_keep_contents_and_shared_pages_show_owner_writes() {
         let page = rustix::param::page_size();
         let (_memory, own, seen) = pair(5 * page);
         fill(&own, 7);

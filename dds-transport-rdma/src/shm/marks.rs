@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_lasts_as_long_as_its_socket_and_only_in_its_domain() {
+    fn mark_is_visible_only_in_own_domain_until_socket_shutdown() {
         let folder = tempfile::tempdir().unwrap();
         let marks = Marks::new(&folder.path().join("run"), "a");
         let other = Marks::new(&folder.path().join("run"), "b");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_names_are_marks() {
+    fn only_complete_socket_names_are_parsed_as_marks() {
         let id = format!("{:032x}", 9);
         let list = format!(
             "Num RefCount\n0: 2 0 0 1 1 7 @squall-1-{id}\n0: 2 0 7 squall-1-{id}\n@squall-1-9\n"

@@ -45,7 +45,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn counting_up_takes_one_interval() {
+    fn consecutive_names_are_stored_as_one_interval() {
         let mut used = UsedNames::default();
         (0..1000).for_each(|name| used.insert(name));
         assert_eq!(used.intervals.len(), 1);
@@ -56,7 +56,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_set(names in prop::collection::vec(0_u64..50, 0..60)) {
+        fn used_names_contain_exactly_inserted_names(names in prop::collection::vec(0_u64..50, 0..60)) {
             let mut used = UsedNames::default();
             let mut model = BTreeSet::new();
             for name in names {

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_shows_what_it_is_told_and_zeros_else() {
+    fn page_shows_assigned_memory_and_zeros_otherwise() {
         let pages = Pages::new(3).unwrap();
         pages.show(1, memory(7)).unwrap();
         let seen = || [0, 1, 2].map(|index| pages.word(index, 1).peek());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shown_leaves_no_hole() {
+    fn failed_mapping_leaves_no_hole_in_pages() {
         let pages = Pages::new(1).unwrap();
         pages.show(0, memory(7)).unwrap();
         // A pipe cannot be mapped.
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_may_look_while_pages_come_and_go() {
+    fn threads_read_pages_while_pages_are_shown_and_hidden() {
         let pages = Pages::new(2).unwrap();
         let memories = [memory(7), memory(8)];
         let stop = AtomicBool::new(false);

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn name_may_look_like_a_state() {
+    fn status_parser_accepts_process_name_that_looks_like_state() {
         let rest = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1234 20\n";
         let parse = |name: &str| parse_status(format!("{name}{rest}").as_bytes());
         assert_eq!(parse("12 (squall) S "), Some(Status { state: b'S', started: 1234 }));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn this_very_process_runs() {
+    fn own_process_is_reported_alive_and_running() {
         let pid = std::process::id().cast_signed();
         assert!(matches!(status(pid).unwrap().state, b'R' | b'S' | b'D'));
         assert!(status(i32::MAX).is_err());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn process_is_dead_by_its_number_before_and_after_it_is_reaped() {
+    fn killed_process_is_reported_dead_before_and_after_reaping() {
         let mut child = child();
         let process = process(&child);
         let Life::Alive(descriptor) = process.look() else { panic!("{:?}", process.look()) };
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn number_that_was_used_again_shows_neither_life_nor_a_stop() {
+    fn reused_pid_shows_old_process_neither_alive_nor_stopped() {
         let mut child = child();
         let now = process(&child);
         let before = Process { started: now.started.map(|started| started - 1), ..now };
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn number_of_a_thread_is_no_process() {
+    fn thread_id_is_reported_as_dead_process() {
         let (says, told) = std::sync::mpsc::channel();
         let (ends, end) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn process_without_a_number_is_unknown() {
+    fn process_without_pid_is_reported_unknown() {
         let process = Process { pid: 0, started: None };
         assert!(matches!(process.look(), Life::Unknown(_)));
         assert!(process.runs() && !process.is_halted() && !process.is_number_free());

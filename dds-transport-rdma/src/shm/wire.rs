@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_encoded_is_decoded_and_no_other_length_is() {
+    fn decoder_reads_encoded_messages_and_rejects_other_lengths() {
         for message in samples() {
             let packet = encode(&message);
             assert_eq!(decode(&packet), Ok(message.clone()));
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_comes_back_as_it_was() {
+    fn greeting_round_trips_and_truncated_greeting_is_rejected() {
         let greeting = Greeting {
             platform: Platform::here(),
             features: 3,
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_at_a_character() {
+    fn encoder_truncates_long_text_at_character_boundary() {
         let text = "ä".repeat(TEXT_LIMIT);
         let packet = encode(&Message::Cut { text: &text });
         assert!(matches!(decode(&packet), Ok(Message::Cut { .. })));
@@ -473,7 +473,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_packet_makes_the_decoder_panic(packet in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn decoder_accepts_or_rejects_any_packet_without_panic(packet in prop::collection::vec(any::<u8>(), 0..80)) {
             if let Ok(message) = decode(&packet) {
                 prop_assert_eq!(encode(&message).len() <= PACKET_LIMIT, true);
             }

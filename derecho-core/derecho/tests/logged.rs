@@ -97,7 +97,7 @@ fn act() {
 /// Kills three writing processes repeatedly: the restored state begins with the previously restored
 /// one, and has everything that was reported as durable.
 #[test]
-fn what_was_durable_is_there_again_after_all_were_killed() {
+fn durable_updates_are_restored_after_all_processes_were_killed() {
     let folder = tempfile::tempdir().unwrap();
     let mut before: Vec<(u64, u64)> = Vec::new();
     let mut words = 0;
@@ -190,7 +190,7 @@ fn versions_are_durable_and_can_be_read_again() {
 }
 
 #[test]
-fn one_that_was_down_catches_up() {
+fn member_that_was_down_completes_its_log() {
     let folder = tempfile::tempdir().unwrap();
     let (_a, of_a) = ready(builder(folder.path(), "logs"));
     let write = |from: u64, to: u64| {
@@ -219,7 +219,7 @@ fn one_that_was_down_catches_up() {
 /// Separate folders, as on two hosts: a process that comes back alone waits for the other's log,
 /// and names it.
 #[test]
-fn a_log_that_is_elsewhere_is_waited_for() {
+fn restarted_shard_waits_for_and_names_absent_log() {
     let folder = tempfile::tempdir().unwrap();
     {
         let (a, of_a) = ready(builder(folder.path(), "here"));
@@ -248,7 +248,7 @@ fn a_log_that_is_elsewhere_is_waited_for() {
 
 /// A process that comes back in another shard still brings the log of its old shard.
 #[test]
-fn logs_are_found_whichever_shard_their_process_is_in() {
+fn logs_are_found_regardless_of_shard_of_their_process() {
     let folder = tempfile::tempdir().unwrap();
     let join = || {
         GroupBuilder::new("bank")
@@ -283,7 +283,7 @@ fn logs_are_found_whichever_shard_their_process_is_in() {
 }
 
 #[test]
-fn what_is_wrong_with_the_folder_is_said() {
+fn error_message_names_missing_or_unusable_log_folder() {
     let folder = tempfile::tempdir().unwrap();
     let declared = || {
         GroupBuilder::new("bank")

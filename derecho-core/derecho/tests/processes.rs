@@ -207,7 +207,7 @@ fn end(actors: &mut [Actor]) {
 }
 
 #[test]
-fn one_comes_in_full_flow_and_the_one_who_tells_is_killed() {
+fn late_joiner_gets_state_under_load_after_transfer_sender_is_killed() {
     let mut interrupted = 0;
     for round in 0..6 {
         let folder = tempfile::tempdir().unwrap();
@@ -234,7 +234,7 @@ fn one_comes_in_full_flow_and_the_one_who_tells_is_killed() {
 }
 
 #[test]
-fn one_is_stopped_and_comes_in_again() {
+fn stopped_member_is_excluded_and_rejoins_by_state_transfer() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
     let mut actors: Vec<Actor> = (0..3).map(|who| Actor::start(who, &run)).collect();
@@ -263,7 +263,7 @@ fn member(folder: &Path, attributes: &str) -> Group {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn missing_members_subgroups_and_seats_are_reported_as_errors() {
     let folder = tempfile::tempdir().unwrap();
     let first = member(&folder.path().join("run"), "first");
     let chain = first.shard::<Chain>("chain", 0).unwrap();
@@ -304,7 +304,7 @@ fn what_is_not_there_is_said() {
 }
 
 #[test]
-fn a_checkpoint_begins_where_it_was_taken() {
+fn object_starts_with_state_of_given_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let builder = || {
         GroupBuilder::new("test")
@@ -336,7 +336,7 @@ fn a_checkpoint_begins_where_it_was_taken() {
 }
 
 #[test]
-fn views_come_in_order_and_raw_messages_come() {
+fn views_are_reported_in_order_and_raw_messages_are_delivered() {
     let folder = tempfile::tempdir().unwrap();
     let views = Arc::new(Mutex::new(Vec::new()));
     let messages = Arc::new(Mutex::new(Vec::new()));
@@ -378,7 +378,7 @@ fn views_come_in_order_and_raw_messages_come() {
 }
 
 #[test]
-fn other_declarations_are_refused() {
+fn member_with_different_declarations_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let _first = member(&folder.path().join("run"), "first");
     let other = GroupBuilder::new("test")

@@ -83,7 +83,8 @@ impl Lines {
     /// Creates the lines of a sender's memory.
     pub fn of(memory: &SenderMemory) -> Lines {
         let geometry = memory.geometry();
-        let start = memory.replica().bytes(geometry.first_byte(), 0).expect("a place in the region");
+        let start =
+            memory.replica().bytes(geometry.first_byte(), 0).expect("a place in the region");
         let cells = (0..geometry.grains()).map(|_| UnsafeCell::new(0)).collect();
         Lines { base: start.as_ptr() as usize, cells }
     }

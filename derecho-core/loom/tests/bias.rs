@@ -42,13 +42,13 @@ fn two_threads(barrier: fn() -> std::sync::Arc<dyn Barrier>) {
 }
 
 #[test]
-fn whoever_comes_second_takes_the_bias_from_the_first() {
+fn numbers_stay_unique_when_second_thread_revokes_bias() {
     two_threads(|| std::sync::Arc::new(Fence));
 }
 
 /// A null run of the turn, which cannot wait for the bias's owner.
 #[test]
-fn the_turn_takes_the_bias_or_does_nothing() {
+fn turn_revokes_bias_or_adds_no_nulls() {
     explore(2, || {
         let memory =
             memory_with_nulls(shape(8, 2, 8)).with_barrier(Some(std::sync::Arc::new(Fence)));

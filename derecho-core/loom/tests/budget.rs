@@ -18,7 +18,7 @@ fn write(memory: &SenderMemory, now: u64) -> bool {
 }
 
 #[test]
-fn a_turn_that_rings_has_what_was_put_off_or_another_one_comes() {
+fn turn_with_delayed_bells_covers_all_commits_or_another_turn_follows() {
     explore(3, || {
         let memory = memory(smallest(8, 4));
         let mut stream = Stream::new(memory.clone(), RegionId(16));

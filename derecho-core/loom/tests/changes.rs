@@ -109,14 +109,14 @@ fn commit_against_quiet(barrier: fn(), second_look: bool) {
 }
 
 #[test]
-fn who_rests_is_told_of_what_is_committed() {
+fn resting_reader_notices_every_commit() {
     commit_against_quiet(full, true);
 }
 
 /// Two threads end the same quiet period, while a reader begins to rest because of it: neither
 /// relies on the other's count.
 #[test]
-fn of_two_commits_none_stays_unseen() {
+fn neither_of_two_concurrent_commits_stays_unseen() {
     explore(3, || {
         let stream = Stream::new();
         let mut sender = Sender::new(stream.memory.clone(), RegionId(16));
@@ -131,7 +131,7 @@ fn of_two_commits_none_stays_unseen() {
 
 /// A thread that ends a quiet period too late finds the next one.
 #[test]
-fn a_quiet_that_follows_at_once_is_ended_too() {
+fn late_commit_ends_next_quiet_period_too() {
     explore(2, || {
         let stream = Stream::new();
         let mut sender = Sender::new(stream.memory.clone(), RegionId(16));
@@ -189,7 +189,7 @@ fn member(stream: &Stream) -> (Subgroup, std::sync::Arc<AtomicU64>) {
 
 /// An application releases a record while its node goes to rest with the record held (I-28).
 #[test]
-fn what_is_released_is_found_or_noticed() {
+fn record_release_keeps_node_active_or_is_noticed() {
     explore(3, || {
         let stream = Stream::new();
         let (mut subgroup, noticed) = member(&stream);

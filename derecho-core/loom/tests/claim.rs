@@ -92,17 +92,17 @@ fn two_threads_commit_and_the_turn_sends_in_order() {
 }
 
 #[test]
-fn two_threads_share_two_chunks_that_the_turn_gives_back() {
+fn two_threads_share_two_chunks_that_turn_frees() {
     run(2, (2, 2), 1, [&[Use::Commit], &[Use::Commit]], 1);
 }
 
 #[test]
-fn an_abandoned_claim_gives_its_room_back() {
+fn abandoned_claim_frees_its_room() {
     run(2, (2, 2), 1, [&[Use::Abandon], &[Use::Commit]], 1);
 }
 
 #[test]
-fn a_chunk_is_not_handed_out_while_a_claim_in_it_is_open() {
+fn chunk_with_open_claim_is_not_reused() {
     loom::model(|| {
         let memory = memory(smallest(4, 2));
         let lines = Arc::new(Lines::of(&memory));
@@ -123,7 +123,7 @@ fn a_chunk_is_not_handed_out_while_a_claim_in_it_is_open() {
 /// The thread that changes the chunk announces the change after the other thread has already filled
 /// the next chunk.
 #[test]
-fn the_current_chunk_changes_while_the_turn_looks_for_what_is_free() {
+fn free_chunk_search_is_correct_while_current_chunk_changes() {
     run(2, (4, 3), 0, [&[Use::Commit, Use::Commit], &[Use::Abandon]], 1);
 }
 
@@ -131,7 +131,7 @@ fn the_current_chunk_changes_while_the_turn_looks_for_what_is_free() {
 /// next claim.
 #[test]
 #[should_panic]
-fn a_thread_that_writes_after_its_commit_is_caught() {
+fn model_detects_write_after_commit() {
     loom::model(|| {
         let memory = memory(smallest(4, 2));
         let lines = Arc::new(Lines::of(&memory));

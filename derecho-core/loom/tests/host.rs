@@ -36,7 +36,7 @@ impl Host {
 }
 
 #[test]
-fn nobody_enters_a_group_that_is_given_up() {
+fn no_node_enters_abandoned_group() {
     explore(4, || {
         let host = Host::founded();
         let entering = Arc::clone(&host);
@@ -52,7 +52,7 @@ fn nobody_enters_a_group_that_is_given_up() {
 }
 
 #[test]
-fn whoever_is_cleared_late_keeps_its_new_place() {
+fn late_clear_of_seat_keeps_its_new_member() {
     explore(4, || {
         let host = Host::founded();
         assert!(host.seats[1].enter(&host.word, ONE, 2, 1));
@@ -67,7 +67,7 @@ fn whoever_is_cleared_late_keeps_its_new_place() {
 }
 
 #[test]
-fn of_two_ballots_and_a_founding_all_hear_the_same() {
+fn concurrent_ballots_and_founding_agree_on_one_winner() {
     explore(4, || {
         let host = Host::founded();
         let settle = |rank: u16| {

@@ -60,18 +60,18 @@ fn two_threads(barrier: fn() -> Issued) {
 }
 
 #[test]
-fn one_has_it_at_a_time_and_sees_what_the_other_did() {
+fn one_thread_holds_lock_and_sees_writes_of_previous_holder() {
     two_threads(|| Some(std::sync::Arc::new(Fence)));
 }
 
 #[test]
-fn without_a_barrier_in_the_system_it_is_the_lock_of_the_others() {
+fn lock_without_system_barrier_falls_back_to_mutex() {
     two_threads(|| None);
 }
 
 /// The creating thread uses the lock and hands it over, while another thread has begun to use it.
 #[test]
-fn who_hands_it_over_has_it_no_more() {
+fn thread_loses_bias_of_lock_after_hand_over() {
     explore(3, || {
         let lock = lock(Some(std::sync::Arc::new(Fence)));
         let other = Arc::clone(&lock);
@@ -87,6 +87,6 @@ fn who_hands_it_over_has_it_no_more() {
 /// Proof that the model can fail: with a barrier that has no effect, two threads have the lock.
 #[test]
 #[should_panic]
-fn without_a_barrier_two_threads_have_it() {
+fn two_threads_hold_lock_if_barrier_has_no_effect() {
     two_threads(|| Some(std::sync::Arc::new(Nothing)));
 }

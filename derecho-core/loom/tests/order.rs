@@ -68,13 +68,13 @@ fn places_are_consecutive_and_numbers_gapless_among_nulls() {
 }
 
 #[test]
-fn a_run_is_no_longer_than_what_messages_leave_of_it() {
+fn null_run_is_no_longer_than_owed_slots_without_messages() {
     commits_against_nulls(3);
 }
 
 /// Any thread may ask how much was committed while the turn advances.
 #[test]
-fn what_was_committed_is_never_more_than_it_was() {
+fn committed_count_never_exceeds_commits() {
     explore(3, || {
         let memory = memory_with_nulls(smallest(4, 2));
         let lines = Lines::of(&memory);
@@ -93,7 +93,7 @@ fn what_was_committed_is_never_more_than_it_was() {
 /// A reader over shared memory looks while an entry is filled in: it sees the entry completely or
 /// not at all, and the payload with it.
 #[test]
-fn an_entry_is_received_whole_or_not_at_all_and_its_payload_with_it() {
+fn entry_and_payload_are_received_completely_or_not_at_all() {
     explore(3, || {
         let memory = memory_with_nulls(smallest(4, 2));
         let lines = Arc::new(Lines::of(&memory));
@@ -132,7 +132,7 @@ fn an_entry_is_received_whole_or_not_at_all_and_its_payload_with_it() {
 /// Proof that the model can fail: a writer that fills in its record after the commit is detected.
 #[test]
 #[should_panic]
-fn a_payload_that_is_written_after_its_entry_is_caught() {
+fn model_detects_payload_written_after_its_entry() {
     explore(3, || {
         let memory = memory_with_nulls(smallest(4, 2));
         let lines = Arc::new(Lines::of(&memory));
@@ -162,7 +162,7 @@ fn a_payload_that_is_written_after_its_entry_is_caught() {
 /// without checking for further messages, sends unneeded nulls.
 #[test]
 #[should_panic(expected = "nulls for")]
-fn a_run_that_forgets_messages_that_come_in_between_is_caught() {
+fn model_detects_null_run_that_ignores_concurrent_messages() {
     explore(3, || {
         let memory = memory_with_nulls(smallest(8, 4));
         let lines = Arc::new(Lines::of(&memory));

@@ -44,7 +44,7 @@ fn the_sleeper_finds_the_news_or_the_writer_rings() {
 }
 
 #[test]
-fn with_two_writers_neither_is_missed() {
+fn sleeper_misses_neither_of_two_writers() {
     loom::model(|| {
         let node = Node::new();
         let writers = [0, 1].map(|writer| {
@@ -62,7 +62,7 @@ fn with_two_writers_neither_is_missed() {
 
 /// As above, with a bell on which a thread really waits: a lost wake-up would be a deadlock.
 #[test]
-fn a_sleeper_that_is_rung_goes_on_and_sleeps_again() {
+fn sleeper_wakes_on_bell_and_sleeps_again() {
     const ROUNDS: u64 = 2;
     loom::model(|| {
         let node = Node::new();
@@ -98,7 +98,7 @@ fn a_sleeper_that_is_rung_goes_on_and_sleeps_again() {
 /// Proof that the model can fail: without its fence the writer may miss the sleeper.
 #[test]
 #[should_panic(expected = "a wake-up is lost")]
-fn a_writer_without_its_fence_is_caught() {
+fn model_detects_writer_without_fence() {
     loom::model(|| {
         let node = Node::new();
         let writer = thread::spawn({
@@ -117,7 +117,7 @@ fn a_writer_without_its_fence_is_caught() {
 /// Without its fence the sleeper may likewise miss the news.
 #[test]
 #[should_panic(expected = "a wake-up is lost")]
-fn a_sleeper_without_its_fence_is_caught() {
+fn model_detects_sleeper_without_fence() {
     loom::model(|| {
         let node = Node::new();
         let writer = thread::spawn({

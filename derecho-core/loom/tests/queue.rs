@@ -37,7 +37,7 @@ fn commit(memory: &SenderMemory) {
 }
 
 #[test]
-fn a_queue_goes_on_while_it_is_taken_from() {
+fn queue_continues_with_next_epoch_while_records_are_taken() {
     explore(3, || {
         let region = OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS);
         let lines = OwnLines { region: region.clone(), id: RegionId(16) };
@@ -76,7 +76,7 @@ fn a_queue_goes_on_while_it_is_taken_from() {
 /// One turn receives more records than a part of the queue has places: no record is shown before
 /// the references to the part are counted.
 #[test]
-fn a_queue_grows_while_it_is_taken_from() {
+fn queue_grows_while_records_are_taken() {
     explore(3, || {
         let region = OwnRegion::heap(SUBGROUP_LINES * LINE_WORDS);
         let lines = OwnLines { region: region.clone(), id: RegionId(16) };

@@ -85,7 +85,7 @@ fn take(inbox: &Inbox, lines: &Lines) {
 
 /// The reader's turn and its application in one thread, the sender in another.
 #[test]
-fn a_chunk_is_reused_only_after_its_reader_has_let_go() {
+fn chunk_is_reused_only_after_reader_has_released_its_records() {
     explore(3, || {
         let Pair { memory, lines, mut stream, mut receiver, .. } = full();
         let reader = thread::spawn({
@@ -128,7 +128,7 @@ fn a_record_is_seen_whole_or_not_at_all() {
 
 /// The reader's application releases the record in a thread of its own.
 #[test]
-fn a_record_that_another_thread_lets_go_of_is_not_reused_too_early() {
+fn record_released_by_another_thread_is_not_reused_early() {
     explore(3, || {
         let Pair { memory, lines, mut stream, mut receiver, .. } = full();
         receiver.receive().unwrap();
@@ -146,7 +146,7 @@ fn a_record_that_another_thread_lets_go_of_is_not_reused_too_early() {
 /// Proof that the model can fail: a reader that clears its bit before the last look is detected.
 #[test]
 #[should_panic]
-fn a_bit_that_is_cleared_too_early_is_caught() {
+fn model_detects_acknowledgement_bit_cleared_too_early() {
     explore(3, || {
         let Pair { memory, lines, mut stream, mut receiver, acks } = full();
         let reader = thread::spawn({

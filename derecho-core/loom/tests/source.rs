@@ -56,7 +56,7 @@ fn write(reader: &Reader, value: u64) {
 /// The application releases the first record, the only one of its chunk, while the turn creates a
 /// new reference to the chunk.
 #[test]
-fn the_source_is_kept_for_as_long_as_somebody_refers_to_it() {
+fn sender_replica_is_kept_until_last_reference_is_released() {
     explore(3, || {
         let mut reader = reader();
         let application = thread::spawn({
@@ -80,7 +80,7 @@ fn the_source_is_kept_for_as_long_as_somebody_refers_to_it() {
 
 /// Two threads release the last two records of a chunk, and nothing else keeps the source.
 #[test]
-fn of_two_last_references_one_lets_the_source_go() {
+fn sender_replica_is_freed_when_two_threads_release_last_references() {
     explore(3, || {
         let mut reader = reader();
         write(&reader, 2);
@@ -104,7 +104,7 @@ fn of_two_last_references_one_lets_the_source_go() {
 /// next one.
 #[test]
 #[should_panic(expected = "a record keeps what it lies in")]
-fn a_reference_that_is_released_twice_is_caught() {
+fn model_detects_reference_released_twice() {
     explore(3, || {
         let mut reader = reader();
         write(&reader, 2);

@@ -7,12 +7,12 @@ mod overtaking;
 use overtaking::{one_writer, two_writers};
 
 #[test]
-fn what_is_overwritten_while_it_is_copied_is_not_taken() {
+fn record_overwritten_while_copied_is_not_taken() {
     one_writer();
 }
 
 /// One thread reopens the chunk, another one writes there.
 #[test]
-fn what_another_thread_overwrites_is_not_taken_either() {
+fn record_overwritten_by_another_thread_is_not_taken() {
     two_writers();
 }

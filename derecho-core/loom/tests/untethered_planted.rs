@@ -11,7 +11,7 @@ use overtaking::{one_writer, two_writers};
 
 /// One test, because a planted fault affects all models.
 #[test]
-fn each_error_is_caught() {
+fn models_detect_each_planted_error() {
     for fault in [Fault::NoSecondLook, Fault::OpeningUntold, Fault::OpeningUnfenced] {
         plant(Some(fault));
         let caught = [one_writer, two_writers].map(|model| catch_unwind(model).is_err());

@@ -59,7 +59,7 @@ fn write(world: &mut World, random: &mut Random, most: u64) {
 }
 
 #[test]
-fn ends_that_are_decided_once_more_are_found() {
+fn random_runs_detect_epoch_ends_that_are_decided_again() {
     for from in RANGES {
         let found: Vec<u64> = (from..from + SEEDS)
             .filter(|seed| {

@@ -39,7 +39,7 @@ fn the_last_of_three_processes_goes_on() {
 /// The member saw half of its view dead while the others had already continued, as a view of which
 /// most lived.
 #[test]
-fn a_member_that_lags_waits_for_what_was_decided() {
+fn lagging_member_waits_for_decided_view() {
     let events = [
         Crash(1),
         Evidence(2, 1),
@@ -72,7 +72,7 @@ fn an_accepted_decision_outlives_its_proposer() {
 /// The leaver's decision came only to the joining node, which did not pass it on to the
 /// remaining member.
 #[test]
-fn a_joiner_tells_on_the_view_that_it_comes_by() {
+fn joiner_forwards_view_of_its_own_admission() {
     let events = [
         Leave(0),
         Deliver(0, 1),
@@ -88,7 +88,7 @@ fn a_joiner_tells_on_the_view_that_it_comes_by() {
 
 /// The only member with a vote left, and no member could decide anything.
 #[test]
-fn somebody_always_has_a_vote() {
+fn at_least_one_member_always_has_a_vote() {
     let events =
         [Leave(0), Crash(1), Join(2, 0), Deliver(2, 0), Evidence(0, 1), Deliver(0, 2), Promote(2)];
     holds(Setting { joiners: 1, leaves: 1, crashes: 1, ..network(2) }, &events);
@@ -96,7 +96,7 @@ fn somebody_always_has_a_vote() {
 
 /// A leaver and the last remaining member suspect each other; the leaver decided for no member.
 #[test]
-fn a_leaver_gives_way() {
+fn leaver_yields_to_last_remaining_member() {
     let events = [
         Leave(0),
         Doubt(1, 0),
@@ -113,7 +113,7 @@ fn a_leaver_gives_way() {
 
 /// A founder without which the others continued is not a member that is out.
 #[test]
-fn a_late_founder_may_come_later() {
+fn founder_excluded_from_founding_may_join_later() {
     let founded = [Doubt(0, 2), Deliver(0, 1), Deliver(0, 1), Deliver(1, 0), Deliver(0, 1)];
     let events = [&[Deliver(1, 0)], &founded[..], &[Deliver(1, 0), Crash(1)]].concat();
     holds(Setting { founders: true, crashes: 1, doubts: 1, ..network(3) }, &events);

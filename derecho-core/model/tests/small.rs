@@ -26,7 +26,7 @@ fn holds(setting: Setting) {
 }
 
 #[test]
-fn network_crashes_and_false_suspicion() {
+fn networked_group_is_correct_under_crashes_and_false_suspicion() {
     holds(Setting { crashes: 1, doubts: 2, ..network(2) });
     holds(Setting { crashes: 2, doubts: 1, early_return: true, ..network(3) });
     holds(Setting { doubts: 2, crashes: 1, ..network(3) });
@@ -34,13 +34,13 @@ fn network_crashes_and_false_suspicion() {
 }
 
 #[test]
-fn network_cuts() {
+fn networked_group_is_correct_under_cut_channels() {
     holds(Setting { cuts: 2, crashes: 1, early_return: true, ..network(3) });
     holds(Setting { cuts: 1, doubts: 2, crashes: 1, ..network(3) });
 }
 
 #[test]
-fn network_of_four() {
+fn networked_group_of_four_is_correct_under_faults() {
     holds(Setting { crashes: 2, ..network(4) });
     holds(Setting { doubts: 1, ..network(4) });
     holds(Setting { cuts: 1, crashes: 1, ..network(4) });
@@ -48,19 +48,19 @@ fn network_of_four() {
 }
 
 #[test]
-fn local_of_four_that_stops() {
+fn local_group_of_four_is_correct_when_member_stops() {
     holds(Setting { stops: 1, ..local(4) });
 }
 
 /// The largest that fits: with a stop and a crash a local group of four does not fit into 8 GB.
 #[test]
 #[ignore = "takes a minute"]
-fn network_of_four_that_stops_and_crashes() {
+fn networked_group_of_four_is_correct_under_stop_and_crash() {
     holds(Setting { stops: 1, crashes: 1, ..network(4) });
 }
 
 #[test]
-fn network_joins() {
+fn networked_group_is_correct_under_joins_and_faults() {
     holds(Setting { joiners: 2, crashes: 3, ..network(1) });
     holds(Setting { joiners: 1, crashes: 1, doubts: 1, ..network(2) });
     holds(Setting { joiners: 1, cuts: 1, ..network(2) });
@@ -68,40 +68,40 @@ fn network_joins() {
 }
 
 #[test]
-fn network_leaves() {
+fn networked_group_is_correct_under_leaves_and_faults() {
     holds(Setting { leaves: 2, crashes: 2, joiners: 1, ..network(2) });
     holds(Setting { leaves: 1, crashes: 1, doubts: 1, ..network(3) });
     holds(Setting { leaves: 1, joiners: 2, ..network(1) });
 }
 
 #[test]
-fn network_founders() {
+fn founding_of_networked_group_is_correct_under_faults() {
     holds(Setting { founders: true, crashes: 1, doubts: 1, ..network(3) });
     holds(Setting { founders: true, cuts: 1, ..network(3) });
     holds(Setting { founders: true, joiners: 1, crashes: 1, ..network(2) });
 }
 
 #[test]
-fn local_two_processes() {
+fn local_group_of_two_is_correct_under_faults_and_leaves() {
     holds(Setting { crashes: 2, stops: 2, doubts: 2, early_return: true, ..local(2) });
     holds(Setting { leaves: 2, crashes: 1, ..local(2) });
 }
 
 #[test]
-fn local_stops() {
+fn local_group_is_correct_under_stops_and_crashes() {
     holds(Setting { stops: 1, doubts: 1, crashes: 1, ..local(3) });
     holds(Setting { stops: 2, ..local(3) });
     holds(Setting { stops: 1, crashes: 2, ..local(3) });
 }
 
 #[test]
-fn local_crashes_and_false_suspicion() {
+fn local_group_is_correct_under_crashes_and_false_suspicion() {
     holds(Setting { crashes: 2, ..local(4) });
     holds(Setting { crashes: 1, doubts: 1, early_return: true, ..local(3) });
 }
 
 #[test]
-fn local_joins_and_leaves() {
+fn local_group_is_correct_under_joins_leaves_and_faults() {
     holds(Setting { joiners: 1, stops: 1, crashes: 1, early_return: true, ..local(2) });
     holds(Setting { joiners: 2, crashes: 1, stops: 1, ..local(1) });
     holds(Setting { leaves: 1, joiners: 1, crashes: 1, ..local(2) });

@@ -29,13 +29,13 @@ fn course(nodes: usize, layouts: &'static [&'static [Part]]) -> Course {
 }
 
 #[test]
-fn without_a_view_change() {
+fn layout_changes_are_correct_without_view_change() {
     holds("goes", Course { messages: 2, ..course(2, GOES) });
     holds("comes", course(3, COMES));
 }
 
 #[test]
-fn one_view_change() {
+fn layout_changes_are_correct_with_one_view_change() {
     let one = |layouts| Course { views: 1, crashes: 1, doubts: 1, ..course(2, layouts) };
     holds("goes", one(GOES));
     holds("sender comes", one(&[&[A], &[A, B]]));
@@ -47,7 +47,7 @@ fn one_view_change() {
 }
 
 #[test]
-fn two_view_changes() {
+fn layout_changes_are_correct_with_two_view_changes() {
     let two = |layouts| Course { views: 2, messages: 0, ..course(2, layouts) };
     holds("goes", two(GOES));
     holds("sender comes", two(&[&[A], &[A, B]]));
@@ -56,7 +56,7 @@ fn two_view_changes() {
 }
 
 #[test]
-fn three_members() {
+fn layout_changes_of_three_members_are_correct_with_view_change() {
     let one = |layouts| Course { views: 1, messages: 0, ..course(3, layouts) };
     holds("comes", one(COMES));
     holds("goes", one(&[&[A, READS_B, READS_C], &[A, READS_B]]));
@@ -67,7 +67,7 @@ fn three_members() {
 /// three members.
 #[test]
 #[ignore = "takes some minutes"]
-fn longer_walks() {
+fn longer_layout_changes_are_correct_with_view_changes() {
     let few = Course { messages: 0, ..course(3, &[&[A, READS_B], &[A, READS_B, C]]) };
     holds("sender comes", Course { views: 1, ..few });
     let late = course(2, &[&[SENDS_A, B], &[A, B]]);

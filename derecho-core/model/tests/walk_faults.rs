@@ -26,7 +26,7 @@ fn course(nodes: usize, layouts: &'static [&'static [Part]]) -> Course {
 }
 
 #[test]
-fn errors_in_a_walk_are_found() {
+fn planted_errors_in_layout_changes_are_found() {
     let cases = [
         (Slip::DebtEarly, course(3, COMES), BEGUN),
         (Slip::CompleteEarly, course(2, SENDER), BEGUN),

@@ -98,7 +98,7 @@ mod tests {
     const OFF: u64 = 10_000;
 
     #[test]
-    fn it_agrees_with_the_clocks_of_the_system_for_a_second() {
+    fn clock_agrees_with_system_clocks_for_one_second() {
         let (start, mut worst) = (Instant::now(), 0);
         while start.elapsed() < Duration::from_secs(1) {
             // The reading lies between the two of the system, whatever interrupts it.
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn it_agrees_after_a_rest_too() {
+    fn clock_agrees_with_system_clock_after_idle_time() {
         for rest in [0, 3, 12, 50] {
             std::thread::sleep(Duration::from_millis(rest));
             let (before, read, after) = (monotonic(), now().0, monotonic());
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn no_thread_reads_less_than_it_read_or_heard_of() {
+    fn clock_never_goes_back_within_or_across_threads() {
         let heard = AtomicU64::new(0);
         let run = || {
             let (start, mut own) = (Instant::now(), now());

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_thin_batches_without_a_break_lead_to_pauses() {
+    fn only_consecutive_thin_batches_lead_to_pauses() {
         let thin = AtomicU32::new(0);
         let wait = |done, ready| {
             let began = clock::now();

@@ -127,7 +127,7 @@ fn watch(what: &str, condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn every_poke_is_followed_by_a_turn_whoever_drives() {
+fn every_poke_is_followed_by_turn_with_or_without_engine_thread() {
     for attended in [true, false] {
         let (engine, desk) = start(attended);
         std::thread::scope(|scope| {
@@ -161,7 +161,7 @@ impl Backing for Memory {
 }
 
 #[test]
-fn memory_becomes_private_before_anything_is_posted() {
+fn memory_becomes_private_before_any_post() {
     let (engine, _desk) = start(false);
     let notes = engine.act(|_, link, _| Arc::clone(&link.notes));
     let (region, private) = (OwnRegion::heap(8), Mutex::default());
@@ -209,7 +209,7 @@ fn an_idle_engine_stops_turning() {
 }
 
 #[test]
-fn threads_that_wait_share_one_drivers_news() {
+fn waiting_threads_share_news_of_one_driver() {
     let (engine, desk) = start(true);
     std::thread::scope(|scope| {
         for target in 1..=6 {
@@ -245,7 +245,7 @@ fn a_wait_ends_at_its_deadline_and_when_the_engine_stops() {
 }
 
 #[test]
-fn acting_interrupts_whoever_drives_and_is_followed_by_a_turn() {
+fn action_interrupts_driver_and_is_followed_by_turn() {
     let (engine, desk) = start(true);
     std::thread::scope(|scope| {
         let waiting =
@@ -261,7 +261,7 @@ fn acting_interrupts_whoever_drives_and_is_followed_by_a_turn() {
 }
 
 #[test]
-fn a_machine_that_wants_a_turn_gets_it_while_everyone_sleeps() {
+fn machine_gets_requested_turn_while_all_threads_sleep() {
     let (engine, desk) = start(true);
     engine.act(|machine, _, _| {
         machine.due.store(clock::now().after(30_000_000).0, Ordering::SeqCst);
@@ -291,7 +291,7 @@ impl Parker for LateNews {
 }
 
 #[test]
-fn what_is_waited_for_is_looked_at_between_saying_so_and_sleeping() {
+fn wait_condition_is_checked_between_announcement_and_sleep() {
     let parker = LateNews::default();
     let (shown, slept) = (Arc::clone(&parker.shown), Arc::clone(&parker.slept));
     // Its turns do nothing, like turns that find an acknowledgement which frees nothing.
@@ -313,7 +313,7 @@ impl Hearer for Ear {
 }
 
 #[test]
-fn a_hearer_is_told_of_busy_turns_as_long_as_it_lives() {
+fn listener_is_told_of_busy_turns_and_not_kept_alive() {
     let (engine, desk) = start(true);
     let ear = Arc::new(Ear::default());
     let hearer: Arc<dyn Hearer> = Arc::clone(&ear) as _;
@@ -332,7 +332,7 @@ fn a_hearer_is_told_of_busy_turns_as_long_as_it_lives() {
 }
 
 #[test]
-fn a_nudge_makes_who_waits_look_again() {
+fn nudge_makes_waiting_threads_check_their_condition_again() {
     for attended in [true, false] {
         let (engine, _) = start(attended);
         let flag = AtomicBool::new(false);
@@ -354,7 +354,7 @@ fn a_nudge_makes_who_waits_look_again() {
 
 /// A wait's condition may take a lock whose owner, another thread, runs a turn.
 #[test]
-fn who_waits_looks_at_what_somebody_has_locked_who_does_a_turn() {
+fn wait_does_not_deadlock_on_mutex_of_thread_that_runs_a_turn() {
     let (engine, desk) = start(true);
     let (cache, is_over) = (Arc::new(Mutex::new(0_u64)), Arc::new(AtomicBool::new(false)));
     let mut threads = Vec::new();
@@ -390,7 +390,7 @@ fn who_waits_looks_at_what_somebody_has_locked_who_does_a_turn() {
 
 /// A handle may be dropped while a condition is checking the handle's object.
 #[test]
-fn what_is_to_be_done_soon_is_done_after_a_look_that_asks_for_it() {
+fn action_requested_by_condition_check_runs_after_the_check() {
     let (engine, desk) = start(true);
     let mut asked = false;
     let ready = || {
@@ -407,7 +407,7 @@ fn what_is_to_be_done_soon_is_done_after_a_look_that_asks_for_it() {
 
 /// A thread drives for long, so the engine's thread waits to be recalled; then that thread panics.
 #[test]
-fn the_engine_goes_on_after_a_panic_in_what_a_thread_waits_for() {
+fn engine_continues_after_panic_in_wait_condition() {
     let (engine, desk) = start(true);
     let panics = Arc::new(AtomicBool::new(false));
     let waiting = std::thread::spawn({

@@ -96,7 +96,7 @@ fn look(disk: &mut impl Disk, check: Check) -> (u64, u64) {
 }
 
 #[test]
-fn what_is_durable_is_read_back_by_the_next_process() {
+fn next_process_reads_back_durable_records() {
     let dir = tempfile::tempdir().unwrap();
     for life in 0..4_u64 {
         let logs = Logs::start(dir.path(), GROUP, LogId(life.into()), small()).unwrap();
@@ -127,7 +127,7 @@ fn what_is_durable_is_read_back_by_the_next_process() {
 }
 
 #[test]
-fn the_end_waits_for_what_was_pushed() {
+fn close_waits_for_pushed_records() {
     let dir = tempfile::tempdir().unwrap();
     let logs = Logs::start(dir.path(), GROUP, LOG, small()).unwrap();
     let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
@@ -143,7 +143,7 @@ fn the_end_waits_for_what_was_pushed() {
 }
 
 #[test]
-fn marks_checkpoints_and_retention_go_through_the_thread() {
+fn marks_cuts_and_retention_go_through_log_thread() {
     let dir = tempfile::tempdir().unwrap();
     let logs = Logs::start(dir.path(), GROUP, LOG, small()).unwrap();
     let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
@@ -193,7 +193,7 @@ fn a_folder_has_one_writer_and_one_group() {
 }
 
 #[test]
-fn a_file_from_another_folder_and_one_of_another_format_are_refused() {
+fn files_from_another_folder_or_with_another_format_are_refused() {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for (dir, log) in [(&dir, LOG), (&other, LogId(99))] {
         let logs = Logs::start(dir.path(), GROUP, log, small()).unwrap();
@@ -220,7 +220,7 @@ fn a_file_from_another_folder_and_one_of_another_format_are_refused() {
 /// A reader of an unused folder keeps no process from taking it: the process waits until the reader
 /// has finished.
 #[test]
-fn a_folder_at_which_others_look_is_waited_for() {
+fn process_waits_until_readers_release_unused_folder() {
     let root = tempfile::tempdir().unwrap();
     let home = Home::of_domain(0);
     let open = || Archive::open(root.path(), &home, LOG, small()).unwrap();
@@ -243,7 +243,7 @@ fn a_folder_at_which_others_look_is_waited_for() {
 
 /// Writes to removed files are never found again, so they are not durable (I-95).
 #[test]
-fn what_is_written_where_nobody_finds_it_is_not_durable() {
+fn records_written_to_removed_folder_are_not_durable() {
     let dir = tempfile::tempdir().unwrap();
     let logs = Logs::start(dir.path(), GROUP, LOG, small()).unwrap();
     let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
@@ -261,7 +261,7 @@ fn what_is_written_where_nobody_finds_it_is_not_durable() {
 }
 
 #[test]
-fn the_processors_sum_is_the_portable_one() {
+fn hardware_checksum_equals_portable_checksum() {
     let mut random = Random::new(1);
     for length in 0..600 {
         let bytes: Vec<u8> = (0..length).map(|_| random.next_word() as u8).collect();
@@ -270,7 +270,7 @@ fn the_processors_sum_is_the_portable_one() {
 }
 
 #[test]
-fn a_full_disk_is_waited_for_or_left() {
+fn log_waits_for_room_on_full_disk_or_detaches() {
     for on_full in [OnFull::Wait, OnFull::Detach] {
         let mut disk = SimDisk::new(1);
         disk.plan(Mishaps { room: Some(60_000), ..Mishaps::default() });
@@ -425,7 +425,7 @@ fn wait_for_room_is_traced_at_its_begin_and_its_end() {
 
 /// The queue of a slow disk is bounded by bytes as well as by batches; no refused batch is lost.
 #[test]
-fn what_waits_for_the_log_thread_is_bounded_by_bytes() {
+fn queue_of_log_thread_is_bounded_by_bytes() {
     const MOST: usize = 100_000;
     let dir = tempfile::tempdir().unwrap();
     let settings = Settings { queue: 1_000, queue_bytes: MOST, ..small() };
@@ -487,7 +487,7 @@ fn until_some<T>(found: &mut Option<T>, mut look: impl FnMut() -> Option<T>) {
 }
 
 #[test]
-fn after_a_failed_sync_nothing_more_is_durable() {
+fn no_record_becomes_durable_after_failed_sync() {
     let mut disk = SimDisk::new(3);
     disk.plan(Mishaps { failing_syncs: 40, ..Mishaps::default() });
     let Ok(logs) = Logs::start_on(disk, GROUP, LOG, small()) else { panic!("another seed") };
@@ -511,7 +511,7 @@ fn after_a_failed_sync_nothing_more_is_durable() {
 }
 
 #[test]
-fn an_end_that_comes_too_late_is_said() {
+fn close_reports_log_thread_that_misses_its_time_limit() {
     let logs = Logs::start_on(SimDisk::new(1), GROUP, LOG, small()).unwrap();
     let (handle, _) = logs.stream(STREAM, OnFull::Wait, || {}).unwrap();
     let (begin, begun) = sync_channel::<()>(0);
@@ -554,7 +554,7 @@ fn a_writer_that_will_be_killed() {
 }
 
 #[test]
-fn processes_that_are_killed_lose_nothing_that_they_said_was_durable() {
+fn killed_process_loses_no_record_reported_durable() {
     let dir = tempfile::tempdir().unwrap();
     let mut random = Random::new(5);
     let (mut last, mut torn) = (0, 0);

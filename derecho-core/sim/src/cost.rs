@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_changes_what_it_names_and_nothing_else() {
+    fn cost_model_text_changes_only_named_prices() {
         let costs = CostModel::from_toml("post_ns = 7\n[write]\nbase_ns = 10\n").unwrap();
         let paper = CostModel::default();
         assert_eq!((costs.post_ns, costs.write.base_ns), (7.0, 10.0));
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn racks_add_latency_and_take_bandwidth_between_them_only() {
+    fn racks_add_latency_and_reduce_bandwidth_only_between_racks() {
         let costs = CostModel::from_toml(
             "[racks]\ngroups = [[0, 1], [2]]\nextra_ns = 500\nbandwidth_factor = 0.5\n",
         )

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_moments_go_by_rank_and_then_by_the_order_in_which_they_were_put_in() {
+    fn queue_orders_equal_times_by_rank_and_then_by_insertion() {
         let mut queue = Queue::new();
         for (at, rank, name) in [(5, 1, 'e'), (5, 0, 'c'), (1, 0, 'a'), (5, 0, 'd'), (1, 0, 'b')] {
             queue.push(at, rank, name);

@@ -17,7 +17,7 @@ fn run(config: Config, nodes: usize, restless: bool) -> Cluster<Counter> {
 }
 
 #[test]
-fn a_count_goes_round_in_both_modes_and_a_seed_repeats_it() {
+fn counter_circulates_in_both_modes_and_seed_repeats_the_run() {
     for config in [Config::adversarial, Config::costed] {
         let once = run(config(7), 3, false);
         let again = run(config(7), 3, false);
@@ -32,7 +32,7 @@ fn a_count_goes_round_in_both_modes_and_a_seed_repeats_it() {
 }
 
 #[test]
-fn sleeping_through_idle_turns_gives_the_run_that_polling_gives() {
+fn skipping_idle_turns_gives_the_same_run_as_polling() {
     for seed in 0..20 {
         for config in [Config::adversarial, Config::costed] {
             let asleep = run(config(seed), 2, false);
@@ -45,7 +45,7 @@ fn sleeping_through_idle_turns_gives_the_run_that_polling_gives() {
 }
 
 #[test]
-fn an_idle_node_polls_on_in_its_phase() {
+fn idle_node_keeps_its_polling_phase() {
     let mut config = Config::costed(1);
     config.start_spread_ns = 0;
     config.costs = CostModel::from_toml("turn_ns = 60\npredicate_ns = 10\ncell_ns = 0").unwrap();
@@ -63,7 +63,7 @@ fn an_idle_node_polls_on_in_its_phase() {
 }
 
 #[test]
-fn a_machine_is_turned_when_it_wants_to_be() {
+fn machine_runs_its_wanted_turn_at_the_next_polling_time() {
     let mut config = Config::costed(1);
     config.start_spread_ns = 0;
     config.costs = CostModel::from_toml("turn_ns = 100\npredicate_ns = 0\ncell_ns = 0").unwrap();
@@ -77,7 +77,7 @@ fn a_machine_is_turned_when_it_wants_to_be() {
 }
 
 #[test]
-fn a_post_happens_when_its_work_and_the_posts_before_it_are_paid() {
+fn post_happens_after_its_work_and_earlier_posts_are_paid() {
     let mut config = Config::costed(1);
     config.start_spread_ns = 0;
     let mut cluster = Cluster::new(config);
@@ -109,7 +109,7 @@ fn a_dearer_post_makes_the_round_longer() {
 }
 
 #[test]
-fn a_crash_within_a_turn_stops_its_posts() {
+fn crash_within_a_turn_stops_the_remaining_posts() {
     let mut cluster = Cluster::new(Config::costed(1));
     populate(&mut cluster, 4, 0, false);
     cluster.run_until(Time(1_000_000));
@@ -132,7 +132,7 @@ fn shows_halted(cluster: &Cluster<Counter>) -> bool {
 }
 
 #[test]
-fn a_paused_node_stands_still_and_goes_on_where_it_stopped() {
+fn paused_node_stands_still_and_resumes_at_the_same_point() {
     let run = |pause: Option<u64>| {
         let mut cluster = Cluster::new(Config::costed(5));
         populate(&mut cluster, 2, LIMIT, false);
@@ -212,7 +212,7 @@ fn the_threads_of_a_node_share_its_link_and_hear_all_its_events() {
 }
 
 #[test]
-fn an_application_thread_acts_again_when_it_says() {
+fn application_thread_acts_again_at_its_requested_time() {
     let mut cluster = Cluster::new(Config::costed(1));
     let node = cluster.add_node(|link| vec![Counter::new(link, 1, 0)]);
     cluster.inject_again(node, 0, Time(100), |machine, now, _| {
@@ -225,7 +225,7 @@ fn an_application_thread_acts_again_when_it_says() {
 }
 
 #[test]
-fn nothing_runs_for_ever() {
+fn cluster_stops_at_its_step_limit_and_at_its_deadline() {
     let mut config = Config::costed(1);
     config.step_limit = 500;
     let mut cluster = Cluster::new(config);

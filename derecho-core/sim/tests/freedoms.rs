@@ -22,7 +22,7 @@ fn nodes(seed: u64, count: usize) -> Nodes {
 }
 
 #[test]
-fn words_of_one_write_land_in_any_order_and_apart() {
+fn words_of_one_write_land_separately_in_any_order() {
     let mut first_seen = BTreeSet::new();
     for seed in SEEDS {
         let mut nodes = nodes(seed, 2);
@@ -37,7 +37,7 @@ fn words_of_one_write_land_in_any_order_and_apart() {
 }
 
 #[test]
-fn the_source_of_each_word_of_a_long_write_is_read_at_a_moment_of_its_own() {
+fn each_word_of_a_long_write_is_read_at_its_own_time() {
     const WORDS: usize = INLINE_WORDS + 1;
     let (mut early, mut late, mut mixed) = (0, 0, 0);
     for seed in SEEDS {
@@ -59,7 +59,7 @@ fn the_source_of_each_word_of_a_long_write_is_read_at_a_moment_of_its_own() {
 }
 
 #[test]
-fn a_short_write_carries_what_its_source_had_at_the_post() {
+fn short_write_carries_source_values_at_the_time_of_the_post() {
     for seed in SEEDS {
         let mut nodes = nodes(seed, 2);
         (0..INLINE_WORDS).for_each(|index| nodes.own[0].word(index).publish(1));
@@ -71,7 +71,7 @@ fn a_short_write_carries_what_its_source_had_at_the_post() {
 }
 
 #[test]
-fn writes_to_one_peer_keep_their_order_and_to_two_do_not() {
+fn writes_keep_their_order_to_one_peer_but_not_across_peers() {
     let mut overtaken = 0;
     for seed in SEEDS {
         let mut nodes = nodes(seed, 3);
@@ -97,7 +97,7 @@ fn writes_to_one_peer_keep_their_order_and_to_two_do_not() {
 }
 
 #[test]
-fn a_slow_write_is_far_slower_than_a_usual_one() {
+fn slow_write_takes_over_ten_times_as_long_as_quick_write() {
     let mut slowest = 0;
     let mut quickest = u64::MAX;
     for seed in SEEDS {
@@ -135,7 +135,7 @@ fn notes_and_writes_overtake_each_other() {
 }
 
 #[test]
-fn a_replica_appears_zeroed_or_with_the_words_as_they_are() {
+fn replica_appears_zeroed_or_with_current_words() {
     let mut appeared = BTreeSet::new();
     for seed in SEEDS {
         let network = network(seed);
@@ -168,7 +168,7 @@ fn a_read_fetches_words_of_different_moments() {
 }
 
 #[test]
-fn a_crash_leaves_a_prefix_and_tears_the_write_after_it() {
+fn crash_leaves_a_prefix_of_writes_and_tears_the_next_write() {
     let (mut torn, mut whole, mut nothing, mut differ) = (0, 0, 0, 0);
     for seed in SEEDS {
         let mut nodes = nodes(seed, 3);
@@ -205,7 +205,7 @@ fn a_crash_leaves_a_prefix_and_tears_the_write_after_it() {
 }
 
 #[test]
-fn a_seed_determines_everything() {
+fn seed_determines_the_network_trace() {
     let run = |seed| {
         let mut nodes = nodes(seed, 3);
         for word in 0..8 {
@@ -223,7 +223,7 @@ fn a_seed_determines_everything() {
 }
 
 #[test]
-fn a_cut_holds_back_one_way_and_healing_lets_go() {
+fn cut_holds_writes_and_notes_of_one_direction_until_healed() {
     for seed in SEEDS {
         let mode = Mode::Adversarial(Adversary::default());
         let rules = EvidenceRules { crash: None, cut: None };

@@ -28,7 +28,7 @@ fn members_get_the_objects_of_their_shards() {
 }
 
 #[test]
-fn a_newcomer_gets_the_object_in_full_flow() {
+fn late_joiner_receives_object_while_updates_continue() {
     for seed in 0..20 {
         let mut world = World::new(Config::adversarial(seed), 3, true);
         world.settle();
@@ -44,7 +44,7 @@ fn a_newcomer_gets_the_object_in_full_flow() {
 
 /// The sender of a state transfer dies at some moment of the transfer.
 #[test]
-fn the_one_who_tells_dies() {
+fn object_transfer_completes_after_crash_of_its_sender() {
     for seed in 0..40 {
         let mut world = World::new(Config::adversarial(seed), 3, true);
         world.settle();
@@ -60,7 +60,7 @@ fn the_one_who_tells_dies() {
 }
 
 #[test]
-fn everybody_who_has_it_dies() {
+fn object_begins_anew_if_all_holders_crash() {
     let mut anew = 0;
     for seed in 0..40 {
         let mut world = World::new(Config::adversarial(seed), 2, true);
@@ -98,7 +98,7 @@ fn anything(seed: u64) -> World {
 }
 
 #[test]
-fn whatever_happens() {
+fn objects_stay_consistent_through_joins_leaves_and_crashes() {
     let (mut transfers, mut beginnings) = (0, 0);
     for seed in seeds() {
         println!("seed {seed}");
@@ -115,13 +115,13 @@ fn whatever_happens() {
 /// member must not report everything that it has received, because the finished epoch would then
 /// end once more, further on, and a newcomer would be told so.
 #[test]
-fn a_view_between_an_end_and_a_beginning() {
+fn view_change_between_epochs_does_not_extend_the_finished_epoch() {
     anything(44);
 }
 
 /// The group's state comes to a member after it has reported that it has none, and all members that
 /// had it are dead. The member must not continue with that state while the others begin with none.
 #[test]
-fn a_state_that_comes_after_the_report() {
+fn member_that_reported_no_state_ignores_state_that_arrives_later() {
     anything(1079);
 }

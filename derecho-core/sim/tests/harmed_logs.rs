@@ -93,7 +93,7 @@ fn claimed(harmed: Harmed) -> Claim {
 }
 
 #[test]
-fn a_harmed_log_is_put_aside_when_a_sound_one_in_reach_covers_it() {
+fn harmed_log_is_put_aside_if_sound_log_in_reach_has_its_records() {
     let mut disk = harmed_folder(2, MESSAGES);
     // Others hold the store, and may be gone before they have completed anything.
     let claim = claimed(judge(
@@ -117,7 +117,7 @@ fn a_harmed_log_is_put_aside_when_a_sound_one_in_reach_covers_it() {
 }
 
 #[test]
-fn a_harmed_log_is_put_aside_when_others_complete_it_or_a_topic_begins_without_it() {
+fn harmed_log_is_put_aside_if_completed_or_if_topic_begins_without_log() {
     let none: &mut [Neighbour<SimDisk>] = &mut [];
     let mut disk = harmed_folder(2, MESSAGES);
     let harm = Harm::of(&mut disk, (owner(2), STREAM), LogError::Failed);
@@ -148,7 +148,7 @@ fn a_harmed_log_is_put_aside_when_others_complete_it_or_a_topic_begins_without_i
 /// The operator's word for a harmed log also counts when its folder belongs to a member again;
 /// another harm needs another word.
 #[test]
-fn a_word_for_a_harmed_log_counts_for_this_harm() {
+fn operator_word_for_harmed_log_counts_only_for_this_harm() {
     let none: &mut [Neighbour<SimDisk>] = &mut [];
     let mut disk = harmed_folder(2, MESSAGES);
     let mut views = StreamLog::open(&mut disk, (owner(2), VIEWS), LIMITS, Check::All).unwrap().0;
@@ -182,7 +182,7 @@ fn a_word_for_a_harmed_log_counts_for_this_harm() {
 
 /// No log covers one whose end or last keepers are unknown.
 #[test]
-fn a_log_whose_end_is_not_known_is_covered_by_none() {
+fn no_log_covers_a_harmed_log_with_unknown_end() {
     let mut sound = [neighbour(1, folder_of(1, MESSAGES))];
     let mut is_unknown = |mut disk: SimDisk| {
         let claim = claimed(judge(&Errand::Claim(true), &mut disk, &mut sound));
@@ -207,7 +207,7 @@ fn a_log_whose_end_is_not_known_is_covered_by_none() {
 /// A member whose neighbour's log is harmed accounts for it if its own log covers it. Harm in
 /// closed files is found where the neighbour's log would win.
 #[test]
-fn a_harmed_log_in_reach_is_accounted_for_by_one_that_covers_it() {
+fn only_a_covering_log_accounts_for_a_harmed_log_in_reach() {
     let claim_beside = |messages, other: SimDisk| {
         let mut disk = folder_of(1, messages);
         let (mut log, _) =
@@ -229,7 +229,7 @@ fn a_harmed_log_in_reach_is_accounted_for_by_one_that_covers_it() {
 
 /// A crash at any moment of putting a log aside leaves the log harmed, and every file ends aside.
 #[test]
-fn a_crash_while_a_log_is_put_aside_leaves_it_harmed() {
+fn log_stays_harmed_after_crash_while_being_put_aside() {
     let (mut crashes, mut at) = (0, 0);
     for seed in 0.. {
         let mut disk = harmed_folder(2, MESSAGES);
@@ -281,7 +281,7 @@ fn a_log_with_two_harms_has_no_known_end() {
 
 /// A disk error in another folder is no harm of the own log.
 #[test]
-fn a_neighbour_that_cannot_be_read_is_awaited() {
+fn unreadable_neighbour_log_is_awaited_unless_own_log_is_as_long() {
     for (messages, is_awaited) in [(MESSAGES, false), (MESSAGES - 1, true)] {
         let mut disk = folder_of(2, messages);
         let (mut log, _) =

@@ -66,7 +66,7 @@ fn claim(own: &mut (StreamLog, SimDisk), others: &mut [Neighbour<SimDisk>]) -> C
 
 /// A folder without a process says that another log has more: the restart waits for that log.
 #[test]
-fn who_is_named_by_a_log_that_cannot_win_is_waited_for() {
+fn restart_waits_for_log_that_a_losing_neighbour_log_names() {
     let marks = [Mark::Begun(epoch(1, 5), vec![LogId(9)])];
     let (_, disk) = log(1, 10, epoch(1, 5), &marks);
     let mut others = [Neighbour { log: LogId(1), disk, busy: false, known: None, harm: None }];
@@ -79,7 +79,7 @@ fn who_is_named_by_a_log_that_cannot_win_is_waited_for() {
 
 /// Older marks taken over from another log do not replace a newer one.
 #[test]
-fn the_newest_mark_stays_the_newest() {
+fn older_marks_of_another_log_do_not_replace_the_newest_mark() {
     let begun = |sequence, of: &[u128]| {
         Mark::Begun(epoch(1, sequence), of.iter().map(|log| LogId(*log)).collect())
     };
@@ -94,7 +94,7 @@ fn the_newest_mark_stays_the_newest() {
 /// Two logs have recorded the same epoch, with different other logs. Membership changes in between
 /// are unknown, so all of these logs are awaited, whichever claims first.
 #[test]
-fn of_marks_of_one_epoch_all_are_meant() {
+fn restart_awaits_logs_of_all_marks_of_one_epoch() {
     let begun = |of: &[u128]| Mark::Begun(epoch(1, 5), of.iter().map(|log| LogId(*log)).collect());
     for (first, second) in [(&[1, 2][..], &[1, 2, 3][..]), (&[1, 2, 3], &[1, 2])] {
         let mut book = LogBook::default();
@@ -125,7 +125,7 @@ fn state_of(messages: u64, of: EpochId) -> State {
 /// Records outside the topic's history are put aside, where they can be read; records within it are
 /// not kept twice.
 #[test]
-fn what_a_topic_went_on_without_is_put_aside() {
+fn only_records_outside_the_topic_history_are_put_aside() {
     let (base, era) = (Tail { epoch: epoch(2, 9), version: Version(4) }, 3);
     for (tail, kept) in [(epoch(1, 5), true), (epoch(2, 9), true), (epoch(3, 1), false)] {
         let (mut own, mut disk) = log(2, 10, tail, &[]);
@@ -148,7 +148,7 @@ fn what_a_topic_went_on_without_is_put_aside() {
 /// Records of which the winner knows nothing are put aside also if the winning log lies beside
 /// the log.
 #[test]
-fn what_the_winner_knows_nothing_of_is_put_aside() {
+fn records_unknown_to_the_winning_log_are_put_aside() {
     let (_, disk) = log(1, 30, epoch(2, 1), &[Mark::Begun(epoch(2, 1), vec![LogId(1)])]);
     let mut others = [Neighbour { log: LogId(1), disk, busy: false, known: None, harm: None }];
     let mut own = log(2, 10, epoch(1, 5), &[]);
@@ -177,7 +177,7 @@ fn numbers(disk: &mut SimDisk) -> Vec<u32> {
 /// At most the last eight logs put aside stay, or fewer if they take too much room, but at least
 /// one (I-96). A crash in the middle loses none of these.
 #[test]
-fn what_was_put_aside_last_stays() {
+fn newest_logs_put_aside_survive_trimming_and_crashes() {
     let times = aside::MOST as u32 + 3;
     let (_, mut disk) = put_aside(times.into());
     assert_eq!(numbers(&mut disk), (1..=times).collect::<Vec<_>>());
@@ -220,7 +220,7 @@ fn what_was_put_aside_last_stays() {
 
 /// A checkpoint beyond the requested version says nothing of earlier states.
 #[test]
-fn a_state_is_not_made_of_a_later_one() {
+fn log_cannot_load_a_state_older_than_its_checkpoint() {
     let from = (StreamId { node: NodeId(5), region: RegionId(1) }, 12);
     let errand = Errand::Load(Retention::default(), MEANING, vec![from]);
     let (mut own, mut disk) = log(2, 0, epoch(1, 1), &[]);
@@ -236,7 +236,7 @@ fn a_state_is_not_made_of_a_later_one() {
 
 /// A log that has not advanced far enough is asked again, and only its new part is read.
 #[test]
-fn a_log_that_is_asked_again_is_read_on() {
+fn repeated_completion_reads_only_the_new_part_of_a_log() {
     let (mut theirs, disk) = log(1, 5_000, epoch(1, 1), &[]);
     let disk = Rc::new(RefCell::new((disk, 0)));
     let mut own = log(2, 0, epoch(1, 1), &[]);
@@ -269,7 +269,7 @@ fn a_log_that_is_asked_again_is_read_on() {
 /// Dropped records are in a checkpoint first: if the process is killed at any moment, the log leads
 /// to the same state.
 #[test]
-fn what_is_dropped_is_in_a_checkpoint_before() {
+fn dropped_records_are_first_written_to_a_checkpoint() {
     let state = Retention { depth: Some(2), ..Retention::default() };
     let past = derecho_core::log::Retention { messages: Some(50), ..Default::default() };
     let keep = Keep { past, state, meaning: MEANING };
@@ -370,7 +370,7 @@ fn a_log_of_another_beginning_is_not_complete() {
 /// The only log that kept the last recorded epoch was emptied, to be completed from a log that has
 /// everything and whose own marks were lost. The complete log wins.
 #[test]
-fn one_that_was_emptied_does_not_win_over_the_one_it_was_emptied_for() {
+fn emptied_log_does_not_win_over_the_complete_log() {
     let marks = [Mark::Begun(epoch(1, 5), vec![LogId(6)])];
     let other = |(log, disk): (StreamLog, SimDisk)| {
         let log = log.owner().log;
@@ -388,7 +388,7 @@ fn one_that_was_emptied_does_not_win_over_the_one_it_was_emptied_for() {
 /// While a named log is elsewhere, a log does not give up its records for another log that
 /// has less.
 #[test]
-fn nothing_is_given_up_while_others_are_awaited() {
+fn log_keeps_its_records_while_a_named_log_is_awaited() {
     let marks = [Mark::Begun(epoch(1, 5), vec![LogId(6), LogId(9)])];
     let emptied = log(6, 0, epoch(0, 0), &[]);
     let mut others =

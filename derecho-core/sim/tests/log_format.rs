@@ -51,7 +51,7 @@ fn disk_with(bytes: &[u8]) -> SimDisk {
 }
 
 #[test]
-fn the_example_is_read() {
+fn log_reader_decodes_the_documented_example() {
     let bytes = example();
     assert_eq!(bytes.len(), 248);
     let mut disk = disk_with(&bytes);
@@ -66,7 +66,7 @@ fn the_example_is_read() {
 }
 
 #[test]
-fn the_example_is_written() {
+fn log_writer_produces_the_documented_example() {
     let mut disk = SimDisk::new(1);
     let of = (OWNER, STREAM);
     let (mut log, _) = StreamLog::open(&mut disk, of, Limits::default(), Check::All).unwrap();
@@ -77,7 +77,7 @@ fn the_example_is_written() {
 
 /// The result of truncating or changing the example at each byte.
 #[test]
-fn damage_to_the_example_is_read_as_the_page_says() {
+fn damage_to_the_example_is_reported_as_documented() {
     let bytes = example();
     let read = |bytes: &[u8]| {
         let mut disk = disk_with(bytes);

@@ -32,7 +32,7 @@ fn firm(world: &World) -> u64 {
 }
 
 #[test]
-fn objects_go_on_from_their_logs_when_all_were_gone() {
+fn objects_continue_from_logs_after_all_members_crash() {
     let mut durable = 0;
     for seed in 0..12 {
         let (mut world, root) = first(seed, 2);
@@ -61,7 +61,7 @@ fn objects_go_on_from_their_logs_when_all_were_gone() {
 /// All members that have the objects die while others are receiving them: these begin with the
 /// logs' content, and with what they have kept. Then all die.
 #[test]
-fn those_who_have_it_die_while_others_come() {
+fn objects_begin_from_logs_if_all_holders_crash_during_transfer() {
     let mut begun = 0;
     for seed in 0..20 {
         let (mut world, root) = first(seed, 1);
@@ -115,7 +115,7 @@ fn anything(seed: u64) -> u64 {
 }
 
 #[test]
-fn whatever_happens() {
+fn logged_objects_keep_durable_versions_through_random_faults() {
     let mut durable = 0;
     for seed in seeds() {
         println!("seed {seed}");

@@ -35,7 +35,7 @@ fn restart(mut world: World, root: &Root, (seed, life): (u64, u64)) -> World {
 }
 
 #[test]
-fn a_group_that_all_have_left_goes_on_from_its_logs() {
+fn group_continues_from_its_logs_after_all_members_crash() {
     let mut durable = 0;
     for seed in 0..30 {
         let (mut world, root) = first(seed, 2);
@@ -67,7 +67,7 @@ fn seeds() -> std::ops::Range<u64> {
 
 /// Members join, crash and leave, then all crash at some moment, and some come back.
 #[test]
-fn whatever_happens() {
+fn logged_subgroup_keeps_durable_records_through_random_faults() {
     let (mut durable, mut lives) = (0, 0);
     for seed in seeds() {
         println!("seed {seed}");
@@ -100,7 +100,7 @@ fn whatever_happens() {
 /// disks. Everything reported as durable everywhere is in the log of every storer, not only in the
 /// longest one (I-105).
 #[test]
-fn members_and_disks_that_are_slow_for_a_while() {
+fn slow_members_and_disks_lose_no_durable_record() {
     let mut durable = 0;
     for seed in seeds() {
         println!("seed {seed}");
@@ -169,7 +169,7 @@ fn hosts_apart(seed: u64) -> [usize; 4] {
 /// others one by one. The group continues as soon as no missing log can have more, and nothing
 /// durable everywhere is lost.
 #[test]
-fn hosts_that_reach_no_log_but_their_own_wait_for_each_other() {
+fn hosts_that_reach_only_their_own_logs_wait_for_each_other() {
     let mut sums = [0; 4];
     for seed in seeds() {
         let one = hosts_apart(seed);
@@ -184,7 +184,7 @@ fn hosts_that_reach_no_log_but_their_own_wait_for_each_other() {
 /// and may be lost as a whole. Everything reported as durable everywhere is present after each
 /// restart, also after one during a partition.
 #[test]
-fn networks_that_are_cut_apart_lose_nothing_durable() {
+fn partitioned_networked_group_loses_no_durable_record() {
     let mut sums = Networked::default();
     let range = seeds();
     let count = (range.end - range.start) as usize;
@@ -198,7 +198,7 @@ fn networks_that_are_cut_apart_lose_nothing_durable() {
 /// A log counts only when the members that would come back without it have recorded it durably
 /// (I-113): not while the first member's disk is slow, and not if the first member crashes before.
 #[test]
-fn a_log_that_nobody_knows_of_does_not_count() {
+fn log_that_no_member_has_recorded_does_not_count() {
     for (seed, crashes) in (0..10).flat_map(|seed| [(seed, false), (seed, true)]) {
         let Apart { court, root, mut world, .. } = Apart::new(seed, 1);
         world.settle();
@@ -232,7 +232,7 @@ fn a_log_that_nobody_knows_of_does_not_count() {
 /// The only complete log is lost while another member has not kept it yet: in this life nothing
 /// begins without it (I-156).
 #[test]
-fn who_was_on_its_way_begins_nothing_without_the_log_that_was_complete() {
+fn incomplete_late_joiner_does_not_begin_without_the_complete_log() {
     let mut waited = 0;
     for seed in 0..120 {
         let Apart { court, mut world, .. } = Apart::new(seed, 1);
@@ -263,7 +263,7 @@ fn who_was_on_its_way_begins_nothing_without_the_log_that_was_complete() {
 /// The only complete log is lost while a member without a log has everything; then all crash. A
 /// member that was present, and has nothing of it in its log, waits for the lost log (I-156).
 #[test]
-fn a_log_that_was_complete_last_is_awaited_by_who_was_there_after_it() {
+fn restarted_member_with_empty_log_awaits_the_last_complete_log() {
     for seed in 0..20 {
         let mut apart = Apart::new(seed, 1);
         let world = &mut apart.world;
@@ -283,7 +283,7 @@ fn a_log_that_was_complete_last_is_awaited_by_who_was_there_after_it() {
 /// If no returned member has a log of a stream, all members of the last view must be back (I-151):
 /// a member that took no part in the stream does not begin it afresh.
 #[test]
-fn a_stream_that_nobody_knows_who_is_back_waits_for_the_last_view() {
+fn stream_without_returned_log_awaits_all_members_of_last_view() {
     for seed in 0..15 {
         let mut apart = Apart::new(seed, 1);
         let world = &mut apart.world;
@@ -301,7 +301,7 @@ fn a_stream_that_nobody_knows_who_is_back_waits_for_the_last_view() {
 /// A newcomer's log counts only once all earlier members have recorded the newcomer in their logs
 /// of views (I-152): otherwise they would come back without it.
 #[test]
-fn a_newcomer_that_nobody_has_noted_begins_nothing() {
+fn late_joiner_missing_in_logged_views_begins_no_stream() {
     for (seed, crashes) in (0..10).flat_map(|seed| [(seed, false), (seed, true)]) {
         let Apart { root, mut world, .. } = Apart::new(seed, 0);
         let first = world.add_bystander();
@@ -328,7 +328,7 @@ fn a_newcomer_that_nobody_has_noted_begins_nothing() {
 /// A waiting restart continues without a log if the operator says so (I-153). That log's records
 /// are put aside when it comes back; once it was back, it is waited for again.
 #[test]
-fn a_restart_goes_on_without_a_log_by_the_operators_word() {
+fn restart_continues_without_a_log_by_operator_word() {
     for seed in 0..15 {
         let mut apart = Apart::new(seed, 2);
         let world = &mut apart.world;
@@ -392,7 +392,7 @@ fn a_majority_of_the_last_view_restarts_in_a_network() {
 
 /// A member whose log waits for room tells the others, until there is room.
 #[test]
-fn a_log_that_waits_for_room_is_known_to_the_others() {
+fn other_members_know_of_a_log_that_waits_for_room() {
     for seed in 0..10 {
         let Apart { root, mut world, .. } = Apart::new(seed, 1);
         world.settle();
@@ -417,7 +417,7 @@ fn a_log_that_waits_for_room_is_known_to_the_others() {
 /// harmed one is put aside and completed (I-98), whether or not the two can reach each other, and
 /// whichever comes back first.
 #[test]
-fn a_harmed_log_is_completed_from_one_that_has_all() {
+fn harmed_log_is_completed_from_a_complete_log() {
     for (seed, apart) in (0..12).flat_map(|seed| [(seed, false), (seed, true)]) {
         let at_the_end = apart && seed % 4 == 3;
         let (court, root, mut world) = match apart {
@@ -473,7 +473,7 @@ fn a_harmed_log_is_completed_from_one_that_has_all() {
 /// The group does not continue without a harmed log that has more than the other one, until an
 /// operator says so (I-98).
 #[test]
-fn a_harmed_log_that_has_more_is_awaited() {
+fn group_awaits_harmed_log_with_more_records_until_operator_word() {
     for seed in 0..12 {
         let mut apart = Apart::new(seed, 1);
         let world = &mut apart.world;
@@ -517,7 +517,7 @@ fn a_harmed_log_that_has_more_is_awaited() {
 /// mark names (I-106): another of these logs may alone have records that became durable after this
 /// one crashed.
 #[test]
-fn a_log_that_marks_name_is_awaited_in_a_network() {
+fn networked_restart_awaits_logs_named_by_the_newest_mark() {
     for seed in 0..20 {
         let (mut apart, before) = Apart::with_a_keeper_that_crashed(seed);
         assert!(apart.durable() > before, "seed {seed}: the other one goes on");
@@ -530,6 +530,6 @@ fn a_log_that_marks_name_is_awaited_in_a_network() {
 /// present with older records. A log that joins later is known only to the older log, and so does
 /// not count either (I-152).
 #[test]
-fn who_comes_after_a_log_is_gone_is_not_known_to_it() {
+fn log_that_joins_after_crash_of_the_newest_log_does_not_count() {
     hosts_apart(32);
 }

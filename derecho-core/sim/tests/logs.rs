@@ -20,7 +20,7 @@ fn lives(seeds: std::ops::Range<u64>, hazards: Hazards) -> LogAccount {
 }
 
 #[test]
-fn what_was_durable_is_there_whatever_the_disk_does() {
+fn durable_records_survive_all_disk_hazards() {
     let all = lives(0..4000, Hazards::ALL);
     println!("{all:?}");
     // Without an occurrence of each event the run proves nothing.
@@ -41,7 +41,7 @@ fn what_was_durable_is_there_whatever_the_disk_does() {
 }
 
 #[test]
-fn a_seed_tells_the_same_life_each_time() {
+fn seed_determines_the_life_of_a_log() {
     for seed in 0..20 {
         assert_eq!(live(seed, Hazards::ALL), live(seed, Hazards::ALL));
     }
@@ -96,7 +96,7 @@ fn what_is_wrong(disk: &mut SimDisk) -> LogError {
 
 /// A log that is gone does not begin afresh as if nothing had been kept (I-97).
 #[test]
-fn segments_that_are_gone_are_noticed() {
+fn missing_segments_are_reported() {
     let names = segments(&written(60));
     assert!(names.len() > 4, "{names:?}");
     for (gone, first) in [(&names[..], 0), (&names[..1], 0), (&names[names.len() - 1..], 1)] {
@@ -114,7 +114,7 @@ fn segments_that_are_gone_are_noticed() {
 
 /// A segment truncated below its synced length is not taken for one torn by a crash (I-97).
 #[test]
-fn a_segment_that_was_truncated_is_noticed() {
+fn truncated_segment_is_reported() {
     for cut in [1, 100, 300] {
         let mut disk = written(60);
         let name = segments(&disk).pop().unwrap();
@@ -137,7 +137,7 @@ fn a_segment_that_was_truncated_is_noticed() {
 /// A tail that a crash tears beyond the last sync is still cut, and a log that shortens itself
 /// still opens.
 #[test]
-fn a_log_that_became_shorter_by_itself_is_opened() {
+fn log_that_shortened_itself_opens() {
     let mut disk = written(60);
     let mut log = open(&mut disk).unwrap();
     log.cut_after(&mut disk, Version(20)).unwrap();
@@ -207,7 +207,7 @@ impl Disk for DroppedMeanwhile {
 
 /// Segments that the writer drops while a reader reads the log are not taken for lost (I-97).
 #[test]
-fn segments_that_are_dropped_while_a_reader_looks_are_not_lost() {
+fn segments_dropped_during_a_read_are_not_reported_as_lost() {
     let log =
         StreamLog::read(&mut DroppedMeanwhile(written(60), true), (OWNER, STREAM), Check::Last);
     assert_eq!(log.unwrap().0.durable(), Version(60));
@@ -218,7 +218,7 @@ fn segments_that_are_dropped_while_a_reader_looks_are_not_lost() {
 /// A folder without records of its logs' extents opens as before; from its next opening on the
 /// extents are recorded.
 #[test]
-fn a_log_of_before_is_opened() {
+fn log_without_extents_opens_and_then_records_extents() {
     let mut disk = written(60);
     disk.remove("extents").unwrap();
     let log = open(&mut disk).unwrap();

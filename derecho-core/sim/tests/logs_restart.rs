@@ -173,7 +173,7 @@ fn numbers(records: &[OwnedRecord]) -> Vec<u64> {
 }
 
 #[test]
-fn whoever_comes_back_all_agree_and_nothing_durable_is_gone() {
+fn returned_members_agree_after_restart_and_keep_durable_records() {
     let (mut restarted, mut anew) = (0, 0);
     for seed in 0..600 {
         let (mut hosts, durable) = history(seed);
@@ -244,7 +244,7 @@ fn whoever_comes_back_all_agree_and_nothing_durable_is_gone() {
 }
 
 #[test]
-fn a_view_that_was_committed_is_there_after_any_crash() {
+fn committed_view_survives_any_crash() {
     for seed in 0..200 {
         let mut host = Host::new(LogId(1), seed);
         let mut logged = 0;

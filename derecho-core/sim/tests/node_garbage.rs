@@ -346,7 +346,7 @@ proptest! {
     })]
 
     #[test]
-    fn good_nodes_survive_whatever_a_peer_writes(
+    fn correct_nodes_survive_arbitrary_words_and_notes_of_a_peer(
         rounds in 0_usize..12,
         steps in prop::collection::vec(step(), 1..120),
     ) {
@@ -367,7 +367,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_are_no_note_or_one_that_encodes_alike(
+    fn decoded_note_of_random_bytes_encodes_to_the_same_bytes(
         bytes in prop::collection::vec(any::<u8>(), 0..80),
     ) {
         if let Some(note) = Note::decode(&bytes) {
@@ -378,7 +378,7 @@ proptest! {
 
 /// A reader with nonsense acknowledgements is reported, and no longer counts.
 #[test]
-fn a_reader_that_acknowledges_nonsense_is_left_out_and_reported() {
+fn reader_with_invalid_acknowledgements_is_dropped_and_reported() {
     let mut bus = run(8, &[]).unwrap();
     let stream = bus.members[0].stream;
     assert_eq!(bus.members[0].node.readers(stream), 2);
@@ -393,7 +393,7 @@ fn a_reader_that_acknowledges_nonsense_is_left_out_and_reported() {
 }
 
 #[test]
-fn a_writer_whose_entries_are_nonsense_is_left_out_and_reported() {
+fn writer_with_invalid_entries_is_dropped_and_reported() {
     let mut bus = run(8, &[]).unwrap();
     let region = bus.members[EVIL].regions[1].1.clone();
     // A correct stamp, and a position behind the end.
@@ -408,7 +408,7 @@ fn a_writer_whose_entries_are_nonsense_is_left_out_and_reported() {
 }
 
 #[test]
-fn a_peer_that_asks_for_more_than_it_has_lines_is_left_out() {
+fn peer_with_more_attach_requests_than_lines_is_dropped() {
     let mut bus = run(8, &[]).unwrap();
     for reader in 1000..1000 + ACK_LINES as u64 + 1 {
         // A region that never comes: the node would have to remember all of these requests.

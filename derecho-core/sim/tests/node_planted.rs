@@ -70,7 +70,7 @@ fn trouble(seed: u64, mischief: Option<Mischief>) -> Option<String> {
 }
 
 #[test]
-fn a_run_without_a_fault_is_no_trouble() {
+fn checkers_accept_node_runs_without_a_planted_fault() {
     for seed in 0..RANGES * SEEDS {
         assert_eq!(trouble(seed, None), None, "seed {seed}");
     }

@@ -37,7 +37,7 @@ fn written(cluster: &Cluster<Planted>, node: NodeIndex) -> u64 {
 }
 
 #[test]
-fn one_writer_and_many_readers_with_far_less_memory_than_data() {
+fn many_readers_receive_all_records_with_far_less_memory_than_data() {
     const GOAL: u64 = 300;
     for seed in 0..120 {
         let (mut world, _, readers) = one_writer(adversarial(seed), 4, GOAL);
@@ -49,7 +49,7 @@ fn one_writer_and_many_readers_with_far_less_memory_than_data() {
 
 /// I-222: a reader cannot tell whether a copy is still complete, so the sender waits.
 #[test]
-fn who_need_not_be_waited_for_loses_nothing_where_memory_is_copied() {
+fn untethered_reader_loses_no_record_over_copied_memory() {
     const GOAL: u64 = 300;
     for seed in 0..60 {
         let (mut world, _, readers) = one_writer(adversarial(seed), 3, GOAL);
@@ -65,7 +65,7 @@ fn who_need_not_be_waited_for_loses_nothing_where_memory_is_copied() {
 }
 
 #[test]
-fn several_writers_that_also_read_each_other_and_themselves() {
+fn each_writer_receives_all_records_of_all_writers() {
     const GOAL: u64 = 120;
     for seed in 0..100 {
         let mut world = World::new(adversarial(seed));
@@ -88,7 +88,7 @@ fn several_writers_that_also_read_each_other_and_themselves() {
 /// A reader joins and leaves, also the stream that it has just left; its records in between have no
 /// gap, the other readers miss nothing, and no line serves two subscriptions at a time (I-11).
 #[test]
-fn readers_that_join_and_leave_in_mid_stream() {
+fn readers_that_join_or_leave_mid_stream_cause_no_gap() {
     const GOAL: u64 = 400;
     let mut joins = 0;
     for seed in 0..120 {
@@ -121,7 +121,7 @@ fn readers_that_join_and_leave_in_mid_stream() {
 }
 
 #[test]
-fn a_stream_that_ends_is_received_to_its_end_and_its_readers_let_go() {
+fn readers_receive_ended_stream_completely_and_detach() {
     for seed in 0..100 {
         let (mut world, writer, readers) = one_writer(adversarial(seed), 3, u64::MAX);
         let end = world.random.between(0, 200);
@@ -148,7 +148,7 @@ fn a_stream_that_ends_is_received_to_its_end_and_its_readers_let_go() {
 /// One line of acknowledgements serves consecutive streams, and the same peer sees the values that
 /// the last stream has left in it.
 #[test]
-fn streams_that_follow_each_other_are_not_taken_for_each_other() {
+fn consecutive_streams_are_not_confused() {
     const STREAMS: u64 = 6;
     for seed in 0..60 {
         let mut world = World::new(adversarial(seed));
@@ -175,7 +175,7 @@ fn streams_that_follow_each_other_are_not_taken_for_each_other() {
 
 /// A stream may be gone before any reader has read its header.
 #[test]
-fn a_stream_that_ends_at_once_ends_for_those_who_wanted_it() {
+fn stream_that_ends_at_once_ends_for_its_subscribers() {
     for seed in 0..60 {
         let mut world = World::new(adversarial(seed));
         let (writer, reader) = (world.add(false), world.add(true));
@@ -195,7 +195,7 @@ fn a_stream_that_ends_at_once_ends_for_those_who_wanted_it() {
 
 /// The announcement of a stream may arrive before the link reports the stream's region.
 #[test]
-fn a_stream_that_is_heard_of_before_its_region_is_there_is_read_from_its_beginning() {
+fn stream_announced_before_its_region_is_read_from_its_beginning() {
     const GOAL: u64 = 40;
     let mut overtaken = 0;
     for seed in 0..100 {
@@ -234,7 +234,7 @@ fn a_stream_that_is_heard_of_before_its_region_is_there_is_read_from_its_beginni
 }
 
 #[test]
-fn a_reader_that_crashes_takes_nothing_from_the_others() {
+fn crash_of_a_reader_costs_other_readers_no_record() {
     const GOAL: u64 = 300;
     for seed in 0..100 {
         let (mut world, writer, readers) = one_writer(adversarial(seed), 4, GOAL);
@@ -255,7 +255,7 @@ fn a_reader_that_crashes_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn a_writer_that_crashes_ends_its_readers_cleanly_and_another_goes_on() {
+fn readers_of_crashed_writer_end_and_another_writer_continues() {
     const GOAL: u64 = 150;
     let mut cut_short = 0;
     for seed in 0..100 {
@@ -283,7 +283,7 @@ fn a_writer_that_crashes_ends_its_readers_cleanly_and_another_goes_on() {
 
 /// Silence causes no posts.
 #[test]
-fn after_the_last_record_posts_stop() {
+fn posts_stop_after_the_last_record() {
     const GOAL: u64 = 50;
     for seed in 0..20 {
         for config in [adversarial(seed), Config { deadline: END, ..Config::costed(seed) }] {

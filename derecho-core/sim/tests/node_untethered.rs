@@ -190,7 +190,7 @@ impl Bus {
 const ALL: [usize; NODES] = [0, 1, 2, 3];
 
 #[test]
-fn what_is_got_and_what_is_lost_is_what_was_written() {
+fn received_and_lost_records_add_up_to_written_records() {
     let (mut lost, mut got) = (0, 0);
     for seed in 0..300 {
         let (mut bus, mut random) = (Bus::new(seed), Random::new(seed));
@@ -220,7 +220,7 @@ fn what_is_got_and_what_is_lost_is_what_was_written() {
 
 /// A writer does not wait for sleeping readers, whatever it does (I-223).
 #[test]
-fn a_writer_goes_on_whoever_sleeps() {
+fn writer_continues_while_untethered_readers_sleep() {
     for seed in 0..100 {
         let (mut bus, mut random) = (Bus::new(seed), Random::new(seed));
         for at in [2, 3] {
@@ -250,7 +250,7 @@ fn a_writer_goes_on_whoever_sleeps() {
 
 /// Readers leave and come back, and the writer ends the stream or dies.
 #[test]
-fn readers_come_and_go_and_streams_end() {
+fn untethered_reader_leaves_and_rejoins_and_sees_stream_end() {
     for seed in 0..200 {
         let (mut bus, mut random) = (Bus::new(seed), Random::new(seed));
         bus.join(2);

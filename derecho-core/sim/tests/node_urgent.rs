@@ -56,7 +56,7 @@ fn first_ones(seed: u64, priorities: [i32; STREAMS as usize]) -> Vec<u64> {
 }
 
 #[test]
-fn what_is_to_go_first_comes_first() {
+fn stream_with_higher_priority_arrives_first() {
     let (mut usual, mut alone) = (0, 0);
     for seed in 0..80 {
         // Without priorities, streams arrive in the order of their creation.

@@ -32,7 +32,7 @@ fn a_write_takes_as_long_as_in_the_paper() {
 }
 
 #[test]
-fn a_changed_price_moves_the_result() {
+fn changed_price_changes_write_latency() {
     let dear = CostModel::from_toml("[write]\nbase_ns = 5000\nns_per_byte = 1\n").unwrap();
     assert_eq!(alone(dear, 512), 5000 + 4096);
     // A wire faster than the port is limited by the port.
@@ -72,7 +72,7 @@ fn two_receivers_share_the_port_of_their_sender() {
 }
 
 #[test]
-fn a_short_write_does_not_overtake_a_long_one_to_the_same_peer_but_passes_one_to_another() {
+fn short_write_overtakes_long_write_to_another_peer_only() {
     let mut nodes = nodes(CostModel::default(), 3, MEGABYTE);
     nodes.own[0].word(0).publish(1);
     nodes.write(0, 1, 0, MEGABYTE);
@@ -85,7 +85,7 @@ fn a_short_write_does_not_overtake_a_long_one_to_the_same_peer_but_passes_one_to
 }
 
 #[test]
-fn the_source_is_read_when_it_leaves_and_lands_in_one_go() {
+fn write_reads_its_source_on_departure_and_lands_atomically() {
     let mut nodes = nodes(CostModel::default(), 3, MEGABYTE);
     let busy = CostModel::default().transmit_ns(1 << 20, 0, 1);
     let posted = nodes.network.now().0;
@@ -123,7 +123,7 @@ fn a_read_is_a_round_trip() {
 }
 
 #[test]
-fn of_a_crashed_sender_arrives_what_has_left_its_port() {
+fn only_writes_that_left_the_port_arrive_after_sender_crash() {
     let costs = CostModel::default();
     let third = MEGABYTE / 3;
     let busy = costs.transmit_ns(third as u64 * 8, 0, 1);

@@ -28,7 +28,7 @@ fn retention(seed: u64) -> Retention {
 }
 
 #[test]
-fn a_newcomer_gets_what_was_kept_and_what_comes_live() {
+fn late_joiner_receives_kept_records_and_then_live_records() {
     let (mut histories, mut exact, mut late) = (0, 0, 0);
     for seed in 0..30 {
         let mut world = World::new(Config::adversarial(seed), 2, seed % 2 == 0, retention(seed));
@@ -51,7 +51,7 @@ fn a_newcomer_gets_what_was_kept_and_what_comes_live() {
 
 /// The sender of a state transfer dies at some moment of the transfer.
 #[test]
-fn the_one_who_gives_dies() {
+fn state_transfer_completes_after_crash_of_its_sender() {
     for seed in 0..40 {
         let mut world = World::new(Config::adversarial(seed), 3, true, retention(seed));
         world.settle();
@@ -68,7 +68,7 @@ fn the_one_who_gives_dies() {
 /// All members that had the store die: a member that was receiving it starts afresh, with the
 /// live records.
 #[test]
-fn all_who_have_it_die() {
+fn late_joiner_starts_afresh_if_all_store_holders_crash() {
     let mut lost = 0;
     for seed in 0..40 {
         let mut world = World::new(Config::adversarial(seed), 2, true, retention(seed));
@@ -90,7 +90,7 @@ fn all_who_have_it_die() {
 /// never heard of the progress of a member that left in between: the newcomer's own beginning
 /// counts (I-158).
 #[test]
-fn who_waits_longer_than_a_later_one_gets_it_of_that_one() {
+fn waiting_late_joiner_receives_store_from_a_later_joiner() {
     for seed in 0..60 {
         let mut world = World::new(Config::adversarial(seed), 3, true, retention(seed));
         world.settle();
@@ -123,7 +123,7 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 #[test]
-fn whatever_happens() {
+fn stores_stay_consistent_through_joins_leaves_and_crashes() {
     let (mut histories, mut overs, mut ended) = (0, 0, 0);
     for seed in seeds() {
         println!("seed {seed}");
@@ -149,7 +149,7 @@ fn whatever_happens() {
 /// only through their remaining records (I-157): all members know the ends of the streams whose
 /// records they have.
 #[test]
-fn whatever_happens_where_few_are_told() {
+fn stores_stay_consistent_if_late_joiner_learns_few_stream_ends() {
     let (mut overs, mut untold) = (0, 0);
     for seed in seeds() {
         println!("seed {seed}");

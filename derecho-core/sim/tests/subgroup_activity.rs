@@ -18,7 +18,7 @@ fn config(seed: u64) -> Config {
 }
 
 #[test]
-fn nothing_that_is_committed_stays_unseen() {
+fn every_committed_message_of_resting_subgroups_is_delivered() {
     let (mut rested, mut seeds) = (0, 0);
     for seed in 0..150 {
         let mut world = World::new(config(seed), Scenario::random(seed));
@@ -37,7 +37,7 @@ fn nothing_that_is_committed_stays_unseen() {
 
 /// Members look only at active subgroups.
 #[test]
-fn only_what_is_active_is_looked_at() {
+fn members_look_only_at_active_subgroups() {
     for seed in 0..5 {
         let mut world = World::new(config(seed), Scenario { acts: 400, ..Scenario::full(3, 20) });
         world.cluster.run_until(Time(20_000_000));
@@ -58,7 +58,7 @@ fn only_what_is_active_is_looked_at() {
 
 /// Subgroups without the dead member continue, at rest or not.
 #[test]
-fn a_crash_stops_nothing_but_what_needed_the_dead() {
+fn crash_stops_only_subgroups_of_the_crashed_member() {
     let mut went_on = 0;
     for seed in 0..100 {
         let mut scenario = Scenario::random(seed);
@@ -158,7 +158,7 @@ fn caught(name: &str, mischief: Mischief) {
 }
 
 #[test]
-fn a_run_without_a_fault_is_no_trouble() {
+fn checkers_accept_many_idle_subgroups_without_a_planted_fault() {
     for seed in 0..12 {
         assert_eq!(trouble(seed, None), [], "seed {seed}");
     }

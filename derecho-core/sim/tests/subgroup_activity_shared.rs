@@ -284,7 +284,7 @@ impl Bus {
 }
 
 #[test]
-fn what_is_committed_wakes_those_who_rest() {
+fn commit_wakes_resting_members() {
     for seed in 0..300 {
         let mut bus = Bus::new(3, 8, Ablation::default(), |_| None);
         for part in 0..4 {
@@ -299,7 +299,7 @@ fn what_is_committed_wakes_those_who_rest() {
 
 /// The reader of a held record rests; its sender checks for the release.
 #[test]
-fn what_is_held_for_long_is_given_back() {
+fn sender_sees_release_of_a_record_held_by_resting_reader() {
     let mut bus = Bus::new(2, 8, Ablation::default(), |_| None);
     bus.settle(0);
     bus.commit(0, 5);
@@ -321,7 +321,7 @@ fn few_subgroups_never_rest() {
 }
 
 #[test]
-fn switched_off_nobody_rests() {
+fn no_member_rests_if_activity_tracking_is_switched_off() {
     let ablation = Ablation { activity: true, ..Ablation::default() };
     let mut bus = Bus::new(2, 8, ablation, |_| None);
     bus.settle(0);
@@ -331,7 +331,7 @@ fn switched_off_nobody_rests() {
 /// A stream whose header names nonsense is always looked at; one that names another stream's mark
 /// may be seen late, and no other stream.
 #[test]
-fn a_header_that_names_nonsense_harms_nobody() {
+fn header_with_invalid_mark_number_harms_no_other_stream() {
     let names: [Names; 4] = [
         |_| Some(0),
         |_| Some(u64::MAX),

@@ -195,7 +195,7 @@ impl Bus {
 }
 
 #[test]
-fn nobody_sleeps_while_something_is_owed_to_the_others() {
+fn no_member_sleeps_while_other_members_await_its_work() {
     for seed in 0..2_000 {
         let mut random = Random::new(seed);
         let entries = [2, 4, 8, 16][random.below(4) as usize];
@@ -242,7 +242,7 @@ fn nobody_sleeps_while_something_is_owed_to_the_others() {
 /// I-202: delayed bells reach all sleeping members in time, and the order does not wait for
 /// the delay.
 #[test]
-fn bells_that_are_put_off_ring_in_time() {
+fn delayed_bells_ring_within_their_budget() {
     let geometry = Geometry::fitting(1 << 16, 256, 64).unwrap();
     for seed in 0..500 {
         let mut random = Random::new(seed);
@@ -277,7 +277,7 @@ fn bells_that_are_put_off_ring_in_time() {
 /// A sleeping reader is woken once for many records, and at once if a member waits
 /// for acknowledgements.
 #[test]
-fn what_is_written_within_the_budget_wakes_readers_once() {
+fn records_within_the_latency_budget_wake_readers_together() {
     let geometry = Geometry::fitting(1 << 16, 256, 64).unwrap();
     for budget in [0, 1_000] {
         let mut bus = Bus::new(geometry, &[100, 1]);

@@ -35,7 +35,7 @@ fn survivors(world: &World, victim: usize) -> impl Iterator<Item = usize> {
 }
 
 #[test]
-fn survivors_deliver_only_what_the_dead_had_received_and_say_that_they_are_stalled() {
+fn survivors_deliver_only_messages_victim_received_and_report_stall() {
     let mut cut_short = 0;
     for seed in 0..300 {
         let mut scenario = Scenario::random(seed, Level::Atomic, 40);
@@ -73,7 +73,7 @@ fn a_dead_sender_among_several_stalls_the_order() {
 /// Without another sender to wait for, all readers deliver everything of it that all of them
 /// have received.
 #[test]
-fn the_only_sender_may_die_without_stalling_its_readers() {
+fn crash_of_the_only_sender_does_not_stall_its_readers() {
     for seed in 0..150 {
         let pace = Pace { goal: 60, burst: 4, pause_ns: 2_000, careless: seed % 2 == 0 };
         let reader = Role { reads: true, sends: None };
@@ -89,7 +89,7 @@ fn the_only_sender_may_die_without_stalling_its_readers() {
 }
 
 #[test]
-fn without_an_order_a_crash_takes_nothing_that_has_arrived() {
+fn unordered_subgroup_delivers_all_arrived_messages_after_crash() {
     for seed in 0..150 {
         let scenario = Scenario::random(seed, Level::Unordered, 40);
         let victim = seed as usize % scenario.members.len();

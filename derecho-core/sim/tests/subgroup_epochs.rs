@@ -59,7 +59,7 @@ fn epochs_without_an_order_follow_each_other() {
 /// (I-33). Copied lines are posted only to the members of an epoch, so only shared lines can be
 /// reused too early.
 #[test]
-fn lines_are_not_used_again_while_a_leaver_looks_at_them() {
+fn line_slot_is_not_reused_before_its_leaver_finishes_the_epoch() {
     let mut late = 0;
     for seed in 0..60 {
         let shape = Shape { late_leavers: true, ..Shape::random(seed, Level::Atomic, true) };
@@ -73,45 +73,45 @@ fn lines_are_not_used_again_while_a_leaver_looks_at_them() {
 
 /// A member that passes the end of a cut-off epoch must not count it as delivered above the trim.
 #[test]
-fn what_ends_another_epoch_is_passed_and_not_delivered() {
+fn end_of_a_cut_off_epoch_is_passed_but_not_delivered() {
     check(5, Level::Atomic, false);
 }
 
 /// A member that had not read before may still lack entries below the start of its epoch.
 #[test]
-fn a_member_that_is_behind_reports_the_start() {
+fn member_behind_its_epoch_start_reports_the_start() {
     check(612, Level::Atomic, false);
     check(379, Level::Unordered, false);
 }
 
 /// A member misses an epoch in which it should not read, and reads again in the next one.
 #[test]
-fn who_was_not_to_read_in_an_epoch_that_it_has_missed_begins_anew() {
+fn non_reader_of_a_missed_epoch_begins_anew_in_the_next_epoch() {
     check(730, Level::Atomic, true);
 }
 
 /// Records that a sender committed before it began may be delivered by others, which still refer
 /// to them.
 #[test]
-fn what_was_seen_before_its_sender_began_is_not_overwritten() {
+fn records_delivered_before_their_sender_began_are_not_overwritten() {
     check(1487, Level::Unordered, true);
 }
 
 /// A member is away while another one begins a new stream.
 #[test]
-fn of_a_new_stream_nothing_was_posted_to_who_comes_back() {
+fn returning_member_receives_a_stream_begun_in_its_absence() {
     check(343, Level::Atomic, false);
 }
 
 /// A null run above the trim waits for messages of others; there is nothing to acknowledge.
 #[test]
-fn nulls_that_are_left_over_need_no_acknowledgement() {
+fn nulls_above_the_trim_need_no_acknowledgement() {
     check(10_085, Level::Atomic, false);
 }
 
 /// A member begins in an epoch that one of its senders has missed.
 #[test]
-fn who_began_in_an_epoch_that_its_sender_has_missed_is_shown_all() {
+fn sender_shows_all_entries_to_member_of_a_missed_epoch() {
     check(13_777, Level::Atomic, false);
     check(14_951, Level::Atomic, false);
 }

@@ -204,7 +204,7 @@ fn trouble_with_leavers(
 }
 
 #[test]
-fn a_run_without_a_fault_is_no_trouble() {
+fn checkers_accept_epochs_without_a_planted_fault() {
     for seed in 0..RANGES * SEEDS {
         for kind in [COPIED, SHARED, UNORDERED] {
             assert_eq!(trouble(seed, kind, None, None), [], "seed {seed}, {kind:?}");
@@ -240,7 +240,7 @@ fn a_trim_that_is_one_too_far_is_caught() {
 }
 
 #[test]
-fn a_trim_that_not_all_have_received_is_caught() {
+fn trim_that_not_all_members_have_received_is_caught() {
     let plant = Some(Plant::TrimOfTheFastest);
     caught("a trim that not all have received", COPIED, plant, None, Checker::Refusal);
 }
@@ -252,7 +252,7 @@ fn a_start_that_is_one_too_early_is_caught() {
 }
 
 #[test]
-fn a_member_that_is_counted_although_it_is_out_is_caught() {
+fn counting_of_an_excluded_member_is_caught() {
     let plant = Some(Plant::CountsWhoIsOut);
     caught("a member that is counted although it is out", COPIED, plant, None, Checker::Liveness);
 }
@@ -263,12 +263,12 @@ fn a_cut_that_is_ignored_is_caught() {
 }
 
 #[test]
-fn lines_that_are_not_doubled_are_caught() {
+fn single_set_of_lines_for_all_epochs_is_caught() {
     caught("lines that are there once", COPIED, None, Some(has_its_lines_once), Checker::Blame);
 }
 
 #[test]
-fn what_is_posted_twice_is_caught() {
+fn entry_posted_twice_is_caught() {
     let mischief = Some(forgets_what_it_has_posted as Mischief);
     caught("what is posted twice", COPIED, None, mischief, Checker::Once);
 }
@@ -286,7 +286,7 @@ fn trouble_with_one_put_out(seed: u64, shared: bool, mischief: Option<Mischief>)
 /// An excluded member that does not know of its exclusion reuses its memory as far as the others
 /// have taken it.
 #[test]
-fn telling_whoever_is_out_is_caught() {
+fn acknowledgement_to_an_excluded_member_is_caught() {
     let mut hits = 0;
     for seed in 0..RANGES * SEEDS {
         for shared in [false, true] {
@@ -300,14 +300,14 @@ fn telling_whoever_is_out_is_caught() {
 }
 
 #[test]
-fn held_that_is_not_carried_over_is_caught() {
+fn held_bits_not_carried_over_to_the_next_epoch_are_caught() {
     let mischief = Some(forgets_what_it_holds as Mischief);
     caught("held that is not carried over", COPIED, None, mischief, Checker::Content);
 }
 
 /// Records that a leaver refers to are kept only because it reports them (I-260).
 #[test]
-fn what_a_leaver_holds_and_does_not_tell_is_caught() {
+fn records_held_but_not_reported_by_a_leaver_are_caught() {
     let mischief = Some(forgets_what_it_holds_when_it_leaves as Mischief);
     for range in 0..RANGES {
         let seeds = range * SEEDS..(range + 1) * SEEDS;

@@ -37,22 +37,22 @@ fn check_all(seeds: u64, level: Level, link: (bool, usize)) {
 }
 
 #[test]
-fn what_rests_goes_from_epoch_to_epoch_where_memory_is_copied() {
+fn resting_subgroup_changes_epochs_over_copied_memory() {
     check_all(400, Level::Atomic, LINKS[0]);
 }
 
 #[test]
-fn what_rests_goes_from_epoch_to_epoch_where_memory_is_shared() {
+fn resting_subgroup_changes_epochs_over_shared_memory() {
     check_all(400, Level::Atomic, LINKS[1]);
 }
 
 #[test]
-fn what_rests_goes_from_epoch_to_epoch_where_some_share_memory() {
+fn resting_subgroup_changes_epochs_over_partly_shared_memory() {
     check_all(400, Level::Atomic, LINKS[2]);
 }
 
 #[test]
-fn what_rests_without_an_order_goes_from_epoch_to_epoch() {
+fn unordered_resting_subgroup_changes_epochs() {
     LINKS.into_iter().for_each(|link| check_all(120, Level::Unordered, link));
 }
 
@@ -85,7 +85,7 @@ fn trouble(seed: u64, link: (bool, usize), mischief: Option<Mischief>) -> Vec<Ch
 }
 
 #[test]
-fn quiet_that_survives_a_change_of_epoch_is_caught() {
+fn quiet_mark_that_survives_an_epoch_change_is_caught() {
     for link in LINKS {
         let found: Vec<_> = (0..40).map(|seed| trouble(seed, link, Some(stays_quiet))).collect();
         let hits = found.iter().filter(|found| found.first() == Some(&Checker::Liveness)).count();

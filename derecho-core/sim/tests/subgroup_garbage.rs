@@ -421,7 +421,7 @@ proptest! {
     })]
 
     #[test]
-    fn good_members_survive_whatever_another_one_writes(
+    fn correct_members_survive_arbitrary_writes_of_another_member(
         ordered in any::<bool>(),
         rounds in 0_usize..12,
         steps in prop::collection::vec(step(), 1..150),
@@ -453,7 +453,7 @@ proptest! {
 
 /// No member answers a null, and a run is passed in one step, whatever its length.
 #[test]
-fn a_run_of_nulls_without_end_costs_nobody_anything() {
+fn endless_run_of_nulls_costs_no_work_per_null() {
     let mut bus = run(Level::Atomic, 0, &[]).unwrap();
     bus.rounds(10);
     for member in &mut bus.members {
@@ -468,7 +468,7 @@ fn a_run_of_nulls_without_end_costs_nobody_anything() {
 }
 
 #[test]
-fn a_member_whose_entries_are_nonsense_is_reported_once_and_left_out() {
+fn member_with_invalid_entries_is_reported_once_and_excluded() {
     for level in [Level::Unordered, Level::Atomic] {
         let mut bus = run(level, 8, &[]).unwrap();
         bus.rounds(20);
@@ -490,7 +490,7 @@ fn a_member_whose_entries_are_nonsense_is_reported_once_and_left_out() {
 }
 
 #[test]
-fn a_member_whose_acknowledgements_are_nonsense_is_reported_once_and_left_out() {
+fn member_with_invalid_acknowledgements_is_reported_once_and_excluded() {
     let mut bus = run(Level::Atomic, 8, &[]).unwrap();
     let lines = bus.members[EVIL].parts[ALL].lines.clone();
     (0..lines.words()).for_each(|word| lines.word(word).publish(0x1234_5678_9abc_def0));
@@ -503,7 +503,7 @@ fn a_member_whose_acknowledgements_are_nonsense_is_reported_once_and_left_out() 
 /// A member that sends far more than its memory holds fills the queue that it shares with the
 /// others. It is blamed, the others are not, and nothing of theirs is lost.
 #[test]
-fn a_member_that_overruns_a_queue_is_blamed_and_nobody_else() {
+fn only_the_member_that_overruns_a_queue_is_blamed() {
     for level in [Level::Unordered, Level::Atomic] {
         let mut bus = run(level, 4, &[]).unwrap();
         bus.rounds(20);

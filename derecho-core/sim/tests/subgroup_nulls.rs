@@ -99,7 +99,7 @@ fn sender_invariance_there_are_no_more_rounds_than_messages() {
 /// A silent sender answers k messages with at most k entries; with far fewer when the messages come
 /// in bursts, because a run is one entry.
 #[test]
-fn low_overhead_at_most_one_entry_a_message_and_one_a_burst() {
+fn low_overhead_nulls_take_at_most_one_entry_per_message_or_burst() {
     const BURSTS: u64 = 10;
     const BURST: u64 = 20;
     let mut in_bursts = 0;
@@ -182,7 +182,7 @@ fn quiescence_nulls_end_with_the_messages() {
 /// The others do not wait for a sender that has declared its silence. In those rounds it sends no
 /// null by itself, and no member answers its nulls.
 #[test]
-fn declared_silence_costs_one_entry_and_nobody_waits() {
+fn declared_silence_costs_one_entry_and_no_member_waits() {
     const ROUNDS: u64 = 100;
     for seed in 0..150 {
         let mut world = World::new(adversarial(seed), roomy(vec![Role::both(Pace::SILENT); 3]));

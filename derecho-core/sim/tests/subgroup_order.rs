@@ -15,24 +15,24 @@ fn check(seed: u64, level: Level, most: u64) {
 }
 
 #[test]
-fn members_deliver_the_same_in_the_same_order() {
+fn members_deliver_the_same_messages_in_the_same_order() {
     (0..1_000).for_each(|seed| check(seed, Level::Atomic, 40));
 }
 
 #[test]
-fn without_an_order_each_sender_is_delivered_whole() {
+fn unordered_subgroup_delivers_all_messages_of_each_sender() {
     (0..600).for_each(|seed| check(seed, Level::Unordered, 40));
 }
 
 /// The lines of one member may be posted before another one can receive them.
 #[test]
-fn a_subgroup_begins_when_its_members_can_be_told() {
+fn subgroup_begins_only_when_members_can_receive_lines() {
     (0..4).for_each(|seed| check(seed, Level::Unordered, 40));
 }
 
 /// All records are taken, but held, and are released to a sender that no longer looks.
 #[test]
-fn a_sender_at_rest_gets_back_what_was_held() {
+fn resting_sender_regains_memory_of_released_records() {
     check(3, Level::Unordered, 40);
     check(55, Level::Atomic, 40);
 }
@@ -46,7 +46,7 @@ fn a_null_that_waits_for_its_place_is_committed() {
 /// A member takes entries from the words with which its replica appeared; their post may be read
 /// late, or leave late, and carry later entries.
 #[test]
-fn entries_that_were_there_before_their_post_do_no_harm() {
+fn entries_visible_before_their_post_do_no_harm() {
     [260, 294, 357, 374, 747].into_iter().for_each(|seed| check(seed, Level::Unordered, 40));
     check(87, Level::Atomic, 40);
 }

@@ -228,7 +228,7 @@ fn trouble(seed: u64, level: Level, mischief: Option<Mischief>, everywhere: bool
 }
 
 #[test]
-fn a_run_without_a_fault_is_no_trouble() {
+fn checkers_accept_subgroup_runs_without_a_planted_fault() {
     for seed in 0..RANGES * SEEDS {
         for level in [Level::Unordered, Level::Atomic] {
             assert_eq!(trouble(seed, level, None, false), [], "seed {seed}");
@@ -251,13 +251,13 @@ fn caught(name: &str, level: Level, mischief: Mischief, by: Checker, everywhere:
 }
 
 #[test]
-fn delivering_what_only_this_member_has_received_is_caught() {
+fn delivery_of_messages_received_by_one_member_only_is_caught() {
     let mischief = delivers_what_only_it_has_received;
     caught("asks nobody", Level::Atomic, mischief, Checker::Agreement, false);
 }
 
 #[test]
-fn received_that_is_one_too_many_is_caught() {
+fn received_count_that_is_one_too_high_is_caught() {
     let mischief = says_that_it_has_received_one_more;
     caught("has received one more", Level::Atomic, mischief, Checker::Agreement, false);
 }
@@ -275,7 +275,7 @@ fn a_held_bit_that_is_cleared_too_early_is_caught() {
 }
 
 #[test]
-fn taken_that_is_too_far_is_caught() {
+fn taken_count_that_is_too_high_is_caught() {
     caught("takes too much", Level::Atomic, takes_too_much, Checker::Content, false);
 }
 

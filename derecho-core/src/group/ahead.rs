@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn stranger_takes_no_more_than_its_budget_and_gives_it_back() {
+    fn memory_of_stranger_is_bounded_and_freed_when_stranger_is_gone() {
         let mut group = group_of(&[ME]);
         let view = group.view().number;
         assert!(view > 0 && group.is_member());
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn node_without_a_view_listens_to_all_within_their_budgets() {
+    fn node_without_view_hears_all_nodes_within_their_budgets() {
         let mut group = group_of(&[OTHER]);
         assert!(!group.is_member());
         for node in STRANGERS {
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn state_is_taken_over_from_a_member_of_the_view_alone() {
+    fn state_is_accepted_only_from_member_of_view() {
         let mut group = group_of(&[ME]);
         let view = group.view().number;
         group.informed = false;
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn sender_holds_back_what_is_beyond_the_budget_until_the_member_has_entered() {
+    fn sender_holds_back_messages_over_budget_until_member_enters_view() {
         let mut group = group_of(&[ME]);
         let mut effects = Effects::new();
         // Treats the stranger as a member.
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn sender_holds_back_what_is_beyond_the_budget_and_what_comes_after_it() {
+    fn sender_holds_back_messages_over_budget_and_all_later_messages() {
         let mut held = Held::default();
         assert!((0..MOST_EARLY).all(|_| held.may_tell(1)));
         assert!(!held.may_tell(0), "more messages than may wait");

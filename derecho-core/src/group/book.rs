@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_view_that_anybody_brings_is_meant() {
+    fn latest_view_in_any_log_names_awaited_logs() {
         let mut book = Book::new(true);
         enrol(&mut book, A, 1, Some(view(5 << 32, 3, &[1, 2, 3])));
         assert_eq!((awaited(&book), book.era() >> 32), ([2, 3].into(), 6));
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_lives_that_know_nothing_of_each_other_both_are_meant() {
+    fn two_unrelated_lives_both_name_awaited_logs() {
         let mut book = Book::new(true);
         enrol(&mut book, A, 1, Some(view(5 << 32 | 1, 3, &[1, 2])));
         enrol(&mut book, B, 3, Some(view(5 << 32 | 2, 1, &[3, 4])));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newcomer_is_noted_by_all_or_by_one_that_is() {
+    fn newcomer_log_counts_if_noted_by_all_logs_or_by_a_counted_log() {
         let mut book = Book::new(true);
         enrol(&mut book, A, 1, None);
         enrol(&mut book, B, 2, None);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_gone_and_knows_of_nobody_here_knows_of_no_newcomer() {
+    fn departed_log_that_noted_no_present_log_is_awaited() {
         let mut book = Book::new(true);
         enrol(&mut book, A, 1, None);
         enrol(&mut book, B, 2, None);

@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_knows_first_who_is_a_member_no_more() {
+    fn council_learns_from_host_that_node_is_no_longer_member() {
         let host = Arc::new(Knowing(AtomicBool::new(false)));
         let mut council = council_of(NodeId(1), Arc::clone(&host) as Arc<dyn Arbiter>);
         assert!(!council.is_overtaken(), "it was no member yet");
@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_asks_to_be_let_in_whom_the_host_has_not_answered() {
+    fn node_asks_to_join_only_after_its_host_has_answered() {
         let busy = Arc::new(Busy(AtomicBool::new(true)));
         let mut council = council_of(NodeId(2), Arc::clone(&busy) as Arc<dyn Arbiter>);
         council.linked(NodeId(1));

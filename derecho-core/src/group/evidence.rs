@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_the_group_has_gone_on_without_accuses_nobody_of_what_it_read() {
+    fn excluded_member_accuses_no_peer_of_faults_in_read_memory() {
         let (entry, note) = (Fault::Entry { index: 16 }, Fault::Note);
         for fault in [entry, Fault::Overrun, note] {
             assert_eq!(accused(fault, true), [Peer(1)], "{fault}");

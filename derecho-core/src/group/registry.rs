@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_is_an_epoch_and_a_view_leaves_one() {
+    fn each_layout_change_is_an_epoch_and_a_view_change_leaves_one() {
         let mut registry = Registry::default();
         assert!(registry.change(7, layout(&[A])));
         assert!(!registry.change(7, layout(&[A])), "nothing has changed");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_used_once() {
+    fn epoch_names_are_used_only_once() {
         let mut registry = Registry::default();
         let mut names = Vec::new();
         for nodes in [[A, B].as_slice(), &[A], &[]] {

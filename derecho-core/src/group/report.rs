@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cut_is_the_least_that_the_readers_have() {
+    fn cut_is_the_minimum_that_all_readers_have_received() {
         let reports = [
             (A, report(3, &[A, B], &[(A, 5, 9), (C, 0, 4)])),
             (B, report(3, &[A, B], &[(A, 5, 7), (C, 0, 6)])),
@@ -247,13 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_without_readers_loses_nothing() {
+    fn sender_without_readers_loses_no_message() {
         let reports = [(C, report(3, &[A], &[(C, 2, 8)]))];
         assert_eq!(cut(&reports).last.ends, [(stream(C), 8)]);
     }
 
     #[test]
-    fn whoever_is_in_the_epoch_before_finishes_that_and_nobody_has_begun_to_deliver_the_next() {
+    fn lagging_member_finishes_old_epoch_and_new_epoch_ends_at_its_start() {
         let reports = [
             (A, report(4, &[A, B], &[(A, 6, 9), (C, 3, 5)])),
             (B, report(3, &[A, B], &[(A, 0, 6), (B, 0, 2)])),
@@ -266,7 +266,7 @@ mod tests {
 
     /// Without senders, newcomers begin at once, and some members may be two epochs behind.
     #[test]
-    fn each_epoch_in_which_somebody_still_is_has_its_end() {
+    fn each_epoch_that_still_has_a_member_gets_its_end() {
         let reports = [
             (A, report(6, &[A, B], &[(A, 9, 42)])),
             (B, report(7, &[B], &[])),
@@ -308,14 +308,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_left_with_the_epoch_before_holds_up_nothing() {
+    fn member_that_left_with_previous_epoch_does_not_lower_the_cut() {
         let reports = [(A, report(4, &[A], &[(A, 6, 9)])), (B, report(3, &[A, B], &[(A, 0, 6)]))];
         assert_eq!(cut(&reports).last.ends, [(stream(A), 9)]);
     }
 
     /// Otherwise the cut would remove messages of the epoch that other members have delivered.
     #[test]
-    fn whoever_left_with_the_epoch_has_received_all_of_it() {
+    fn leaver_counts_as_having_received_its_whole_last_epoch() {
         let mut gone = report(5, &[A], &[]);
         gone.subgroups[0].left = true;
         let in_it = report(4, &[A, B], &[(A, 6, 9)]);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_reader_that_has_not_begun_has_nothing() {
+    fn new_reader_that_has_not_begun_has_received_no_message() {
         let nothing = Progress { informed: false, subgroups: Vec::new() };
         let mut reports = [(A, report(4, &[A, B], &[(A, 6, 9)])), (B, nothing)];
         assert_eq!(cut(&reports[..1]).last.ends, [(stream(A), 9)], "it is gone");

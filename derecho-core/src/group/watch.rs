@@ -159,13 +159,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_awaited_and_silent_is_asked_and_then_suspected_with_the_others() {
+    fn silent_awaited_members_are_suspected_together_after_timeout() {
         let mut watch = Watch::new(PATIENCE);
         assert_eq!(run(&mut watch, &[A, B], 0, 5000), Some((1050, [A, B].into())));
     }
 
     #[test]
-    fn whoever_answers_or_is_not_awaited_is_left_alone() {
+    fn member_that_answers_or_is_not_awaited_is_not_suspected() {
         let mut watch = Watch::new(PATIENCE);
         for now in (0..10_000).step_by(100) {
             assert_eq!(watch.look(&[A], Time(now)).suspect, []);
@@ -178,7 +178,7 @@ mod tests {
 
     /// I-65: no member is suspected for the lateness of the node that waits.
     #[test]
-    fn whoever_was_stopped_itself_begins_anew() {
+    fn node_that_was_stopped_restarts_timeouts_of_others() {
         let mut watch = Watch::new(PATIENCE);
         watch.look(&[A], Time(0));
         assert_eq!(watch.look(&[A], Time(600)), Due::default(), "it was not there itself");

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_about_to_enter_a_group_that_was_given_up_does_not() {
+    fn node_admitted_to_abandoned_group_does_not_enter() {
         let host = host::<3>();
         assert_eq!(ask(&host, 0, [true; 3]), Founding::Founded(ONE));
         assert_eq!(ask(&host, 1, [true; 3]), Founding::Exists(ONE));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_entered_keeps_the_group() {
+    fn member_that_has_entered_keeps_group_alive() {
         let host = host::<3>();
         ask(&host, 0, [true; 3]);
         assert!(host.1[1].enter(&host.0, ONE, 2, 1));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_founder_that_dies_before_it_is_done_bars_nobody_for_ever() {
+    fn interrupted_founding_bars_no_node_permanently() {
         let host = host::<2>();
         ask(&host, 0, [true; 2]);
         assert!(host.1[1].bar(ONE));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_founding_that_stopped_half_way_is_begun_again() {
+    fn interrupted_founding_is_started_again() {
         let host = host::<2>();
         ask(&host, 0, [true; 2]);
         // Node 1 was about to found and died before it had written the decision word.
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_view_clears_nobody_who_came_later() {
+    fn old_view_does_not_clear_seat_of_later_member() {
         let host = host::<2>();
         ask(&host, 0, [true; 2]);
         assert!(host.1[1].enter(&host.0, ONE, 5, 3));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn values_that_do_not_fit_host_words_are_refused() {
         let host = host::<1>();
         assert_eq!(host.0.settle(Generation::NONE, 2, Rank(0)), None);
         ask(&host, 0, [true]);
@@ -307,7 +307,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nonsense_in_the_words_is_survived(word: u64, seat: u64, view: u64, slot: u8, own: bool) {
+        fn arbitrary_host_words_lead_to_a_consistent_founding_result(word: u64, seat: u64, view: u64, slot: u8, own: bool) {
             let host = host::<2>();
             host.0.0.store(word, Ordering::Release);
             host.1[usize::from(own)].0.store(seat, Ordering::Release);

@@ -19,7 +19,7 @@ pub fn portable(bytes: &[u8]) -> u32 {
 #[cfg(all(test, not(loom)))]
 mod tests {
     #[test]
-    fn the_sum_is_the_one_of_rfc_3720() {
+    fn checksum_is_crc32c_of_rfc_3720() {
         assert_eq!(super::portable(b"123456789"), 0xe306_9283);
         assert_eq!(super::portable(&[0; 32]), 0x8a91_36aa);
     }

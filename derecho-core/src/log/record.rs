@@ -332,7 +332,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_read_back(
+        fn encoded_record_is_decoded_and_has_no_zero_sector(
             mut payload in prop::collection::vec(any::<u8>(), 0..3000),
             zeros in any::<bool>(),
             at in 0_u64..200,
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_of_the_masks_own_words_is_told_from_zeros_too() {
+    fn mask_choice_avoids_zero_sectors_for_payload_of_mask_words() {
         let mut payload = vec![0; 512 * 9];
         for (sector, mask) in payload.chunks_mut(512).zip(0..) {
             apply(mask, sector);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bit_that_changes_is_found() {
+    fn every_flipped_bit_in_record_is_detected() {
         let mut bytes = Vec::new();
         let record = Record { version: Version(7), entry: entry(b"fly") };
         encode(record, (128, 128), portable, &mut bytes);

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_seen_over_any_number_of_slots() {
+    fn stored_acknowledgement_is_seen_across_any_number_of_slots() {
         let mut slot = 0;
         let (line, mut view, geometry) = pair(7, slot);
         for step in [1, 1 << 20, 5, (1 << 30) + 1] {
@@ -312,7 +312,7 @@ mod tests {
 
     /// I-10: a reader stands where it was accepted until its line has its name.
     #[test]
-    fn a_line_that_another_subscription_has_left_says_nothing() {
+    fn stale_line_of_another_subscription_is_ignored() {
         let (line, mut view, geometry) = pair(7, 0);
         let region = line.region.clone();
         AckLine::new(region, ID, LINE, 6)
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_count_is_not_believed_beside_an_older_held() {
+    fn newer_taken_count_is_ignored_with_older_held_bits() {
         let (line, mut view, geometry) = pair(7, 0);
         let old = Acknowledged { received: 2, taken: 2, held: 1 };
         line.store(old, geometry);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_was_sent_is_a_fault_and_a_line_outside_is_none() {
+    fn acknowledgement_beyond_sent_is_fault_and_outside_line_is_refused() {
         let (line, mut view, geometry) = pair(7, 0);
         line.store(Acknowledged { received: 4, taken: 3, held: 0 }, geometry);
         assert_eq!(view.look(|| 3, geometry), Err(Fault::Acknowledgement { sent: 3 }));

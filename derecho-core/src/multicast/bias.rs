@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_thread_owns_it_until_another_comes() {
+    fn first_thread_owns_bias_until_second_thread_enters() {
         let bias = bias();
         let (one, two) = (Thread::new(0), Thread::new(7));
         for _ in 0..3 {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn who_hands_it_over_owns_it_no_more() {
+    fn thread_no_longer_owns_bias_after_hand_over() {
         let bias = bias();
         let (one, two) = (Thread::new(0), Thread::new(7));
         assert!(bias.enter_once(one));
@@ -248,14 +248,14 @@ mod tests {
 
     #[test]
     #[should_panic = "a lock that it holds"]
-    fn who_is_inside_does_not_enter_again() {
+    fn thread_inside_bias_cannot_enter_again() {
         let bias = bias();
         assert!(bias.enter_once(Thread::new(0)));
         bias.enter_once(Thread::new(0));
     }
 
     #[test]
-    fn nobody_owns_it_without_a_name_or_without_a_barrier() {
+    fn no_thread_owns_bias_without_identity_or_barrier() {
         let bias = bias();
         assert!(!bias.enter(Thread::ANY));
         assert!(!bias.enter(Thread::new(1)));

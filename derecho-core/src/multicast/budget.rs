@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bells_ring_when_the_oldest_is_due() {
+    fn bells_ring_when_earliest_deadline_is_due() {
         let budget = Budget::new();
         assert_eq!(budget.bells(Time(0), || true), Bells::AsEver);
         assert!(budget.put_off(Time(100), 50));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_acknowledgements_waits_for_no_budget() {
+    fn wait_for_acknowledgements_rings_delayed_bells_at_once() {
         let budget = Budget::new();
         budget.hurry();
         assert_eq!(budget.bells(Time(0), || false), Bells::AsEver);

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_ends_the_quiet_and_is_counted_once() {
+    fn change_ends_quiet_period_and_is_counted_once() {
         let region = OwnRegion::heap(CHANGES_WORDS);
         let view = ChangesView::new(region.replica(), Sharing::Shared).expect("long enough");
         let mark = Mark::new(region, 70);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_ends_it_late_ends_no_later_one() {
+    fn late_change_does_not_end_later_quiet_period() {
         let region = OwnRegion::heap(CHANGES_WORDS);
         let view = ChangesView::new(region.replica(), Sharing::Shared).expect("long enough");
         let mark = Mark::new(region, 0);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_names_no_mark() {
+    fn invalid_header_word_names_no_mark() {
         let region = OwnRegion::heap(LINE_WORDS);
         for (word, number) in
             [(0, None), (1, Some(0)), (4096, Some(4095)), (4097, None), (u64::MAX, None)]

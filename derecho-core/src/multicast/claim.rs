@@ -694,7 +694,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_what_a_claim_gets_and_for_nothing_else() {
+    fn room_is_reported_exactly_when_claim_succeeds() {
         let geometry = Geometry::fitting(4096, 4, 64).expect("a small shape");
         let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
         let largest = geometry.largest();

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_senders_own_entry_of_that_number_is_accepted() {
+    fn only_valid_entry_of_expected_number_is_accepted() {
         let geometry = Geometry::fitting(16 * 32, 8, 32).expect("sixteen chunks of two grains");
         let runs = [Entry::Nulls(1), Entry::Nulls(u32::MAX), Entry::End(7)];
         for entry in [message(2, 20), message(30, 32)].into_iter().chain(runs) {

@@ -183,7 +183,7 @@ mod tests {
     use crate::memory::OwnRegion;
 
     #[test]
-    fn a_shape_fits_what_was_asked_for() {
+    fn geometry_fits_requested_sizes() {
         let shape = Geometry::fitting(1 << 20, 1000, 100_000).expect("a modest shape");
         assert_eq!(shape.entries(), 1024);
         assert!(shape.largest() >= 100_000);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_read_back_and_nonsense_is_refused() {
+    fn geometry_header_is_read_back_and_invalid_header_is_refused() {
         let shape = Geometry::fitting(4096, 16, 64).expect("a small shape");
         let region = OwnRegion::heap(shape.words());
         assert_eq!(Geometry::read(&region.replica()), Ok(None));

@@ -662,7 +662,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_in_use_become_private_adjacent_ones_together() {
+    fn chunks_in_use_become_private_and_adjacent_chunks_are_merged() {
         let source = source(0);
         let geometry = source.geometry();
         assert_eq!(geometry.chunks(), 4);
@@ -688,7 +688,7 @@ mod tests {
 
     /// Records of former senders come first, with the numbers that their senders had.
     #[test]
-    fn a_queue_goes_on_from_one_set_of_senders_to_the_next() {
+    fn queue_continues_from_one_set_of_senders_to_the_next() {
         let [a, b, c] = [0, 1, 2].map(source);
         let first = [Arc::clone(&a), Arc::clone(&b)];
         let inbox = Inbox::beginning(first.clone().into(), 100);
@@ -726,7 +726,7 @@ mod tests {
     /// A queue takes everything that the memory of its senders holds, and allocates memory only
     /// for waiting records.
     #[test]
-    fn a_queue_grows_with_what_waits_in_it() {
+    fn queue_grows_with_number_of_waiting_records() {
         let geometry = Geometry::fitting(4 << 20, 1 << 20, GRAIN).expect("a shape");
         let replica = OwnRegion::heap(geometry.words()).replica();
         let source = Source::new(replica, geometry, 3, Arc::new(|| {}));
@@ -798,7 +798,7 @@ mod tests {
 
     /// Dropping the queue releases records that were not taken, and all senders.
     #[test]
-    fn a_queue_that_goes_leaves_nothing_behind() {
+    fn dropped_queue_releases_all_records_and_senders() {
         let [a, b] = [0, 1].map(source);
         let inbox = Inbox::new([Arc::clone(&a)].into());
         put(&inbox, &[Arc::clone(&a)], 0, 0);

@@ -75,7 +75,7 @@ mod tests {
     /// The owed number is exactly enough: with it the last message of the other sender can be
     /// delivered, with one less it cannot.
     #[test]
-    fn what_is_owed_is_just_enough() {
+    fn owed_slots_are_exactly_enough_for_delivery() {
         for (mine, other) in [(0_usize, 1_usize), (1, 0)] {
             for messages in 1..5 {
                 let owed = owed(mine, [(other, messages)].into_iter());

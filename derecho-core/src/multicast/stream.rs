@@ -325,7 +325,7 @@ mod tests {
     /// A thread that waits for the acknowledgement of a sample sleeps until a turn has
     /// done some work.
     #[test]
-    fn a_turn_that_learns_only_that_a_reader_has_received_does_something() {
+    fn turn_that_learns_only_a_reception_counts_as_work() {
         let geometry = Geometry::fitting(4096, 16, 64).expect("a small shape");
         let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
         let mut stream = Stream::new(memory, RegionId(16));
@@ -351,7 +351,7 @@ mod tests {
 
     /// I-202: a sleeping peer is told when its bell is due, and a peer with a copy at once.
     #[test]
-    fn bells_that_are_put_off_ring_when_they_are_due() {
+    fn delayed_bells_ring_when_due() {
         let geometry = Geometry::fitting(4096, 16, 64).expect("a small shape");
         let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
         let mut stream = Stream::new(memory.clone(), RegionId(16));

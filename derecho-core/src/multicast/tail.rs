@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_go_on_through_every_wrap() {
+    fn positions_continue_through_every_counter_wrap() {
         let tail = Tail::new();
         // Just before the message count wraps, and after many wraps of the null run count.
         let (messages, nulls) = ((1_u64 << MESSAGE_BITS) - 3, (1_u64 << 40) + 7);

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_keeps_up_gets_all_and_whoever_does_not_knows_how_much_is_lost() {
+    fn untethered_reader_receives_or_counts_as_lost_each_record() {
         for (entries, bytes) in [(16, 1 << 14), (1024, 4096), (16, 1024)] {
             let (mut stream, mut reader) = pair(entries, bytes);
             let (mut got, mut lost, mut next) = (0, 0, 0);
@@ -353,7 +353,7 @@ mod tests {
 
     /// Nearly all of the memory is the reader's window.
     #[test]
-    fn what_is_overwritten_is_the_oldest() {
+    fn only_oldest_records_are_overwritten_in_untethered_stream() {
         let (mut stream, mut reader) = pair(1024, 1 << 14);
         for _ in 0..40 {
             let before = stream.sender().memory().committed();
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_waits_with_its_sender_and_what_is_held_stays() {
+    fn records_without_room_stay_at_sender_and_held_records_stay_valid() {
         let (mut stream, mut reader) = pair(64, 1024);
         write(&mut stream, 3);
         reader.receive(false).expect("a correct sender");
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_last_what_finds_no_room_is_lost() {
+    fn last_records_without_room_are_counted_as_lost() {
         let (mut stream, mut reader) = pair(64, 1024);
         for _ in 0..20 {
             write(&mut stream, 7);
@@ -409,7 +409,7 @@ mod tests {
 
     /// I-221: a stamp recurs after two million entries.
     #[test]
-    fn an_entry_of_the_same_stamp_is_not_taken_for_another() {
+    fn entry_with_recurring_stamp_is_not_mistaken_for_another_entry() {
         let (mut stream, mut reader) = pair(16, 4096);
         write(&mut stream, 3);
         reader.receive(false).expect("a correct sender");
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_gone_mad_is_a_fault_or_a_loss_and_nothing_else() {
+    fn corrupt_sender_memory_causes_only_a_fault_or_a_loss() {
         let mut random = 0x9e37_79b9_7f4a_7c15_u64;
         for round in 0..2000_u64 {
             let (mut stream, mut reader) = pair(16, 1024);

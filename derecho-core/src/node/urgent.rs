@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn subgroups_are_turned_by_their_priorities_few_or_many() {
+    fn few_or_many_subgroups_are_processed_by_priority() {
         for count in [3, 9] {
             let (mut node, ids, memories, delivered) = alone(count);
             let usual: Vec<usize> = (0..count).collect();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_has_no_priority() {
+    fn priority_of_absent_stream_is_dropped() {
         let (mut node, _, _, _) = alone(1);
         let path = Path::Stream(RegionId(77));
         node.set_priority(path, 3);

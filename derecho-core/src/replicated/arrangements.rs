@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn missing_members_are_reported() {
         let sized = Sharded { shards: 2, least: 2, most: 3 };
         let text = sized.arrange(&members(&[1, 2, 3]), &[]).unwrap_err();
         assert_eq!(text, "4 members are needed, 3 are there");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_makes_no_sense_is_none() {
+    fn invalid_result_of_custom_arrangement_is_refused() {
         let twice = |members: &[Attendee], _: &[Shard]| {
             let place = Place::full(members[0].node);
             Ok(vec![vec![place, place]])

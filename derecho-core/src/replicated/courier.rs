@@ -99,7 +99,7 @@ mod tests {
     use alloc::vec;
 
     #[test]
-    fn no_more_is_under_way_than_a_window_and_what_is_taken_makes_room() {
+    fn window_limits_messages_in_transit_and_taken_messages_free_room() {
         const B: NodeId = NodeId(2);
         let (mut sender, mut receiver) = (Courier::default(), Courier::default());
         let (mut posted, mut sent, mut taken) = (0, VecDeque::new(), 0);

@@ -453,7 +453,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_is_read_and_nonsense_is_not() {
+    fn message_head_is_decoded_and_invalid_bytes_are_refused() {
         for (query, time) in [(None, None), (Some(7), None), (None, Some(8)), (Some(7), Some(8))] {
             let head = Head::new(query, time);
             let message = [head.bytes(), &[1, 2]].concat();

@@ -147,7 +147,7 @@ mod tests {
     const C: NodeId = NodeId(3);
 
     #[test]
-    fn everybody_who_was_asked_answers_or_fails() {
+    fn each_asked_member_answers_or_is_counted_as_failed() {
         let mut ledger = Ledger::default();
         let query = ledger.open(7, None);
         ledger.replied(B, query, Outcome::Answer([2].into()));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_delivered_when_its_asker_leaves_is_lost() {
+    fn undelivered_query_is_lost_when_its_asker_leaves_the_shard() {
         let mut ledger = Ledger::default();
         let (early, late) = (ledger.open(7, None), ledger.open(7, None));
         let direct = ledger.open(7, Some(B));

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_when_all_have_offered_and_from_the_newest_checkpoint() {
+    fn shard_begins_after_all_offers_from_newest_checkpoint() {
         let mut shard = ShardState::new((true, false), 0);
         shard.want(&places(&[A, B, C]));
         shard.offer(A, offer(20, None));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_alone_has_it_stays_until_another_has() {
+    fn only_holder_keeps_its_seat_until_another_member_has_the_object() {
         let mut shard = begun(&[A]);
         shard.want(&places(&[B, C]));
         assert_eq!(seated(&shard), [A]);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn who_held_it_when_the_shard_ended_is_called_up_when_it_begins_again() {
+    fn last_holder_is_called_back_when_shard_begins_again() {
         let mut shard = begun(&[A, B]);
         shard.want(&[]);
         assert_eq!((seated(&shard).len(), shard.holders()), (0, [A, B].as_slice()));
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_anew_only_when_all_lack_it() {
+    fn shard_begins_anew_only_when_all_members_lack_the_object() {
         let mut shard = begun(&[A]);
         shard.want(&places(&[A, B, C]));
         shard.offer(B, offer(20, None));

@@ -261,7 +261,7 @@ mod tests {
 
     /// A damaged log is not needed if a sound log reaches as far (I-98).
     #[test]
-    fn a_harmed_log_that_may_have_more_is_awaited() {
+    fn damaged_log_that_may_have_more_messages_is_awaited() {
         let harmed = |epoch| Claim { harmed: [LogId(2)].into(), ..claim(2, epoch, &[1, 2]) };
         let mut book = LogBook::default();
         book.claim(NodeId(2), 0, harmed(4));
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_logs_that_the_newest_mark_of_all_claims_names_are_awaited() {
+    fn logs_named_by_newest_mark_of_all_claims_are_awaited() {
         let mut book = LogBook::default();
         book.claim(NodeId(1), 0, claim(1, 4, &[1, 2, 3]));
         assert_eq!(book.standing(0), Standing::Waits([2, 3].map(LogId).into()));

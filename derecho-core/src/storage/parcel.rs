@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_that_are_told_come_back_and_records_are_none() {
+    fn announced_stream_is_decoded_and_record_is_no_announcement() {
         let told = (StreamId { node: NodeId(1 << 100 | 5), region: RegionId(1 << 40 | 9) }, (4, 7));
         let bytes = name_bytes(told);
         let head = RecordHead::read(&bytes).expect("it is long enough");
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn parcels_come_back_and_cut_ones_do_not() {
+    fn store_messages_are_decoded_and_truncated_messages_are_refused() {
         let stream = |node| StreamId { node: NodeId(node), region: RegionId(9) };
         let numbers = alloc::vec![(stream(1), 5), (stream(2), 0)];
         let (until, now) = ((3, numbers.clone()), (4, numbers.clone()));

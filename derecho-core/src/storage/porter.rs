@@ -372,7 +372,7 @@ mod tests {
     /// receives records of such senders learns of their streams, with the versions at which they
     /// ended; no other streams are announced.
     #[test]
-    fn an_offer_is_bounded_whoever_has_come_and_gone() {
+    fn offer_size_is_bounded_regardless_of_departed_senders() {
         let store = store();
         let streams = store.offered(MOST_OVER);
         let names: Vec<StreamId> = streams.iter().map(|(stream, _)| *stream).collect();

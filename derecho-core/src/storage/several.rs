@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_kept_as_long_as_it_is_for_one_of_its_keys() {
+    fn record_is_kept_while_needed_by_any_of_its_keys() {
         let retention = Retention { depth: Some(1), ..Retention::default() };
         let mut store = Store::new(retention, MEANING);
         put(&mut store, 0, &[1, 2, 3, 2]);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_goes_whatever_it_is_for() {
+    fn oldest_record_is_removed_regardless_of_its_keys() {
         let retention = Retention { depth: Some(2), most: Some(3), ..Retention::default() };
         let mut store = Store::new(retention, MEANING);
         put(&mut store, 0, &[1, 2]);
@@ -119,7 +119,7 @@ mod tests {
 
     /// Compares a store with a simple model, while records move.
     #[test]
-    fn what_is_kept_is_what_some_key_keeps() {
+    fn store_keeps_exactly_the_records_that_some_key_keeps() {
         for seed in 1..40_u64 {
             let mut state = seed * 0x9e37_79b9;
             let mut random = |limit: u64| {

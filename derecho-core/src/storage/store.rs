@@ -518,7 +518,7 @@ mod tests {
     };
 
     #[test]
-    fn record_whose_sender_changes_it_is_filed_by_the_copy_of_it() {
+    fn record_changed_by_its_sender_is_filed_by_its_copy() {
         let all = Retention::default();
         let (depth, keys, most) = (Some(1), Some(40), Some(100));
         let (lifespan, cleanup) = (Some(500), Some(300));
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn records_go_by_their_order_or_not_at_all_unless_something_else_decides() {
+    fn retention_is_by_order_unless_depth_keys_or_times_decide() {
         let all = Retention::default();
         let (depth, keys, most) = (Some(1), Some(1), Some(1));
         let by_order = [all, Retention { most, ..all }];
@@ -623,7 +623,7 @@ mod tests {
     /// For every retention, while records move and readers look at them: a cursor finds the records
     /// that were kept when it was made, and all later ones.
     #[test]
-    fn a_store_keeps_what_its_retention_says_and_cursors_find_it() {
+    fn store_follows_retention_and_cursors_find_all_kept_records() {
         for seed in 1..80 {
             let mut random = Random(seed * 0x9e37_79b9);
             let depth = some(&mut random, 4).map(|depth| depth as u32);
@@ -660,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_replaced_gives_its_memory_back_and_what_is_held_stays() {
+    fn replaced_records_free_memory_and_held_records_stay() {
         let retention = Retention { depth: Some(1), ..Retention::default() };
         let mut store = Store::new(retention, MEANING);
         let stream = store.stream(STREAM);
@@ -693,7 +693,7 @@ mod tests {
 
     /// A long chain that is dropped at once is taken apart segment by segment, without recursion.
     #[test]
-    fn a_long_store_goes_without_a_deep_stack() {
+    fn long_store_is_dropped_without_deep_recursion() {
         let mut store = Store::new(Retention::default(), MEANING);
         let stream = store.stream(STREAM);
         for number in 0..3000 {

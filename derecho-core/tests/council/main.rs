@@ -15,7 +15,7 @@ fn network(founders: usize) -> Entrance {
 }
 
 #[test]
-fn a_local_group_is_founded_by_one_and_the_others_join() {
+fn one_node_founds_local_group_and_other_nodes_join() {
     for seed in 0..50 {
         let mut world = World::new(seed, Entrance::Local);
         (0..4).for_each(|_| world.start());
@@ -41,7 +41,7 @@ fn a_networked_group_begins_with_a_majority_of_its_founders() {
 }
 
 #[test]
-fn whoever_leaves_is_out_and_the_others_go_on() {
+fn leaver_is_out_and_remaining_members_continue() {
     for entrance in [Entrance::Local, network(3)] {
         for seed in 0..50 {
             let mut world = World::new(seed, entrance.clone());
@@ -56,7 +56,7 @@ fn whoever_leaves_is_out_and_the_others_go_on() {
 }
 
 #[test]
-fn any_survivor_of_a_local_group_goes_on_and_a_minority_of_a_network_does_not() {
+fn last_local_survivor_continues_and_network_minority_does_not() {
     for seed in 0..50 {
         let mut world = World::new(seed, Entrance::Local);
         (0..4).for_each(|_| world.start());
@@ -76,7 +76,7 @@ fn any_survivor_of_a_local_group_goes_on_and_a_minority_of_a_network_does_not() 
 }
 
 #[test]
-fn fresh_members_that_vanish_take_no_majority_with_them() {
+fn crash_of_new_members_does_not_cost_the_group_its_majority() {
     for seed in 0..50 {
         let mut world = World::new(seed, network(2));
         (0..2).for_each(|_| world.start());
@@ -92,7 +92,7 @@ fn fresh_members_that_vanish_take_no_majority_with_them() {
 }
 
 #[test]
-fn of_two_on_a_host_either_may_be_stopped_and_is_out_when_it_comes_back() {
+fn stopped_member_of_two_on_a_host_is_out_after_continuing() {
     for stopped in [0, 1] {
         for seed in 0..50 {
             let mut world = World::new(seed, Entrance::Local);
@@ -111,7 +111,7 @@ fn of_two_on_a_host_either_may_be_stopped_and_is_out_when_it_comes_back() {
 }
 
 #[test]
-fn one_that_hears_nothing_does_not_empty_the_group() {
+fn member_that_hears_no_messages_does_not_empty_the_group() {
     for entrance in [Entrance::Local, network(4)] {
         for deaf in 0..4 {
             for seed in 0..20 {
@@ -131,7 +131,7 @@ fn one_that_hears_nothing_does_not_empty_the_group() {
 
 /// All faults at any moment; the safety rules are checked after every step, progress at the end.
 #[test]
-fn random_faults_of_all_kinds() {
+fn group_stays_consistent_under_random_faults_of_all_kinds() {
     let mut changes = 0;
     for entrance in [Entrance::Local, network(3)] {
         for seed in 0..400 {
@@ -151,7 +151,7 @@ fn random_faults_of_all_kinds() {
 }
 
 #[test]
-fn nonsense_is_refused() {
+fn random_bytes_do_not_change_the_view() {
     let mut world = World::new(1, network(3));
     (0..3).for_each(|_| world.start());
     world.settle();

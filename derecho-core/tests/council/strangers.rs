@@ -33,7 +33,7 @@ fn settled(seed: u64, entrance: Entrance) -> World {
 }
 
 #[test]
-fn invented_nodes_are_not_let_in() {
+fn invented_nodes_are_not_admitted() {
     for entrance in [Entrance::Local, network(3)] {
         for seed in 0..20 {
             let mut world = settled(seed, entrance.clone());

@@ -75,7 +75,7 @@ fn same(a: Kinds, b: Kinds) -> bool {
 
 proptest! {
     #[test]
-    fn a_row_comes_out_as_it_was_put_in(row in any_row(), shared in any::<bool>()) {
+    fn row_is_read_back_as_written(row in any_row(), shared in any::<bool>()) {
         let sharing = if shared { Sharing::Shared } else { Sharing::Copied };
         let mut rig = Rig::started(2, sharing, |_| Kinds::ZERO, no_setup);
         rig.with(0, |table| {
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn setting_one_element_leaves_the_others(
+    fn setting_one_element_leaves_other_elements_unchanged(
         row in any_row(),
         byte in (0usize..11, any::<u8>()),
         short in (0usize..5, any::<i16>()),
@@ -154,6 +154,6 @@ fn a_region_has_a_line_for_the_fingerprint_and_whole_lines_for_the_row() {
 
 #[test]
 #[should_panic(expected = "element 3 of a column of 3")]
-fn there_is_no_element_past_the_end() {
+fn access_past_end_of_column_panics() {
     Kinds::words.at(3);
 }

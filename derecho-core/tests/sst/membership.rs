@@ -26,7 +26,7 @@ row! {
 const ZERO: Count = Count { count: 0 };
 
 #[test]
-fn a_table_starts_when_all_are_there_ranked_by_node_id() {
+fn table_starts_when_all_members_are_present_ranked_by_node_id() {
     let mut rig = Rig::apart(3, Sharing::Copied, |_| ZERO, no_setup);
     assert_eq!(rig.turn(0), 0);
     assert!(rig.nodes[0].sst.members().is_empty());
@@ -44,7 +44,7 @@ fn a_table_starts_when_all_are_there_ranked_by_node_id() {
 /// The post that shows a row may read its words late. If a table started while that post is under
 /// way, the post could carry a guard's new value ahead of the values that the guard covers (I-19).
 #[test]
-fn a_table_does_not_start_before_everyone_has_seen_its_row() {
+fn table_does_not_start_before_all_members_have_seen_its_row() {
     let mut rig = Rig::apart(2, Sharing::Copied, |_| ZERO, no_setup);
     rig.meet();
     while rig.deliver(1, 0) {}
@@ -91,7 +91,7 @@ fn a_failed_nodes_row_is_frozen_and_the_application_is_told() {
 }
 
 #[test]
-fn a_failure_is_told_once_and_strangers_are_no_members() {
+fn failure_is_reported_once_and_strangers_are_not_members() {
     let told = Arc::new(Mutex::new(0));
     let mut rig = Rig::started(2, Sharing::Copied, |_| ZERO, no_setup);
     let failures = told.clone();
@@ -139,7 +139,7 @@ fn count_up_to(limit: u64) -> Setup<Count> {
 }
 
 #[test]
-fn rows_go_and_come_back_and_state_is_carried_over() {
+fn rows_are_removed_and_added_again_with_their_state() {
     for sharing in [Sharing::Shared, Sharing::Copied] {
         let mut rig = Rig::started(3, sharing, |_| ZERO, |_| count_up_to(5));
         assert_eq!(rig.table(0).rows().sum(|r| r.get(Count::count)), 15);
@@ -169,7 +169,7 @@ fn rows_go_and_come_back_and_state_is_carried_over() {
 }
 
 #[test]
-fn a_newcomer_joins_those_who_rebuild() {
+fn newcomer_joins_members_that_rebuild_the_table() {
     let mut rig = Rig::started(2, Sharing::Copied, |_| ZERO, |_| count_up_to(3));
     // A third node founds nothing; it was created for generation 1.
     let (generation, region) = (1, Sst::<Count>::region(1));
@@ -215,7 +215,7 @@ fn meets(words: usize, first: u64) -> Rig<Count> {
 
 /// I-18: a table does not start with a member whose row has other columns.
 #[test]
-fn another_row_declaration_is_noticed() {
+fn different_row_declaration_is_reported() {
     let rig = meets(Sst::<Other>::REGION_WORDS, Other::FINGERPRINT);
     let error = rig.nodes[0].sst.error().expect("the columns differ");
     let (ours, theirs) = (Count::FINGERPRINT, Other::FINGERPRINT);
@@ -227,7 +227,7 @@ fn another_row_declaration_is_noticed() {
 }
 
 #[test]
-fn a_region_that_is_too_short_is_noticed() {
+fn too_short_region_is_reported() {
     let rig = meets(8, Count::FINGERPRINT);
     let error = rig.nodes[0].sst.error().expect("there is no room for a row");
     assert_eq!(*error, SstError::RegionTooShort { node: id(1), words: 8, needed: 16 });
@@ -237,7 +237,7 @@ fn a_region_that_is_too_short_is_noticed() {
 }
 
 #[test]
-fn a_row_that_is_not_there_yet_is_waited_for() {
+fn table_waits_for_row_that_has_not_arrived() {
     let rig = meets(Sst::<Count>::REGION_WORDS, 0);
     assert!(rig.nodes[0].sst.error().is_none());
     assert!(rig.nodes[0].sst.table().is_none());

@@ -41,7 +41,7 @@ fn set(rig: &mut Rig<Flags>, value: bool) {
 }
 
 #[test]
-fn once_fires_the_first_time_and_is_gone() {
+fn once_predicate_fires_one_time_and_is_removed() {
     let mut rig = one_node();
     rig.with(0, |scope| scope.when(Fire::Once, flag, count));
     assert_eq!(rig.turn(0), 0);
@@ -52,7 +52,7 @@ fn once_fires_the_first_time_and_is_gone() {
 }
 
 #[test]
-fn always_fires_at_every_evaluation_while_it_holds() {
+fn always_predicate_fires_at_every_evaluation_while_true() {
     let mut rig = one_node();
     rig.with(0, |scope| scope.when(Fire::Always, flag, count));
     for value in [true, true, false, true] {
@@ -63,7 +63,7 @@ fn always_fires_at_every_evaluation_while_it_holds() {
 }
 
 #[test]
-fn on_transition_fires_when_it_becomes_true() {
+fn transition_predicate_fires_on_change_to_true() {
     let mut rig = one_node();
     rig.with(0, |scope| scope.when(Fire::OnTransition, flag, count));
     for (value, fires) in [(true, 1), (true, 0), (false, 0), (true, 1), (true, 0)] {
@@ -74,7 +74,7 @@ fn on_transition_fires_when_it_becomes_true() {
 }
 
 #[test]
-fn a_turn_says_what_it_evaluated_and_fired() {
+fn turn_reports_evaluated_predicates_and_fired_triggers() {
     let mut rig = Rig::started(3, Sharing::Copied, |_| ZERO, no_setup);
     rig.with(0, |scope| {
         scope.when(Fire::Always, |table| table.rows().all(|row| !row.get(Flags::flag)), count);
@@ -104,7 +104,7 @@ fn triggers_of_one_predicate_run_in_their_order() {
 }
 
 #[test]
-fn a_later_predicate_sees_what_an_earlier_trigger_did() {
+fn later_predicate_sees_effect_of_earlier_trigger() {
     let mut rig = one_node();
     rig.with(0, |scope| {
         for step in 0..4u64 {
@@ -144,7 +144,7 @@ fn predicates_that_a_trigger_adds_join_at_the_next_evaluation() {
 }
 
 #[test]
-fn a_trigger_removes_a_later_predicate_an_earlier_one_and_itself() {
+fn trigger_may_remove_earlier_later_and_own_predicate() {
     let mut rig = one_node();
     rig.with(0, |scope| {
         let earlier = scope.when(Fire::Always, |_| true, count);
@@ -180,7 +180,7 @@ fn a_predicate_that_is_removed_in_the_scope_that_added_it_never_fires() {
 }
 
 #[test]
-fn triggers_run_once_for_each_of_several_nodes() {
+fn trigger_runs_once_on_each_node() {
     let mut rig = Rig::started(
         3,
         Sharing::Copied,

@@ -25,7 +25,7 @@ fn seen(rig: &Rig<Guarded>) -> ([u64; 4], u64) {
 }
 
 #[test]
-fn what_is_set_is_seen_by_its_owner_and_by_nobody_else() {
+fn value_that_is_set_but_not_pushed_is_seen_only_by_its_owner() {
     for sharing in [Sharing::Shared, Sharing::Copied] {
         let mut rig = Rig::started(2, sharing, |_| ZERO, no_setup);
         rig.with(0, |table| table.set(Guarded::guard, 7));
@@ -39,7 +39,7 @@ fn what_is_set_is_seen_by_its_owner_and_by_nobody_else() {
 }
 
 #[test]
-fn a_pushed_column_takes_no_other_with_it() {
+fn push_of_a_column_pushes_no_other_column() {
     for sharing in [Sharing::Shared, Sharing::Copied] {
         let mut rig = Rig::started(2, sharing, |_| ZERO, no_setup);
         rig.with(0, |table| {
@@ -67,7 +67,7 @@ fn a_push_is_one_post_to_each_other_row() {
 }
 
 #[test]
-fn nothing_is_posted_where_memory_is_shared() {
+fn push_over_shared_memory_makes_no_post() {
     let mut rig = Rig::started(3, Sharing::Shared, |_| ZERO, no_setup);
     rig.with(0, |table| table.publish(Guarded::guard, 5));
     assert_eq!(rig.writes, 0);
@@ -76,7 +76,7 @@ fn nothing_is_posted_where_memory_is_shared() {
 
 /// I-15: two pushes are seen in their order.
 #[test]
-fn a_column_pushed_after_another_guards_it() {
+fn column_pushed_later_guards_column_pushed_earlier() {
     let mut rig = Rig::started(2, Sharing::Copied, |_| ZERO, no_setup);
     rig.with(0, |table| {
         table.publish(Guarded::value, [9; 4]);

@@ -30,7 +30,7 @@ fn row(load: i64) -> Load {
 
 proptest! {
     #[test]
-    fn reducers_agree_with_the_same_on_a_list(
+    fn reducers_agree_with_same_reduction_of_a_list(
         loads in proptest::collection::vec(-100i64..100, 1..6)
     ) {
         let rig = Rig::started(loads.len(), Sharing::Copied, |i| row(loads[i]), no_setup);
@@ -89,7 +89,7 @@ fn knowledge(certain: Arc<Mutex<Vec<usize>>>) -> impl FnMut(usize) -> Setup<Load
 }
 
 #[test]
-fn everyone_knows_that_everyone_knows() {
+fn all_nodes_learn_that_every_node_knows_all_are_ready() {
     let certain = Arc::new(Mutex::new(Vec::new()));
     let mut rig = Rig::started(3, Sharing::Copied, |i| row(i as i64), knowledge(certain.clone()));
     assert!(certain.lock().unwrap().is_empty());
@@ -126,7 +126,7 @@ fn a_kept_value_follows_its_rows_and_is_pushed_only_when_it_changes() {
 }
 
 #[test]
-fn a_snapshot_stays_as_it_is() {
+fn snapshot_does_not_change_after_later_writes() {
     let mut rig = Rig::started(3, Sharing::Copied, |i| row(i as i64), no_setup);
     rig.crash(2);
     let snapshot = rig.table(0).snapshot();

@@ -122,7 +122,7 @@ mod tests {
     use crate::{from_cdr, to_cdr};
 
     #[test]
-    fn a_fixed_is_its_digits_and_a_sign() {
+    fn fixed_is_encoded_as_digits_and_sign() {
         type Price = Fixed<5, 2>;
         let price = Price::from_units(-12345).unwrap();
         assert_eq!(price.to_string(), "-123.45");

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn representation_ids_are_those_of_the_standard() {
+    fn representation_ids_follow_standard() {
         let kinds = [Extensibility::Final, Extensibility::Appendable, Extensibility::Mutable];
         for (encoding, ids) in [
             (Encoding::CDR_BE, [0, 0, 2]),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn other_representations_are_refused() {
+    fn decoder_rejects_unknown_representation_id() {
         for id in (4..=u16::MAX).filter(|id| !(6..=11).contains(id)) {
             let [high, low] = id.to_be_bytes();
             assert_eq!(

@@ -397,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_names_the_whole_path_to_the_member() {
+    fn error_message_names_full_path_to_member() {
         let error = CdrError::InvalidBool { offset: 12, found: 9 }
             .in_member("Nav::Gear", "down")
             .in_member("Nav::Aircraft", "gear");
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_buffer_is_no_fault_of_a_member() {
+    fn error_for_small_buffer_names_no_member() {
         let error = CdrError::NoRoom { offset: 0, needed: 4, left: 1 };
         assert_eq!(error.clone().in_member("T", "m"), error);
     }

@@ -139,14 +139,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_function_is_fnv_1a() {
+    fn fingerprint_uses_fnv_1a() {
         assert_eq!(Fingerprint(OFFSET_BASIS).bytes(b"").finish(), 0xcbf2_9ce4_8422_2325);
         assert_eq!(Fingerprint(OFFSET_BASIS).bytes(b"a").finish(), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(Fingerprint(OFFSET_BASIS).bytes(b"foobar").finish(), 0x8594_4171_f739_67e8);
     }
 
     #[test]
-    fn neighbouring_texts_keep_their_border() {
+    fn fingerprint_separates_adjacent_texts() {
         let one = Fingerprint::new("struct").text("ab").text("c").finish();
         let other = Fingerprint::new("struct").text("a").text("bc").finish();
         assert_ne!(one, other);

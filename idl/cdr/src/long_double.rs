@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_doubles_hold_every_double() {
+    fn long_double_holds_every_double() {
         let some = [0.0, 1.0, -2.5, f64::MAX, f64::MIN_POSITIVE, f64::INFINITY, 5e-324, 1e-310];
         for number in some.into_iter().flat_map(|number| [number, -number]) {
             assert_eq!(LongDouble::from(number).to_f64().to_bits(), number.to_bits(), "{number}");
@@ -318,7 +318,7 @@ mod tests {
     /// The bits are those of IEEE 754 for the format: 1 bit of sign, 15 of exponent, 112
     /// of fraction.
     #[test]
-    fn digits_are_the_nearest_number_and_come_back() {
+    fn long_double_parses_to_nearest_number_and_prints_same_digits() {
         for (text, bits) in [
             ("0.0", 0),
             ("-0.0", 1 << 127),
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greater_of_two_is_told_by_all_their_bits() {
+    fn long_double_comparison_uses_all_bits() {
         let number = |text| LongDouble::parse(text).unwrap();
         let all = ["-Infinity", "-1e4000", "-1.0", "0.0", "0.1", "1.0", "1e4000", "Infinity"];
         for (place, one) in all.iter().enumerate() {
@@ -373,7 +373,7 @@ mod tests {
     /// Numbers of any size, and numbers next to powers of ten and two, where rounding affects
     /// all digits.
     #[test]
-    fn each_number_comes_back_from_its_digits() {
+    fn long_double_survives_round_trip_through_digits() {
         let mut seed = 7_u128;
         let random = (0..500_u128).map(|number| {
             seed =

@@ -62,7 +62,7 @@ fn read<T: DdsType>(payload: &[u8]) {
 }
 
 #[test]
-fn huge_lengths_allocate_nothing() {
+fn corrupt_length_causes_no_large_allocation() {
     let mut runner = TestRunner::deterministic();
     for round in 0..12 {
         let value = everything().new_tree(&mut runner).unwrap().current();
@@ -80,7 +80,7 @@ fn huge_lengths_allocate_nothing() {
 }
 
 #[test]
-fn ten_bytes_do_not_ask_for_a_gigabyte() {
+fn huge_length_in_short_payload_causes_no_large_allocation() {
     for id in [0, 1, 6, 7] {
         let payload = [0, id, 0, 0, 0x7f, 0xff, 0xff, 0x7f, 0, 0, 0, 0];
         read::<Vec<u8>>(&payload);
@@ -93,7 +93,7 @@ fn ten_bytes_do_not_ask_for_a_gigabyte() {
 }
 
 #[test]
-fn looking_into_a_value_takes_no_memory() {
+fn member_lookup_allocates_no_memory() {
     let value = Everything::default_value();
     let paths = ["derived.inner.y", "choice.discriminator", "tree.next.value", "derived.name"];
     let paths = paths.map(|path| MemberPath::of::<Everything>(path).unwrap());

@@ -95,7 +95,7 @@ fn xcdr1_aligns_to_eight_and_xcdr2_to_four() {
 }
 
 #[test]
-fn every_encoding_comes_back() {
+fn value_survives_round_trip_in_every_encoding() {
     for encoding in
         [Encoding::CDR_BE, Encoding::CDR_LE, Encoding::PLAIN_CDR2_BE, Encoding::PLAIN_CDR2_LE]
     {
@@ -104,21 +104,21 @@ fn every_encoding_comes_back() {
 }
 
 #[test]
-fn the_header_says_encoding_and_padding() {
+fn payload_header_states_encoding_and_padding() {
     assert_eq!(to_cdr(&0x55_u8).unwrap(), [0, 7, 0, 3, 0x55, 0, 0, 0]);
     assert_eq!(to_cdr_with(&1_u32, Encoding::CDR_BE).unwrap(), [0, 0, 0, 0, 0, 0, 0, 1]);
     assert_eq!(to_cdr(&Empty {}).unwrap(), [0, 7, 0, 0]);
 }
 
 #[test]
-fn strings_carry_their_length_and_a_nul() {
+fn string_is_encoded_with_length_and_nul() {
     assert_eq!(body(&"ab".to_owned(), Encoding::CDR_LE), [3, 0, 0, 0, b'a', b'b', 0]);
     assert_eq!(body(&String::new(), Encoding::CDR_LE), [1, 0, 0, 0, 0]);
     assert_eq!(from_cdr::<String>(&[0, 1, 0, 0, 0, 0, 0, 0]).unwrap(), "");
 }
 
 #[test]
-fn xcdr2_collections_say_their_size_unless_their_elements_are_primitive() {
+fn xcdr2_collection_starts_with_size_unless_elements_are_primitive() {
     assert_eq!(body(&vec![1_u16, 2], Encoding::PLAIN_CDR2_LE), [2, 0, 0, 0, 1, 0, 2, 0]);
     assert_eq!(body(&vec![true], Encoding::PLAIN_CDR2_LE), [1, 0, 0, 0, 1]);
     assert_eq!(body(&[1_u16, 2], Encoding::PLAIN_CDR2_LE), [1, 0, 2, 0]);
@@ -131,7 +131,7 @@ fn xcdr2_collections_say_their_size_unless_their_elements_are_primitive() {
 }
 
 #[test]
-fn an_array_of_arrays_is_one_array() {
+fn array_of_arrays_is_encoded_as_one_array() {
     let numbers = [[1_u8, 2], [3, 4]];
     assert_eq!(body(&numbers, Encoding::PLAIN_CDR2_LE), [1, 2, 3, 4]);
     let phases = [[Phase::Taxi], [Phase::Cruise]];
@@ -142,13 +142,13 @@ fn an_array_of_arrays_is_one_array() {
 }
 
 #[test]
-fn a_sequence_of_arrays_says_its_size() {
+fn sequence_of_arrays_starts_with_its_size() {
     let value = vec![[1_u8, 2]];
     assert_eq!(body(&value, Encoding::PLAIN_CDR2_LE), [6, 0, 0, 0, 1, 0, 0, 0, 1, 2]);
 }
 
 #[test]
-fn an_empty_row_of_wide_numbers_takes_no_alignment() {
+fn empty_sequence_adds_no_element_alignment() {
     #[derive(DdsType, Debug, PartialEq)]
     #[dds(crate = "idl_cdr")]
     struct Tail {
@@ -161,7 +161,7 @@ fn an_empty_row_of_wide_numbers_takes_no_alignment() {
 }
 
 #[test]
-fn keys_are_in_declaration_order_and_nested_keys_replace_their_struct() {
+fn key_follows_declaration_order_and_nested_key_replaces_struct() {
     let flight = Flight {
         number: 0x0102,
         remark: "late".into(),
@@ -178,7 +178,7 @@ fn keys_are_in_declaration_order_and_nested_keys_replace_their_struct() {
 }
 
 #[test]
-fn bounds_hold_in_both_directions() {
+fn bounds_are_checked_on_write_and_read() {
     let fits = Bounded {
         name: "abc".into(),
         tags: vec!["abcd".into(), String::new()],
@@ -205,7 +205,7 @@ fn bounds_hold_in_both_directions() {
 }
 
 #[test]
-fn a_buffer_of_the_right_size_is_enough_and_any_smaller_is_not() {
+fn buffer_of_serialized_size_suffices_and_smaller_buffer_is_rejected() {
     let size = serialized_size(&MIXED).unwrap();
     assert_eq!(serialize_into(&MIXED, &mut vec![0xff; size]).unwrap(), size);
     for smaller in 0..size {
@@ -222,7 +222,7 @@ fn padding_is_written_as_zeroes() {
 }
 
 #[test]
-fn wrong_bytes_are_named() {
+fn decoder_reports_each_kind_of_invalid_bytes() {
     let at_string = |payload: &[u8]| from_cdr::<String>(payload).unwrap_err();
     let fault = |fault| CdrError::InvalidString { offset: 8, fault };
     assert_eq!(at_string(&[0, 1, 0, 0, 2, 0, 0, 0, b'a', b'b']), fault(StringFault::NotTerminated));
@@ -264,7 +264,7 @@ fn wrong_bytes_are_named() {
 }
 
 #[test]
-fn the_size_in_front_of_a_collection_confines_and_binds_it() {
+fn collection_size_must_match_its_elements() {
     // One element of four bytes, with a size one too large and one too small.
     let too_large = [0, 7, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(
@@ -279,7 +279,7 @@ fn the_size_in_front_of_a_collection_confines_and_binds_it() {
 }
 
 #[test]
-fn a_header_in_the_middle_restarts_alignment() {
+fn header_inside_buffer_restarts_alignment() {
     let mut buffer = [0xff; 16];
     let mut writer = CdrWriter::over(&mut buffer, Encoding::CDR_LE);
     writer.write_u8(1).unwrap();
@@ -291,7 +291,7 @@ fn a_header_in_the_middle_restarts_alignment() {
 }
 
 #[test]
-fn names_and_fingerprints_tell_types_apart() {
+fn type_name_is_declared_name_and_fingerprint_distinguishes_types() {
     assert_eq!(Mixed::TYPE_NAME, "Test::Mixed");
     #[derive(DdsType)]
     #[dds(crate = "idl_cdr", name = "Test::Mixed")]
@@ -322,7 +322,7 @@ fn names_and_fingerprints_tell_types_apart() {
 }
 
 #[test]
-fn a_key_hash_is_the_key_or_its_md5() {
+fn key_hash_is_key_or_its_md5() {
     #[derive(DdsType, Clone, Default)]
     #[dds(crate = "idl_cdr")]
     struct Short {
@@ -354,7 +354,7 @@ fn a_key_hash_is_the_key_or_its_md5() {
 /// usual code, also as part of a larger key, where members are in the order of their ids. A key of
 /// more than sixteen bytes is hashed.
 #[test]
-fn a_key_of_numbers_alone_is_what_the_usual_way_gives() {
+fn key_hash_of_numeric_key_equals_result_of_general_code() {
     use idl_cdr::{DdsType, key_hash, serialize_key_into};
 
     #[derive(DdsType, Clone, Default)]

@@ -33,7 +33,7 @@ struct Members {
 }
 
 #[test]
-fn members_have_the_ids_and_bounds_that_are_said() {
+fn member_descriptors_have_declared_ids_and_bounds() {
     // `printf color | md5sum` begins with 70dda5df.
     let members = Members::MEMBERS;
     assert_eq!(members[0].id, 0x0fa5_dd70);
@@ -56,7 +56,7 @@ fn members_have_the_ids_and_bounds_that_are_said() {
 }
 
 #[test]
-fn what_is_not_serialized_takes_no_bytes_and_has_its_default() {
+fn non_serialized_member_takes_no_bytes_and_reads_as_default() {
     let members = Members { six: 9, cache: 77, ..Members::default_value() };
     assert_eq!((Members::default_value().six, Members::default_value().cache), (3, 5));
     let again = from_cdr::<Members>(&to_cdr(&members).unwrap()).unwrap();
@@ -100,7 +100,7 @@ struct Top {
 
 /// Members of the base come first; key members are ordered by id, whichever struct has them.
 #[test]
-fn a_base_comes_first_and_its_keys_in_the_order_of_their_ids() {
+fn base_members_come_first_and_keys_are_ordered_by_id() {
     let base = Base { color: 0xc0, size: 0x0102 };
     let middle = Middle { base, two: 0x0304, three: 5 };
     let top = Top { base: middle, one: 6, last: 7 };
@@ -127,7 +127,7 @@ enum Letter {
 }
 
 #[test]
-fn cases_have_their_labels_and_ids() {
+fn union_cases_have_their_labels_and_ids() {
     let cases = Letter::CASES;
     assert_eq!(Letter::TYPE_NAME, "M::Letter");
     assert_eq!(cases[0].labels, [97, 98]);
@@ -154,7 +154,7 @@ enum Surface {
 
 /// The label of a case is stored if the variant has a field for it, and written again.
 #[test]
-fn a_case_of_several_labels_keeps_its_own() {
+fn union_case_with_several_labels_keeps_label_of_value() {
     let payload = |label: i32, area: Option<f64>| {
         let area = area.map(|area| area.to_le_bytes().to_vec()).unwrap_or_default();
         [&[0, 7, 0, 0][..], &label.to_le_bytes(), &area].concat()
@@ -181,7 +181,7 @@ fn a_case_of_several_labels_keeps_its_own() {
 
 /// If the discriminator's default selects nothing, a value begins with the first case.
 #[test]
-fn a_union_without_a_default_case_begins_with_the_first() {
+fn union_without_default_case_defaults_to_first_case() {
     #[derive(DdsType, Clone, Debug, PartialEq)]
     #[dds(crate = "idl_cdr", union, discriminator = "i32")]
     enum Closed {
@@ -194,7 +194,7 @@ fn a_union_without_a_default_case_begins_with_the_first() {
 }
 
 #[test]
-fn a_label_of_another_case_is_not_written() {
+fn encoder_rejects_label_of_another_case() {
     for wrong in [
         Surface::Wing { discriminator: 7, area: 1.5 },
         Surface::Wing { discriminator: 5, area: 1.5 },

@@ -50,7 +50,7 @@ enum Level {
 }
 
 #[test]
-fn an_appendable_type_is_read_longer_and_shorter() {
+fn appendable_type_is_read_with_more_or_fewer_members() {
     let long = Track2 {
         id: 3,
         name: "three".into(),
@@ -95,7 +95,7 @@ struct Outer2 {
 
 /// If each type carries its size, nested types may change too.
 #[test]
-fn appendable_types_within_others_are_read_longer_and_shorter() {
+fn nested_appendable_type_is_read_with_more_or_fewer_members() {
     let short = Track1 { id: 3, name: "three".into() };
     let outer = Outer1 { first: vec![short.clone(); 2], second: short.clone(), last: 9 };
     for endianness in [Endianness::Big, Endianness::Little] {
@@ -149,7 +149,7 @@ struct Plan4 {
 }
 
 #[test]
-fn members_of_a_mutable_type_are_known_by_their_ids() {
+fn mutable_type_members_are_matched_by_id() {
     // Larger than the length in a short header can express.
     for size in [0, 5, 70_000] {
         let large = vec![7; size];
@@ -176,7 +176,7 @@ struct Large {
 
 /// A header of XCDR1 that turns out too short is replaced by a long one.
 #[test]
-fn long_values_have_long_headers() {
+fn long_value_has_long_parameter_header() {
     for size in [0xfffb, 0xfffc, 0xfffd, 70_000] {
         let octets = Some((0..size).map(|number| number as u8).collect());
         let texts = Some(vec!["a".to_owned(), "b".repeat(size)]);
@@ -192,7 +192,7 @@ fn long_values_have_long_headers() {
 }
 
 #[test]
-fn what_has_to_be_understood_and_is_not_known_is_refused() {
+fn reader_rejects_unknown_or_missing_must_understand_member() {
     let three = Plan3 { number: 1, vital: true };
     let four = Plan4 { name: "four".into() };
     for encoding in ENCODINGS {
@@ -279,7 +279,7 @@ struct Discarding {
 }
 
 #[test]
-fn what_a_type_does_not_allow_is_discarded_replaced_or_cut() {
+fn disallowed_value_is_discarded_defaulted_or_trimmed() {
     let fine = Loose {
         before: 1,
         text: "abc".into(),
@@ -343,7 +343,7 @@ struct Link {
 
 /// The input does not decide the use of the stack.
 #[test]
-fn depth_has_a_limit_in_both_directions() {
+fn nesting_depth_is_limited_on_write_and_read() {
     let chain = |length| {
         (1..length).fold(Node { next: None }, |node, _| Node { next: Some(Box::new(node)) })
     };
@@ -364,7 +364,7 @@ fn depth_has_a_limit_in_both_directions() {
 /// Types absent from the other tests: the bytes of wide text, of numbers that Rust lacks, and of
 /// the label of a default case.
 #[test]
-fn rare_types_have_the_bytes_of_the_standard() {
+fn rare_types_are_encoded_as_in_standard() {
     fn body(value: &impl DdsType, encoding: Encoding) -> Vec<u8> {
         let payload = to_cdr_with(value, encoding).unwrap();
         payload[4..payload.len() - usize::from(payload[3])].to_vec()
@@ -412,7 +412,7 @@ enum ByCharacter {
 }
 
 #[test]
-fn labels_are_read_and_the_first_one_is_written() {
+fn union_reads_every_label_and_writes_first_label() {
     let some = ByLevel::Some(7);
     let payload = to_cdr(&some).unwrap();
     assert_eq!(payload[4..8], [0; 4]);
@@ -428,7 +428,7 @@ fn labels_are_read_and_the_first_one_is_written() {
 
 /// The hash is the key itself only if the key of every value fits.
 #[test]
-fn key_hashes_go_by_the_longest_key() {
+fn key_hash_is_raw_key_only_if_longest_key_fits() {
     fn is_raw<T: DdsType>(value: &T) -> bool {
         let key = key_to_cdr(value).unwrap();
         let raw = [&key[..], &[0; 16]].concat();
@@ -484,7 +484,7 @@ struct KeyedPart {
 /// The payload of a key-only sample is framed like the type, with members in the order of
 /// declaration. The form for hashing has neither property.
 #[test]
-fn a_key_alone_is_framed_as_its_type() {
+fn key_only_payload_is_framed_like_its_type() {
     let nested = KeyedPart { rest: 1, text: "ab".into() };
     let value = Keyed { late: 0x0102, other: "no".into(), nested: nested.clone() };
     let payload = key_to_cdr_with(&value, Encoding::PLAIN_CDR2_LE).unwrap();

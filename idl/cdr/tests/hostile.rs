@@ -98,7 +98,7 @@ macro_rules! feed_all {
 
 proptest! {
     #[test]
-    fn random_bytes_panic_no_decoder(bytes in vec(any::<u8>(), 0..200)) {
+    fn decoder_does_not_panic_on_random_bytes(bytes in vec(any::<u8>(), 0..200)) {
         feed_all!(&bytes; u8, i8, u16, i16, u32, i32, u64, i64, f32, f64, bool, String, Kind, Leaf,
             Tree, Vec<u8>, Vec<f64>, Vec<bool>, Vec<String>, Vec<Kind>, Vec<Leaf>, Vec<Vec<u64>>,
             Vec<[u32; 3]>, [u8; 7], [[f32; 2]; 2], [String; 2], [Leaf; 1], [[Kind; 2]; 1]);
@@ -106,13 +106,13 @@ proptest! {
 
     /// Random bytes rarely get past the first length; small numbers get further.
     #[test]
-    fn plausible_bytes_panic_no_decoder(bytes in vec(prop_oneof![4 => Just(0), 1 => 0_u8..9], 0..200)) {
+    fn decoder_does_not_panic_on_plausible_bytes(bytes in vec(prop_oneof![4 => Just(0), 1 => 0_u8..9], 0..200)) {
         feed_all!(&bytes; String, Kind, Leaf, Tree, Vec<String>, Vec<Leaf>, Vec<Vec<u64>>,
             Vec<[u32; 3]>, [String; 2], [[Kind; 2]; 1]);
     }
 
     #[test]
-    fn damaged_payloads_panic_no_decoder(
+    fn decoder_does_not_panic_on_damaged_payload(
         tree in tree(),
         encoding in encoding(),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
@@ -129,14 +129,14 @@ proptest! {
     }
 
     #[test]
-    fn values_come_back(tree in tree(), encoding in encoding()) {
+    fn tree_survives_round_trip_in_every_encoding(tree in tree(), encoding in encoding()) {
         let payload = to_cdr_with(&tree, encoding).unwrap();
         prop_assert_eq!(payload.len() % 4, 0);
         prop_assert_eq!(from_cdr::<Tree>(&payload).unwrap(), tree);
     }
 
     #[test]
-    fn the_three_ways_to_write_agree(tree in tree()) {
+    fn to_cdr_serialized_size_and_serialize_into_agree(tree in tree()) {
         let payload = to_cdr(&tree).unwrap();
         prop_assert_eq!(serialized_size(&tree).unwrap(), payload.len());
         let mut buffer = vec![0xee; payload.len() + 5];
@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn every_cut_of_a_value_is_an_error(tree in tree(), cut in any::<prop::sample::Index>()) {
+    fn decoder_rejects_truncated_value(tree in tree(), cut in any::<prop::sample::Index>()) {
         let payload = to_cdr(&tree).unwrap();
         let padding = usize::from(payload[3]);
         let mut body = payload[..cut.index(payload.len() - padding)].to_vec();

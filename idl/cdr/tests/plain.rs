@@ -58,7 +58,7 @@ const TRACK: Track = Track {
 };
 
 #[test]
-fn only_types_of_numbers_are_plain() {
+fn only_numeric_types_are_plain() {
     assert!(u8::LAYOUT.is_some() && f64::LAYOUT.is_some() && <[[i16; 2]; 3]>::LAYOUT.is_some());
     assert!(Position::LAYOUT.is_some() && Track::LAYOUT.is_some());
     assert!(bool::LAYOUT.is_none() && String::LAYOUT.is_none() && Vec::<u8>::LAYOUT.is_none());
@@ -67,7 +67,7 @@ fn only_types_of_numbers_are_plain() {
 }
 
 #[test]
-fn the_layout_is_that_of_the_compiler() {
+fn plain_layout_matches_compiler_layout() {
     let layout = Track::LAYOUT.unwrap();
     assert_eq!((layout.size(), layout.align()), (size_of::<Track>(), align_of::<Track>()));
     assert_ne!(layout.hash(), TrackInAnotherOrder::LAYOUT.unwrap().hash());
@@ -75,7 +75,7 @@ fn the_layout_is_that_of_the_compiler() {
 }
 
 #[test]
-fn bytes_come_back() {
+fn plain_bytes_survive_round_trip() {
     // A distinct number for every byte; the bytes of padding are never read.
     let bytes: Vec<u8> = (0..size_of::<Track>() as u8).collect();
     let track: Track = from_plain_bytes(&bytes).unwrap();
@@ -91,7 +91,7 @@ fn bytes_come_back() {
 }
 
 #[test]
-fn wrong_sizes_types_and_alignments_are_refused() {
+fn plain_access_rejects_wrong_size_type_or_alignment() {
     let bytes = [0_u64; 3].map(u64::to_ne_bytes).concat();
     assert!(from_plain_bytes::<Position>(&bytes[..15]).is_none());
     assert!(from_plain_bytes::<Position>(&bytes[..17]).is_none());
@@ -124,7 +124,7 @@ fn cleared<T: DdsType>() -> Vec<usize> {
 }
 
 #[test]
-fn padding_and_nothing_else_is_cleared() {
+fn only_padding_is_cleared() {
     let of_track: Vec<usize> = (1..8).chain(74..80).collect();
     assert_eq!(cleared::<Track>(), of_track);
     assert_eq!(
@@ -142,7 +142,7 @@ fn padding_and_nothing_else_is_cleared() {
 }
 
 #[test]
-fn types_without_padding_have_nothing_to_clear() {
+fn type_without_padding_has_no_bytes_to_clear() {
     assert!(
         !Position::LAYOUT.unwrap().has_padding() && !<[[u8; 3]; 5]>::LAYOUT.unwrap().has_padding()
     );

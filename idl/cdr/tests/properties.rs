@@ -47,12 +47,12 @@ fn feed_all(bytes: &[u8]) {
 
 proptest! {
     #[test]
-    fn values_come_back(value in everything(), encoding in encoding()) {
+    fn random_value_survives_round_trip(value in everything(), encoding in encoding()) {
         comes_back(&value, encoding);
     }
 
     #[test]
-    fn unions_and_trees_come_back(
+    fn random_unions_and_trees_survive_round_trip(
         colored in colored(),
         either in either(),
         tree in tree(),
@@ -67,7 +67,7 @@ proptest! {
 
     /// The counted size equals the written size, in any buffer, whatever its old contents.
     #[test]
-    fn the_three_ways_to_write_agree(value in everything(), encoding in encoding()) {
+    fn to_cdr_cdr_writer_and_serialized_size_agree(value in everything(), encoding in encoding()) {
         let payload = to_cdr_with(&value, encoding).unwrap();
         let mut buffer = vec![0xee; payload.len() + 5];
         let mut writer = CdrWriter::over(&mut buffer, encoding);
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn keys_come_back_alone(value in everything(), encoding in encoding()) {
+    fn key_only_payload_survives_round_trip(value in everything(), encoding in encoding()) {
         let payload = key_to_cdr_with(&value, encoding).unwrap();
         let key = key_from_cdr::<Everything>(&payload).unwrap();
         prop_assert_eq!(key.derived.more, value.derived.more);
@@ -95,20 +95,20 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_panic_no_decoder(bytes in vec(any::<u8>(), 0..200)) {
+    fn decoder_of_each_kind_does_not_panic_on_random_bytes(bytes in vec(any::<u8>(), 0..200)) {
         feed_all(&bytes);
     }
 
     /// Random bytes rarely get past the first length; small numbers get further.
     #[test]
-    fn plausible_bytes_panic_no_decoder(
+    fn decoder_of_each_kind_does_not_panic_on_plausible_bytes(
         bytes in vec(prop_oneof![6 => Just(0), 2 => Just(1), 1 => 0_u8..9, 1 => any::<u8>()], 0..300),
     ) {
         feed_all(&bytes);
     }
 
     #[test]
-    fn damaged_payloads_panic_no_decoder(
+    fn decoder_of_each_kind_does_not_panic_on_damaged_payload(
         value in everything(),
         encoding in encoding(),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
@@ -132,7 +132,7 @@ proptest! {
 
     /// Every truncation, every flipped bit, every four bytes replaced by a huge number.
     #[test]
-    fn no_harm_to_any_byte_is_worse_than_an_error(value in everything(), encoding in encoding()) {
+    fn decoder_does_not_panic_on_truncation_bit_flip_or_huge_number(value in everything(), encoding in encoding()) {
         let payload = to_cdr_with(&value, encoding).unwrap();
         for end in 0..payload.len() {
             let _ = from_cdr::<Everything>(&payload[..end]);
@@ -156,7 +156,7 @@ proptest! {
 
 /// For types without missing members, every truncation is an error.
 #[test]
-fn every_cut_of_a_value_is_an_error() {
+fn decoder_rejects_every_truncated_payload() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let strategy = (numbers(), collections(), changing(), encoding());
     runner
@@ -181,7 +181,7 @@ fn every_cut_of_a_value_is_an_error() {
 }
 
 #[test]
-fn a_default_payload_says_what_it_is() {
+fn default_payload_states_its_representation() {
     let value = Either::Left("a".into());
     assert_eq!(to_cdr(&value).unwrap()[..2], [0, 0x0b]);
 }

@@ -31,7 +31,7 @@ fn derived() -> Derived {
 }
 
 #[test]
-fn members_of_all_kinds_are_found() {
+fn member_path_finds_members_of_all_kinds() {
     let value = derived();
     assert_eq!(look(&value, "number"), "Unsigned(9)", "of the base");
     assert_eq!(look(&value, "name"), "Text(\"abc\")");
@@ -48,7 +48,7 @@ fn members_of_all_kinds_are_found() {
 }
 
 #[test]
-fn collections_maps_and_trees_are_followed() {
+fn member_path_follows_collections_maps_and_trees() {
     let mut value = Collections::default_value();
     value.names = BTreeMap::from([("a".to_owned(), vec![7, 8]), ("b".to_owned(), vec![])]);
     value.squares = BTreeMap::from([(-3, 9.0)]);
@@ -70,7 +70,7 @@ fn collections_maps_and_trees_are_followed() {
 }
 
 #[test]
-fn what_is_wrong_with_a_path_is_said() {
+fn member_path_error_states_position_and_reason() {
     assert_eq!(
         wrong::<Derived>("inner.z"),
         "`inner.z`, at 6: `Point` has no member `z`; it has x, y"
@@ -95,7 +95,7 @@ fn what_is_wrong_with_a_path_is_said() {
 }
 
 #[test]
-fn numbers_are_compared_as_what_they_are() {
+fn values_of_different_types_are_compared_exactly() {
     let price = 1250;
     let fixed = ValueRef::Fixed { units: &price, scale: 2 };
     let long = LongDouble::from(0.5);

@@ -227,7 +227,7 @@ fn compare<T: DdsType + PartialEq + std::fmt::Debug>(what: &str, value: &T, list
 }
 
 #[test]
-fn others_read_and_write_the_same() {
+fn payloads_agree_with_other_implementations() {
     let mut lines = 0;
     let basics = Basics {
         a: true,

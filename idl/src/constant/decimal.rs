@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_is_decimal() {
+    fn fixed_point_arithmetic_is_decimal() {
         for (a, operator, b, result) in [
             ("1.5", "+", "0.25", "1.75"),
             ("0.1", "-", "0.3", "-0.2"),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_limited() {
+    fn fixed_point_number_has_at_most_31_digits() {
         assert_eq!(Decimal::parse(&"9".repeat(32)), None);
         assert!(Decimal::parse(&"9".repeat(31)).is_some());
         assert_eq!(decimal("123.456").fit(5, 2).unwrap().to_string(), "123.45");

@@ -90,7 +90,7 @@ mod tests {
     /// The expected bits are those of IEEE 754 for the format: 1 bit of sign, 15 of exponent, 112
     /// of fraction.
     #[test]
-    fn decimals_are_the_nearest_number() {
+    fn decimal_literal_becomes_nearest_quadruple() {
         for (text, wanted) in [
             ("0.0", 0),
             ("1.0", 0x3fff << 112),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_has_all_bits() {
+    fn quadruple_arithmetic_has_full_precision() {
         let number = |text| Quadruple::parse(text).unwrap();
         let third = number("1.0").calculate("/", number("3.0")).unwrap();
         assert_eq!(third.to_bits(), 0x3ffd_5555_5555_5555_5555_5555_5555_5555);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_are_held_and_made() {
+    fn quadruple_holds_doubles_exactly_and_converts_to_double() {
         for double in [0.0, -0.0, 1.5, f64::MAX, f64::MIN_POSITIVE, 5e-324] {
             let held = Quadruple::from_f64(double).unwrap();
             assert_eq!(held.exact_f64().map(f64::to_bits), Some(double.to_bits()));

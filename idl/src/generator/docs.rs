@@ -88,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn sentences_stay_and_their_signs_are_harmless() {
+    fn doc_comment_keeps_sentences_and_escapes_markdown() {
         assert_eq!(of("In [m/s], see a_b."), ["In \\[m/s\\], see a_b."]);
         assert_eq!(of("See https://a.b/c."), ["See <https://a.b/c>."]);
         assert_eq!(of(""), [""; 0]);
     }
 
     #[test]
-    fn whatever_has_a_shape_keeps_it() {
+    fn doc_comment_keeps_formatted_text_in_code_block() {
         assert_eq!(
             of("Cases:\n- a\n    fn x();"),
             ["```text", "Cases:", "- a", "    fn x();", "```"]

@@ -118,7 +118,7 @@ mod tests {
     use crate::constant::quadruple::Quadruple;
 
     #[test]
-    fn lists_are_read_as_ros_writes_them() {
+    fn parser_reads_default_lists_in_ros_syntax() {
         let integers = [1, -2, 3].map(Value::Integer).to_vec();
         assert_eq!(list("(1, -2, 3)", false), Some(integers));
         assert_eq!(list("(1.5,)", false), Some(vec![Value::Floating(1.5)]));

@@ -64,7 +64,7 @@ fn report() -> Report {
 
 /// The form in the documentation, byte by byte.
 #[test]
-fn the_bytes_are_two_sequences_of_octets() {
+fn any_is_encoded_as_two_octet_sequences() {
     // The header, the total size, the identifier TK_UINT32, and no objects: their size, and
     // their number.
     let told = [0, 9, 0, 0, 12, 0, 0, 0, 0x07, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
@@ -83,7 +83,7 @@ fn the_bytes_are_two_sequences_of_octets() {
 }
 
 #[test]
-fn it_gives_what_can_be_read_as_what_is_asked_for() {
+fn any_returns_value_as_assignable_type_or_reports_mismatch() {
     let any = Any::of(&fix(1)).unwrap();
     assert_eq!(any.get::<Fix>(), Ok(fix(1)));
     let newer = any.get::<later::Fix>().unwrap();
@@ -116,7 +116,7 @@ fn it_gives_what_can_be_read_as_what_is_asked_for() {
 /// The generated type, the type from IDL and the type received by a peer are the same, and so are
 /// their bytes.
 #[test]
-fn it_is_where_any_other_type_may_be() {
+fn any_is_allowed_in_every_member_position() {
     let text = include_str!("../../tests/golden/any.idl");
     let idl = idl::parse("any.idl", text).unwrap();
     let value = report();
@@ -162,7 +162,7 @@ fn it_is_where_any_other_type_may_be() {
 }
 
 #[test]
-fn text_shows_what_is_held() {
+fn text_of_any_shows_held_type_and_value() {
     let of = DynamicType::of::<Late>();
     let mut data = DynamicData::new(&of);
     let inner = Any::of(&Any::of(&5_u8).unwrap()).unwrap();
@@ -226,7 +226,7 @@ fn text_shows_what_is_held() {
 
 /// A peer may give this name to its own type. The type then counts as what its contents say.
 #[test]
-fn the_name_alone_makes_nothing_one() {
+fn type_is_not_any_by_its_name_alone() {
     #[derive(DdsType, Debug, PartialEq)]
     #[dds(crate = "idl_cdr", name = "any")]
     struct Impostor {
@@ -243,7 +243,7 @@ fn the_name_alone_makes_nothing_one() {
 
 /// A nesting so deep that recursion would overflow the stack.
 #[test]
-fn those_in_each_other_end_nowhere_badly() {
+fn deeply_nested_any_is_read_or_rejected_without_stack_overflow() {
     let mut any = Any::default();
     for _ in 0..300 {
         any = Any::of(&any).unwrap();
@@ -266,7 +266,7 @@ proptest! {
 
     /// Any bytes are refused or accepted, and accepted ones survive the round trip through text.
     #[test]
-    fn harmed_ones_are_refused(
+    fn damaged_any_is_rejected_or_survives_round_trip(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         cut in any::<prop::sample::Index>(),
         cuts in any::<bool>(),
@@ -294,7 +294,7 @@ proptest! {
     }
 
     #[test]
-    fn any_value_comes_back(
+    fn random_any_survives_round_trip(
         numbers in proptest::collection::vec(any::<f64>(), 0..9),
         texts in proptest::collection::vec("[^\0]{0,8}", 0..4),
         more in proptest::option::of(any::<u64>()),

@@ -220,12 +220,12 @@ fn said<R: DdsType, W: DdsType>(consistency: TypeConsistency) -> String {
 }
 
 #[test]
-fn the_default_is_the_standards() {
+fn default_type_consistency_follows_standard() {
     assert_eq!(TypeConsistency::default(), DEFAULT);
 }
 
 #[test]
-fn every_type_goes_with_itself() {
+fn every_type_is_assignable_from_itself() {
     for consistency in [DEFAULT, EXACT] {
         assert_eq!(said::<Final::one::Final, Final::one::Final>(consistency), "goes");
         assert_eq!(said::<Outer::one::Outer, Outer::one::Outer>(consistency), "goes");
@@ -238,7 +238,7 @@ fn every_type_goes_with_itself() {
 }
 
 #[test]
-fn final_structs_have_the_same_members() {
+fn assignable_final_structs_have_same_members() {
     use Final::{more, one, other, renamed};
     assert_eq!(
         said::<one::Final, more::Final>(DEFAULT),
@@ -261,7 +261,7 @@ fn final_structs_have_the_same_members() {
 }
 
 #[test]
-fn bounds_count_if_they_are_not_ignored() {
+fn bounds_are_compared_unless_ignored() {
     use Final::{long, one, short};
     let strict =
         TypeConsistency { ignore_string_bounds: false, ignore_sequence_bounds: false, ..DEFAULT };
@@ -288,7 +288,7 @@ fn bounds_count_if_they_are_not_ignored() {
 }
 
 #[test]
-fn appendable_structs_share_their_beginning() {
+fn assignable_appendable_structs_share_leading_members() {
     use Open::{keyed, more, must, mutable, one, optional, swapped};
     assert_eq!(said::<one::Open, more::Open>(DEFAULT), "goes");
     assert_eq!(said::<more::Open, one::Open>(DEFAULT), "goes");
@@ -329,7 +329,7 @@ fn appendable_structs_share_their_beginning() {
 }
 
 #[test]
-fn mutable_structs_go_by_ids() {
+fn mutable_structs_are_matched_by_member_ids() {
     use Free::{apart, map, moved, one, swapped, wider};
     assert_eq!(said::<one::Free, swapped::Free>(DEFAULT), "goes");
     assert_eq!(said::<swapped::Free, one::Free>(DEFAULT), "goes");
@@ -352,7 +352,7 @@ fn mutable_structs_go_by_ids() {
 }
 
 #[test]
-fn keys_are_the_same_and_not_cut() {
+fn assignability_requires_same_key_without_truncation() {
     use Keyed::{long, more, short};
     assert_eq!(said::<long::Keyed, short::Keyed>(DEFAULT), "goes");
     assert_eq!(
@@ -370,7 +370,7 @@ fn keys_are_the_same_and_not_cut() {
 }
 
 #[test]
-fn a_refusal_says_where() {
+fn assignability_error_names_member_path() {
     assert_eq!(
         said::<Outer::one::Outer, Outer::other::Outer>(DEFAULT),
         "`Outer.header.b`: it is a string, the writer's is double"
@@ -390,7 +390,7 @@ fn a_refusal_says_where() {
 }
 
 #[test]
-fn enumerators_mean_the_same() {
+fn enum_assignability_compares_enumerator_names_and_values() {
     use color::{ByValue, Mask, More, One, Other, Renamed, Set, Short};
     assert_eq!(said::<One, More>(DEFAULT), "goes");
     assert_eq!(said::<More, One>(DEFAULT), "goes");
@@ -420,7 +420,7 @@ fn enumerators_mean_the_same() {
 }
 
 #[test]
-fn unions_go_by_their_labels() {
+fn unions_are_matched_by_case_labels() {
     use color::{Closed, ClosedMore, Open, OpenMore, OpenOther};
     assert_eq!(
         said::<Closed, ClosedMore>(DEFAULT),
@@ -440,7 +440,7 @@ fn unions_go_by_their_labels() {
 }
 
 #[test]
-fn of_a_peer_that_says_nothing_the_name_counts() {
+fn type_name_decides_if_peer_announces_no_type() {
     let reader = DynamicType::of::<Final::one::Final>();
     assert!(DEFAULT.check_named(&reader, "Final", None).is_ok());
     assert_eq!(

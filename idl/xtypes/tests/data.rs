@@ -43,7 +43,7 @@ fn same<T: DdsType + PartialEq + Debug>(value: &T, of: &DynamicType, encoding: E
 
 /// A field of a bitset has its declared type, whether the type comes from IDL, Rust or a peer.
 #[test]
-fn fields_of_bitsets_have_their_types() {
+fn bitset_fields_have_their_declared_types() {
     #[derive(DdsType, Clone, Copy, Debug, PartialEq)]
     #[dds(crate = "idl_cdr", bitset)]
     struct Header {
@@ -81,7 +81,7 @@ fn fields_of_bitsets_have_their_types() {
 
 proptest! {
     #[test]
-    fn bytes_are_those_of_derived_types(
+    fn dynamic_data_has_same_bytes_as_derived_type(
         value in everything(),
         tree in tree(),
         either in either(),
@@ -103,7 +103,7 @@ proptest! {
 
     /// A damaged payload is read as the same value as by a derived type, or both refuse it.
     #[test]
-    fn harmed_bytes_are_read_alike(
+    fn dynamic_and_derived_types_agree_on_damaged_bytes(
         value in everything(),
         encoding in encoding(),
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
@@ -129,7 +129,7 @@ proptest! {
 }
 
 #[test]
-fn every_default_is_the_derived_one() {
+fn dynamic_default_equals_derived_default() {
     let default = Everything::default_value();
     for encoding in ENCODINGS {
         let data = DynamicData::new(&DynamicType::of::<Everything>());
@@ -140,7 +140,7 @@ fn every_default_is_the_derived_one() {
 /// The value of a member that a sample lacks: the same for the derived type, for its run-time form,
 /// and for a type from IDL.
 #[test]
-fn defaults_that_are_said_are_kept() {
+fn missing_members_get_declared_defaults() {
     #[derive(DdsType, Clone, Debug, PartialEq)]
     #[dds(crate = "idl_cdr", extensibility = "appendable", name = "Later")]
     struct Later {
@@ -186,7 +186,7 @@ fn defaults_that_are_said_are_kept() {
 }
 
 #[test]
-fn members_are_set_and_got_by_their_paths() {
+fn dynamic_members_are_set_and_read_by_path() {
     let mut data = DynamicData::new(&DynamicType::of::<Everything>());
     data.set("derived.name", Value::Text("x".to_owned())).unwrap();
     data.set("derived.maybe", Value::Unsigned(7)).unwrap();
@@ -215,7 +215,7 @@ fn members_are_set_and_got_by_their_paths() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_in_words() {
+fn unsuitable_value_is_rejected_with_path_and_reason() {
     let mut data = DynamicData::new(&DynamicType::of::<Everything>());
     let mut said = |path: &str, value| data.set(path, value).unwrap_err().to_string();
     assert_eq!(
@@ -250,7 +250,7 @@ fn what_does_not_fit_is_refused_in_words() {
 }
 
 #[test]
-fn an_error_of_bytes_names_the_member() {
+fn decoding_error_names_member() {
     let of = DynamicType::of::<Point>();
     let error = DynamicData::from_cdr(&of, &[0, 7, 0, 0, 1, 0, 0, 0, 1]).unwrap_err();
     assert!(error.to_string().starts_with("Point.y: "), "{error}");
@@ -259,7 +259,7 @@ fn an_error_of_bytes_names_the_member() {
 /// A key payload is read as strictly as by a derived type: for a type without a key it is empty,
 /// and for an appendable type nothing may follow it.
 #[test]
-fn what_follows_a_key_is_refused_as_by_a_derived_type() {
+fn dynamic_and_derived_types_reject_bytes_after_key() {
     let payload = [0, 3, 0, 0, 1, 2, 3, 4];
     assert!(key_from_cdr::<Either>(&payload).is_err());
     assert!(DynamicData::from_key(&DynamicType::of::<Either>(), &payload).is_err());
@@ -279,7 +279,7 @@ fn what_follows_a_key_is_refused_as_by_a_derived_type() {
 /// A fixed is an array of bytes for peers, and so is an array of fixed; the same type objects are
 /// forwarded, and the same bytes are read.
 #[test]
-fn an_array_of_fixed_is_an_array_of_bytes_to_peers() {
+fn array_of_fixed_is_announced_as_array_of_bytes() {
     #[derive(DdsType, Clone, Debug, PartialEq)]
     #[dds(crate = "idl_cdr")]
     struct Prices {
@@ -317,7 +317,7 @@ struct Legs {
 /// In XCDR1 an appendable element at the end of a payload could be empty. Both kinds of types
 /// require the same minimum number of bytes.
 #[test]
-fn a_length_is_refused_as_by_a_derived_type() {
+fn dynamic_and_derived_types_reject_same_lengths() {
     let of = DynamicType::of::<Legs>();
     let told = DynamicType::from_objects(&of.objects(ObjectKind::Complete)).unwrap();
     let of_map = |count: u8| [vec![0, 0, 0, 0, count, 0, 0, 0], vec![7; 5]].concat();

@@ -133,7 +133,7 @@ fn read(loose: &Loose) -> Option<Strict> {
 }
 
 #[test]
-fn elements_that_are_allowed_stay_and_external_ones_have_the_bytes_of_others() {
+fn allowed_elements_are_kept_and_external_changes_no_bytes() {
     let read = read(&fine()).unwrap();
     assert_eq!(read.cut, ["ab"]);
     assert_eq!(read.boxed.iter().map(|boxed| **boxed).collect::<Vec<_>>(), [1, -2]);
@@ -144,7 +144,7 @@ fn elements_that_are_allowed_stay_and_external_ones_have_the_bytes_of_others() {
 }
 
 #[test]
-fn elements_are_cut_or_replaced_each_for_itself() {
+fn disallowed_elements_are_trimmed_or_defaulted_individually() {
     let wrong = Loose {
         cut: texts(&["abc", "d", "e\u{e9}"]),
         levels: vec![AnyLevel::Middle, AnyLevel::High, AnyLevel::Low],
@@ -168,7 +168,7 @@ fn elements_are_cut_or_replaced_each_for_itself() {
 }
 
 #[test]
-fn what_cannot_be_mended_refuses_the_sample() {
+fn sample_with_irreparable_elements_is_rejected() {
     // Too many elements, for which no action is declared.
     assert_eq!(read(&Loose { cut: vec![String::new(); 5], ..fine() }), None);
     // Keys that are equal after truncation.

@@ -29,7 +29,7 @@ fn use_it(objects: &TypeObjects) {
 }
 
 #[test]
-fn what_is_announced_comes_back() {
+fn announced_type_objects_survive_round_trip() {
     for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
         for of in [DynamicType::of::<Everything>(), DynamicType::of::<Tree>()] {
             let of = of.objects(kind);
@@ -41,7 +41,7 @@ fn what_is_announced_comes_back() {
 }
 
 #[test]
-fn a_wrong_hash_and_a_missing_object_are_noticed() {
+fn wrong_hash_and_missing_type_object_are_reported() {
     let whole = DynamicType::of::<Everything>().objects(ObjectKind::Complete);
     let TypeObjects { identifier, objects } = whole;
     let mut few = objects.clone();
@@ -95,7 +95,7 @@ fn said(objects: &TypeObjects) -> String {
 }
 
 #[test]
-fn types_without_values_are_refused() {
+fn type_without_finite_value_is_rejected() {
     let direct = struct_of(TypeIdentifier::None, Some(itself()), 1);
     assert_eq!(said(&only(&itself(), direct)), "`Loop` contains itself in every value");
     let external = struct_of(TypeIdentifier::None, Some(itself()), 1 | IS_EXTERNAL);
@@ -123,7 +123,7 @@ fn types_without_values_are_refused() {
 }
 
 #[test]
-fn parts_that_cannot_be_told_apart_are_refused() {
+fn overlapping_bit_fields_and_duplicate_enumerators_are_rejected() {
     let detail = || CompleteTypeDetail {
         ann_builtin: None,
         ann_custom: None,
@@ -169,14 +169,14 @@ fn parts_that_cannot_be_told_apart_are_refused() {
 
 /// The names of a minimal object are unknown; none are invented when the type is forwarded.
 #[test]
-fn a_type_without_names_is_told_on_as_it_was_heard() {
+fn type_without_names_is_forwarded_unchanged() {
     let heard = DynamicType::of::<Tree>().objects(ObjectKind::Minimal);
     let told = DynamicType::from_objects(&heard).unwrap().objects(ObjectKind::Complete);
     assert_eq!(told.identifier, heard.identifier);
 }
 
 #[test]
-fn huge_arrays_are_refused_before_anybody_makes_one() {
+fn huge_array_type_is_rejected_when_type_is_built() {
     let huge = TypeIdentifier::ArrayLarge(PlainArrayLElemDefn {
         header: PlainCollectionHeader { equiv_kind: EK_BOTH, element_flags: 1 },
         array_bound_seq: vec![u32::MAX, u32::MAX, u32::MAX],
@@ -187,7 +187,7 @@ fn huge_arrays_are_refused_before_anybody_makes_one() {
 }
 
 #[test]
-fn the_longest_chain_of_types_ends() {
+fn deep_chain_of_types_causes_depth_error() {
     let names = |place: u32| {
         let [a, b, c, d] = place.to_le_bytes();
         let mut hash = [0; 14];
@@ -260,7 +260,7 @@ fn union_of(
 
 /// A case for an impossible discriminator value would have values that cannot be written.
 #[test]
-fn a_label_that_the_discriminator_cannot_be_is_refused() {
+fn case_label_outside_discriminator_type_is_rejected() {
     for (of, label) in [(TypeIdentifier::Int16, 40_000), (TypeIdentifier::Boolean, 2)] {
         let said = said(&only(&itself(), union_of(1, of, &[label])));
         assert_eq!(said, "`Loop` is a union with a case for what its discriminator is never");
@@ -273,7 +273,7 @@ fn a_label_that_the_discriminator_cannot_be_is_refused() {
 
 /// A union without its discriminator would have no value, whatever the peer's flags say.
 #[test]
-fn a_discriminator_is_there_even_if_it_is_called_optional() {
+fn discriminator_flagged_optional_is_always_present() {
     let objects = only(&itself(), union_of(1 | IS_OPTIONAL, TypeIdentifier::Int16, &[0]));
     let of = DynamicType::from_objects(&objects).unwrap();
     assert_eq!(DynamicData::new(&of).to_json_line(), "{\"discriminator\": 0,\"a\": 0}");
@@ -281,7 +281,7 @@ fn a_discriminator_is_there_even_if_it_is_called_optional() {
 
 /// A field of a bitset has an integer type with enough bits.
 #[test]
-fn a_field_of_a_bitset_lies_in_its_type() {
+fn bitset_field_must_fit_its_holder_type() {
     let field = |holder_type, bitcount| {
         let field = CompleteBitfield {
             common: CommonBitfield { position: 0, flags: 0, bitcount, holder_type },
@@ -312,7 +312,7 @@ fn a_field_of_a_bitset_lies_in_its_type() {
 
 /// A peer's types that contain each other have no names; their order is kept.
 #[test]
-fn types_that_contain_each_other_are_told_on_in_their_order() {
+fn mutually_recursive_types_are_forwarded_in_same_order() {
     let of = DynamicType::of::<TypeObjects>();
     let told = of.objects(ObjectKind::Minimal);
     let heard = DynamicType::from_objects(&told).unwrap();
@@ -326,7 +326,7 @@ fn types_that_contain_each_other_are_told_on_in_their_order() {
 
 /// A sample without its key belongs to no instance.
 #[test]
-fn a_member_of_the_key_is_not_optional() {
+fn optional_key_member_is_rejected() {
     let of = struct_of(TypeIdentifier::None, Some(TypeIdentifier::Byte), 1 | IS_KEY | IS_OPTIONAL);
     assert_eq!(said(&only(&itself(), of)), "`Loop` has a member of its key that is optional");
 }

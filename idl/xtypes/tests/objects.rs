@@ -212,19 +212,19 @@ fn compare<T: DdsType>(of: &str) {
 }
 
 #[test]
-fn types_have_the_objects_that_idlc_makes() {
+fn type_objects_match_idlc() {
     compare::<Everything>("idlc");
 }
 
 #[test]
-fn types_that_contain_themselves_have_the_objects_that_python_makes() {
+fn recursive_type_objects_match_python_implementation() {
     compare::<Tree>("python");
     compare::<Husband>("python");
 }
 
 /// A type built at run time is the same type.
 #[test]
-fn built_types_have_the_objects_of_derived_ones() {
+fn built_types_have_same_objects_as_derived_types() {
     let (option, some) =
         (MemberOptions::default(), |id| MemberOptions { id: Some(id), ..MemberOptions::default() });
     let of = |primitive| DynamicType::primitive(primitive);
@@ -298,7 +298,7 @@ struct Both {
 
 /// The IDL text is the one given to idlc, and no generated Rust is involved.
 #[test]
-fn idl_has_the_objects_of_derived_types_and_of_idlc() {
+fn idl_types_have_same_objects_as_derived_types_and_idlc() {
     let specification = idl::parse("types.idl", include_str!("vectors/types.idl")).unwrap();
     let of = DynamicType::from_idl(&specification, "V::Everything").unwrap();
     for kind in [ObjectKind::Minimal, ObjectKind::Complete] {
@@ -342,7 +342,7 @@ fn number(of: &DynamicType) -> i32 {
 /// Objects list enumerators by value, so the first one in the list need not be the first declared
 /// one. The default is sent all the same.
 #[test]
-fn the_default_of_an_enum_is_told_whatever_its_values_are() {
+fn enum_default_is_announced_for_any_order_of_values() {
     for (of, default) in [
         (DynamicType::of::<Falling>(), "High"),
         (DynamicType::of::<SaidOfTheLowest>(), "Low"),
@@ -363,7 +363,7 @@ fn the_default_of_an_enum_is_told_whatever_its_values_are() {
 /// `@ignore_literal_names` is no builtin annotation in objects: the reader applies it locally.
 /// Types that differ only in this annotation have the same identifiers.
 #[test]
-fn what_a_reader_makes_of_names_is_not_told() {
+fn local_annotations_do_not_change_type_objects() {
     let of = |text: &str| {
         let idl = idl::parse("color.idl", text).unwrap();
         DynamicType::from_idl(&idl, "Color").unwrap()
@@ -390,7 +390,7 @@ struct Exact {
 
 /// All bits are sent: 1e4000 is not a double.
 #[test]
-fn limits_of_long_doubles_are_told() {
+fn long_double_range_is_announced_with_all_bits() {
     let idl = "module V { struct Exact { @min(-1.5) @max(1e4000) long double number; }; };";
     let of_idl = DynamicType::from_idl(&idl::parse("v.idl", idl).unwrap(), "V::Exact").unwrap();
     let objects = DynamicType::of::<Exact>().objects(ObjectKind::Complete);

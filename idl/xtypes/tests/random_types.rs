@@ -246,7 +246,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn values_of_any_type_come_back(
+    fn values_of_random_types_survive_round_trip(
         how in extensibility(),
         members in vec(slot(shape()), 1..4),
         numbers in vec(any::<u32>(), 96),
@@ -282,7 +282,7 @@ proptest! {
 
     /// A list longer than its bound can be neither set nor read, at any depth.
     #[test]
-    fn bounds_hold_wherever_they_are(
+    fn sequence_bound_is_checked_at_every_position(
         how in extensibility(),
         members in vec(slot(shape()), 1..4),
         bound in 1..4_u32,
@@ -315,7 +315,7 @@ proptest! {
     /// A reader of another version receives the members that both know, and defaults for those that
     /// the writer lacks.
     #[test]
-    fn readers_of_another_version_have_what_both_know(
+    fn reader_of_other_version_gets_common_members_and_defaults(
         first in slot(shape()),
         more in vec(may_come_and_go(), 1..5),
         mutable in any::<bool>(),

@@ -23,7 +23,7 @@ fn hash(bytes: &[u8]) -> Vec<u8> {
 
 /// 7.3.4.2: the identifier of a primitive is only its kind.
 #[test]
-fn identifiers_of_primitives_are_their_kinds() {
+fn primitive_type_identifier_is_its_kind() {
     let found = [
         identifier::<bool>(),
         identifier::<u8>(),
@@ -62,7 +62,7 @@ struct Bounded {
 /// TI_PLAIN_MAP_SMALL 0xa0: a header of the equivalence kind (0xf3, as both kinds of objects are
 /// the same here) and the flags of elements (TRY_CONSTRUCT1), then bound and element.
 #[test]
-fn identifiers_of_strings_and_collections_have_all_of_them() {
+fn string_and_collection_identifiers_contain_whole_type() {
     assert_eq!(identifier::<String>(), [0x70, 0]);
     assert_eq!(identifier::<WString>(), [0x72, 0]);
     assert_eq!(identifier::<Vec<i32>>(), [0x80, 0xf3, 1, 0, 0, 0x04]);
@@ -112,7 +112,7 @@ struct Part {
 /// endian, byte by byte. Its hash is the first 14 bytes of the MD5, and its identifier EK_MINIMAL
 /// 0xf1 and the hash. A name is the first four bytes of its MD5.
 #[test]
-fn a_minimal_object_and_its_hash() {
+fn minimal_struct_object_and_hash_follow_standard() {
     #[rustfmt::skip]
     let object = [
         35, 0, 0, 0,            // the size of TypeObject, which is appendable
@@ -143,7 +143,7 @@ fn a_minimal_object_and_its_hash() {
 
 /// The complete object of the same struct has EK_COMPLETE 0xf2, and names in place of hashes.
 #[test]
-fn a_complete_object_and_its_hash() {
+fn complete_struct_object_and_hash_follow_standard() {
     #[rustfmt::skip]
     let object = [
         52, 0, 0, 0,
@@ -174,7 +174,7 @@ fn a_complete_object_and_its_hash() {
 /// 7.3.4.9.1: flags of members (K 1 << 5, M 1 << 4) and of types (IS_APPENDABLE 1 << 1); a member
 /// id by hash; a type refers to a type within it by the hash of the latter, which precedes it.
 #[test]
-fn a_type_names_those_that_it_is_made_of_by_their_hashes() {
+fn type_object_refers_to_nested_types_by_hash() {
     let objects = DynamicType::of::<Paint>().objects(ObjectKind::Minimal);
     let [spot, paint] = objects.objects.as_slice() else { panic!("{objects:?}") };
     let TypeIdentifier::Minimal(of_spot) = &spot.type_identifier else { panic!("{spot:?}") };
@@ -208,7 +208,7 @@ enum Letter {
 /// Annex B, MinimalEnumeratedType: the bits, and each literal with its value and the hash of its
 /// name. DEFAULT is 1 << 6.
 #[test]
-fn the_minimal_object_of_an_enum() {
+fn minimal_enum_object_follows_standard() {
     #[rustfmt::skip]
     minimal::<Letter>(&[
         58, 0, 0, 0,
@@ -240,7 +240,7 @@ struct Mask(u16);
 
 /// Annex B, MinimalBitmaskType: the bits, and each flag with its position.
 #[test]
-fn the_minimal_object_of_a_bitmask() {
+fn minimal_bitmask_object_follows_standard() {
     #[rustfmt::skip]
     minimal::<Mask>(&[
         52, 0, 0, 0,
@@ -276,7 +276,7 @@ struct Set {
 /// Annex B, MinimalBitsetType: each field with its position, its number of bits, and the kind of
 /// its holder.
 #[test]
-fn the_minimal_object_of_a_bitset() {
+fn minimal_bitset_object_follows_standard() {
     #[rustfmt::skip]
     minimal::<Set>(&[
         54, 0, 0, 0,
@@ -311,7 +311,7 @@ enum Choice {
 /// Annex B, MinimalUnionType: the discriminator, and each member with its id, flags (DEFAULT is 1
 /// << 6), type and labels.
 #[test]
-fn the_minimal_object_of_a_union() {
+fn minimal_union_object_follows_standard() {
     #[rustfmt::skip]
     minimal::<Choice>(&[
         68, 0, 0, 0,
@@ -344,7 +344,7 @@ fn the_minimal_object_of_a_union() {
 /// type. Types of this implementation have no aliases, but a peer may send them: a sequence of
 /// aliases of numbers is a sequence of numbers, without a size in front.
 #[test]
-fn the_minimal_object_of_an_alias() {
+fn minimal_alias_object_follows_standard() {
     #[rustfmt::skip]
     let object = [
         15, 0, 0, 0,
@@ -392,7 +392,7 @@ struct Large {
 /// 7.3.4.6: TI_PLAIN_ARRAY_LARGE 0x91, TI_PLAIN_MAP_LARGE 0xa1 and TI_STRING16_LARGE 0x73, for
 /// bounds above 255.
 #[test]
-fn identifiers_of_large_collections() {
+fn large_collection_identifiers_follow_standard() {
     let objects = DynamicType::of::<Large>().objects(ObjectKind::Complete);
     let TypeObject::Complete(CompleteTypeObject::Structure(of)) = &objects.objects[0].type_object
     else {

@@ -19,7 +19,7 @@ fn said<T: DdsType>(text: &str) -> String {
 }
 
 #[test]
-fn text_and_json_are_what_people_expect() {
+fn sample_text_and_json_have_expected_form() {
     let changing = Changing {
         number: 7,
         wide: u64::MAX,
@@ -64,7 +64,7 @@ fn text_and_json_are_what_people_expect() {
 }
 
 #[test]
-fn what_is_left_out_has_its_default() {
+fn omitted_members_get_their_defaults() {
     let of = DynamicType::of::<Everything>();
     let short = DynamicData::parse(&of, "{ // nothing but\n derived: {number: 0x10,}, }").unwrap();
     let mut expected = DynamicData::new(&of);
@@ -78,7 +78,7 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
-fn errors_say_where_and_what() {
+fn text_error_states_position_and_reason() {
     assert_eq!(said::<Point>("{x: 1.5}"), "1:5: `x`: here int32 was expected, found `1.5`");
     assert_eq!(said::<Point>("{x: 1\n y: 2}"), "2:2: here `}` of a struct was expected, found `y`");
     assert_eq!(said::<Point>("{z: 1}"), "1:2: `z`: there is no member `z`; there are x, y");
@@ -122,7 +122,7 @@ fn errors_say_where_and_what() {
 
 proptest! {
     #[test]
-    fn samples_come_back_from_text_and_json(value in everything()) {
+    fn samples_survive_round_trip_through_text_and_json(value in everything()) {
         let data = data(&value);
         for text in [data.to_text(), data.to_json()] {
             let again = DynamicData::parse(data.of(), &text);
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn harmed_text_is_an_error_or_a_value(
+    fn parser_does_not_panic_on_damaged_text(
         value in everything(),
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<char>()), 1..4),
     ) {
@@ -149,7 +149,7 @@ proptest! {
 
 /// Enough digits to identify the number; bits only for numbers without a decimal form.
 #[test]
-fn long_doubles_are_written_in_digits() {
+fn long_double_is_written_as_decimal_digits() {
     let of = DynamicType::of::<LongDouble>();
     let cases = [
         ("0.1", "0.1", "0.1"),
@@ -180,7 +180,7 @@ fn long_doubles_are_written_in_digits() {
 
 /// Bits that only a later version names are preserved, in text as in bytes.
 #[test]
-fn bits_without_a_name_come_back() {
+fn unnamed_bitmask_bits_survive_text_round_trip() {
     let of = DynamicType::of::<Flags>();
     let data = DynamicData::parse(&of, "65535").unwrap();
     assert_eq!(DynamicData::parse(&of, &data.to_text()).unwrap(), data);
@@ -189,7 +189,7 @@ fn bits_without_a_name_come_back() {
 
 /// A NUL ends a string on the wire, so a string with an inner NUL could not be written.
 #[test]
-fn a_string_has_no_nul_inside() {
+fn parser_rejects_string_with_inner_nul() {
     assert_eq!(
         said::<Texts>("{a: \"x\\u0000\"}"),
         "1:14: `a`: this is a string in which a NUL stands, and that would end it"
@@ -199,7 +199,7 @@ fn a_string_has_no_nul_inside() {
 
 /// Peers choose names freely; the printed text is read back.
 #[test]
-fn names_that_are_no_words_are_quoted() {
+fn member_name_that_is_not_identifier_is_quoted() {
     use idl_xtypes::{MemberOptions, StructBuilder};
     let number = DynamicType::of::<i32>();
     let of = StructBuilder::new("Odd", idl_cdr::Extensibility::Final)

@@ -92,7 +92,7 @@ fn types() -> [DynamicType; 2] {
 /// The default discriminator is that of `@default`, otherwise that of its type; the selected member
 /// has its own default.
 #[test]
-fn what_nothing_is_said_of_is_what_the_discriminators_default_selects() {
+fn default_union_has_case_of_default_discriminator() {
     let default = Panel::default_value();
     let expected = Panel {
         setting: Setting::Level(2.5),
@@ -137,7 +137,7 @@ struct LaterPanel {
 
 /// A number that is not an enumerator: the union is skipped if its end is known.
 #[test]
-fn a_discriminator_that_selects_nothing_has_its_default() {
+fn unknown_discriminator_with_use_default_reads_as_default() {
     let later = LaterPanel { setting: Later::Unknown(vec![0x0101; 5]), last: 3 };
     for encoding in [Encoding::PLAIN_CDR2_LE, Encoding::PLAIN_CDR2_BE] {
         let payload = to_cdr_with(&later, encoding).unwrap();
@@ -161,7 +161,7 @@ fn a_discriminator_that_selects_nothing_has_its_default() {
 /// Without `try_construct` such a union is refused together with the value that contains it. A
 /// member that may be replaced is replaced as a whole.
 #[test]
-fn a_discriminator_without_a_default_is_refused() {
+fn unknown_discriminator_without_use_default_is_rejected() {
     #[derive(DdsType, Debug, PartialEq)]
     #[dds(
         crate = "idl_cdr",
@@ -214,7 +214,7 @@ fn a_discriminator_without_a_default_is_refused() {
 
 /// A case's member has its default where a sample lacks it.
 #[test]
-fn a_case_without_its_member_has_the_members_default() {
+fn missing_case_member_gets_its_default() {
     // A list of one parameter: the discriminator, which must be understood.
     let only = [0, 11, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0xa0, 1, 0, 0, 0];
     assert_eq!(from_cdr::<Plain>(&only).unwrap(), Plain::On(7));

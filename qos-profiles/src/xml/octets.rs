@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_three_ways_are_told_apart() {
+    fn octets_are_read_from_hexadecimal_list_or_base64() {
         for (text, bytes) in [
             ("", &[][..]),
             ("0x0a0B", &[10, 11]),
@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_at_most() {
+    fn number_of_octets_is_limited() {
         let zeros = |count: usize| octets(&format!("0x{}", "00".repeat(count)));
         assert_eq!(zeros(MOST), Ok(vec![0; MOST]));
         assert!(zeros(MOST + 1).is_err());
     }
 
     #[test]
-    fn what_is_none_of_them_is_said() {
+    fn octet_error_states_reason() {
         for (text, found) in [
             ("256", "found `256` in a list of bytes"),
             ("1,x", "found `x` in a list of bytes"),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_leads_back() {
+    fn base64_survives_round_trip() {
         let bytes: Vec<u8> = (0..=255).collect();
         for length in 0..=255 {
             let text = to_base64(&bytes[..length]);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_that_looks_like_hexadecimal_is_not_written() {
+    fn octets_with_ambiguous_base64_survive_round_trip() {
         for letters in ["0xE=", "0xABCDEF", "0XAB", "1234", "0000"] {
             let bytes = from_base64(letters.as_bytes()).unwrap();
             let text = to_text(&bytes);

@@ -46,7 +46,7 @@ mod tests {
     use super::suggest;
 
     #[test]
-    fn the_nearest_name_is_suggested_if_it_is_near() {
+    fn nearest_name_is_suggested_only_if_similar() {
         let names = ["reliability", "durability", "deadline", "history"];
         let meant = |name| suggest(name, names);
         assert_eq!(meant("relaibility").as_deref(), Some("reliability"));
@@ -59,7 +59,7 @@ mod tests {
 
     /// One mistake per three letters is allowed, and at most four.
     #[test]
-    fn each_mistake_counts() {
+    fn suggestion_allows_one_mistake_per_three_letters_up_to_four() {
         let meant = |name| suggest(name, ["history"]).is_some();
         // Added letters at the start.
         assert!(meant("xxxhistory") && !meant("xxxxhistory"));

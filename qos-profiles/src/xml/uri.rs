@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_taken_apart() {
+    fn uri_list_is_split_into_locations() {
         let file = |path: &str| Location::File(path.into());
         let text = |number, text: &str| Location::Text(format!("str:{number}"), text.to_owned());
         assert_eq!(locations(""), Ok(vec![]));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_said() {
+    fn invalid_uri_list_is_rejected_with_reason() {
         let wrong = |list| locations(list).unwrap_err();
         assert_eq!(
             wrong("http://x/a.xml"),

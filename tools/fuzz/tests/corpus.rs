@@ -66,62 +66,62 @@ fn holds(name: &str, inputs: usize) {
 }
 
 #[test]
-fn idl_is_rust_or_refused() {
+fn idl_input_compiles_to_rust_or_is_rejected() {
     holds("idl", 400);
 }
 
 #[test]
-fn payloads_are_read_alike_and_written_as_read() {
+fn derived_and_dynamic_types_read_and_rewrite_payloads_alike() {
     holds("cdr", 2000);
 }
 
 #[test]
-fn type_objects_are_types_or_refused() {
+fn type_objects_yield_usable_types_or_are_rejected() {
     holds("objects", 1000);
 }
 
 #[test]
-fn types_of_peers_are_compared() {
+fn lenient_type_consistency_accepts_all_strictly_assignable_types() {
     holds("assign", 600);
 }
 
 #[test]
-fn samples_come_back_from_their_text() {
+fn parsed_samples_round_trip_through_text_json_and_cdr() {
     holds("samples", 1500);
 }
 
 #[test]
-fn profiles_come_back_from_their_text() {
+fn qos_profiles_round_trip_through_xml_or_are_rejected() {
     holds("profiles", 400);
 }
 
 #[test]
-fn packets_of_the_link_are_read_as_written() {
+fn link_packets_round_trip_or_are_rejected() {
     holds("link", 4000);
 }
 
 #[test]
-fn notes_of_peers_do_no_harm() {
+fn notes_of_peers_cause_only_bounded_work_per_turn() {
     holds("notes", 1500);
 }
 
 #[test]
-fn words_to_a_group_do_no_harm() {
+fn group_messages_cause_only_bounded_work_per_turn() {
     holds("group", 800);
 }
 
 #[test]
-fn words_in_memory_of_peers_are_some_words() {
+fn any_contents_of_peer_memory_are_read_within_bounds() {
     holds("rows", 3000);
 }
 
 #[test]
-fn files_of_logs_are_read_or_refused() {
+fn log_files_are_read_or_rejected() {
     holds("logs", 1500);
 }
 
 #[test]
-fn every_target_has_one_for_libfuzzer() {
+fn every_fuzz_target_has_libfuzzer_target() {
     for target in TARGETS {
         let file = root().join(format!("libfuzzer/fuzz_targets/{}.rs", target.name));
         let text =
@@ -137,7 +137,7 @@ fn every_target_has_one_for_libfuzzer() {
 }
 
 #[test]
-fn the_same_inputs_come_from_the_same_seed() {
+fn mutator_yields_same_inputs_only_for_same_seed() {
     let target = Target::named("idl").unwrap();
     let corpus = vec![b"struct S { long a; };".to_vec(), b"enum E { A };".to_vec()];
     let made = |seed| {
@@ -327,7 +327,7 @@ fn sample<T: DdsType>(value: &T, encoding: usize) -> (Vec<u8>, String) {
 
 /// The stored corpus equals the generated one; `UPDATE_CORPUS=1` writes it.
 #[test]
-fn the_corpus_has_what_the_code_makes() {
+fn stored_corpus_contains_all_generated_inputs() {
     let update = std::env::var_os("UPDATE_CORPUS").is_some();
     for (name, bytes) in made() {
         let file = root().join("corpus").join(&name);

@@ -34,19 +34,19 @@ fn word() -> impl Strategy<Value = &'static str> {
 
 proptest! {
     #[test]
-    fn any_text_is_rust_or_refused(text in any::<String>()) {
+    fn any_text_compiles_to_rust_or_is_rejected(text in any::<String>()) {
         run("idl", text.as_bytes());
     }
 
     /// Words of the language get further in the compiler than random letters.
     #[test]
-    fn words_of_the_language_are_rust_or_refused(words in proptest::collection::vec(word(), 0..120)) {
+    fn random_idl_words_compile_to_rust_or_are_rejected(words in proptest::collection::vec(word(), 0..120)) {
         run("idl", words.join(" ").as_bytes());
     }
 
     /// A valid file with some words changed.
     #[test]
-    fn a_file_with_other_words_is_rust_or_refused(
+    fn changed_idl_file_compiles_to_rust_or_is_rejected(
         file in any::<prop::sample::Index>(),
         changes in proptest::collection::vec((any::<prop::sample::Index>(), word(), 0..4_u8), 1..4),
     ) {
@@ -69,13 +69,13 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_are_a_type_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_yield_usable_type_or_are_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         run("objects", &bytes);
     }
 
     /// Changed bytes of type objects, with their names recomputed from their hashes.
     #[test]
-    fn harmed_objects_are_a_type_or_refused(
+    fn damaged_type_objects_yield_usable_type_or_are_rejected(
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         tree in any::<bool>(),
         how in 0..2_u8,
@@ -96,7 +96,7 @@ fn told<T: DdsType>() -> Vec<u8> {
 
 /// Every prefix of a file.
 #[test]
-fn files_that_break_off_are_rust_or_refused() {
+fn truncated_idl_files_compile_to_rust_or_are_rejected() {
     for file in files() {
         let steps = (file.len() / 120).max(1);
         for end in (0..file.len()).step_by(steps).filter(|end| file.is_char_boundary(*end)) {
@@ -106,7 +106,7 @@ fn files_that_break_off_are_rust_or_refused() {
 }
 
 #[test]
-fn the_compilers_own_sources_are_no_idl_and_do_no_harm() {
+fn compiler_handles_own_sources_as_idl_input_without_panic() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../idl/src");
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_read_as_they_were_written() {
+    fn journal_records_round_trip_and_partial_record_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let owner = Owner::Reader { level: Level::Kept, process: 12, ordinal: 3 };
         let mut journal = Journal::create(folder.path(), owner).unwrap();

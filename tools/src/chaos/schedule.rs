@@ -505,14 +505,14 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_has_one_schedule() {
+    fn seed_determines_schedule() {
         let settings = settings();
         assert_eq!(Schedule::of_seed(3, &settings), Schedule::of_seed(3, &settings));
         assert_ne!(Schedule::of_seed(3, &settings), Schedule::of_seed(4, &settings));
     }
 
     #[test]
-    fn every_action_is_scheduled_and_one_slot_is_spared() {
+    fn schedule_contains_at_least_9_actions_and_spares_one_slot() {
         let settings = settings();
         for seed in 0..50 {
             let schedule = Schedule::of_seed(seed, &settings);

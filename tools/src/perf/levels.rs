@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn each_level_stands_beside_its_baseline_and_beside_atomic() {
+    fn rows_compare_each_level_with_baseline_and_with_atomic() {
         let rows = rows(&measured(), None);
         let shares: Vec<_> = rows.iter().map(|row| (row.subs, row.level, row.of_atomic)).collect();
         let one = [("unordered", 1.0), ("atomic", 1.0), ("volatile", 0.6), ("logged", 0.2)];
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_figure_is_read_by_level_stage_and_subscribers() {
+    fn figure_values_are_read_by_level_stage_and_subscribers() {
         let mut figure = Figure::new(FIGURE, "", "", "");
         for (name, at_one) in [
             ("everything, atomic", 8.0),

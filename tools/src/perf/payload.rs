@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_filled_is_found_and_any_changed_byte_is_noticed() {
+    fn check_accepts_filled_payload_and_detects_changed_bytes() {
         for size in [8, 16, 23, 24, 25, 100, 128] {
             let mut bytes = vec![0xee; size];
             fill(&mut bytes, 0x0102_0304_0506, 77);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn common_sizes_are_plain_and_have_their_size() {
+    fn payloads_of_common_sizes_are_plain_and_of_exact_size() {
         struct Size;
         impl WithPayload for Size {
             type Output = (usize, bool);

@@ -464,7 +464,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_atomic_level_is_compared_with_the_ring_that_agrees_as_well() {
+    fn atomic_level_is_also_compared_with_stable_ring() {
         let run =
             |msgs_per_s| BareThroughput { msgs_per_s, cpu_s: 0.1, written: 7, read_by: vec![7, 7] };
         let mut bare = Vec::new();

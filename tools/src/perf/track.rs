@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_orders_are_told_from_all_others() {
+    fn only_equal_orders_have_equal_digests() {
         let order = [(1, 0), (2, 0), (1, 1), (2, 1)];
         assert_eq!(order_of(&order), order_of(&order));
         for other in [

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_with_their_units() {
+    fn time_parser_reads_units_and_rejects_other_text() {
         assert_eq!((nanos("1us"), nanos("100us")), (Ok(1_000), Ok(100_000)));
         assert_eq!((nanos("3ms"), nanos("40ns")), (Ok(3_000_000), Ok(40)));
         for nonsense in ["", "us", "1", "1.5us", "2000ms", "1 us", "1h"] {

@@ -47,7 +47,7 @@ fn a_layout_follows_from_the_endpoints_of_a_topic() {
 /// Members of a topic keep its samples. The first one begins. When all holders are gone, one member
 /// begins again.
 #[test]
-fn who_has_what_is_kept_follows_from_who_takes_part() {
+fn holders_of_kept_samples_follow_from_members_of_the_topic() {
     let mut state = Discovery::default();
     let kept = |kind| Some(endpoint(kind, "a", TopicLevel::VolatileStorage));
     let [key] = say(&mut state, B, 1, kept(EndpointKind::Writer))[..] else { panic!("one") };
@@ -75,7 +75,7 @@ fn who_has_what_is_kept_follows_from_who_takes_part() {
 /// The first endpoint prevails. Endpoints that contradict it join when it is gone, independent of
 /// when a member learnt of them.
 #[test]
-fn who_is_left_out_is_let_in_when_nobody_is_there_that_means_something_else() {
+fn excluded_endpoint_joins_when_contradicting_endpoints_are_gone() {
     let mut state = Discovery::default();
     let of = |level| Some(endpoint(EndpointKind::Writer, "a", level));
     let (c, d) = (NodeId(3), NodeId(4));
@@ -117,7 +117,7 @@ fn who_is_left_out_is_let_in_when_nobody_is_there_that_means_something_else() {
 /// The owner is told the reason. An endpoint that has its part, or belongs to no order, has no
 /// such reason.
 #[test]
-fn who_is_left_out_by_another_topic_hears_why() {
+fn endpoint_excluded_by_other_topic_of_its_order_is_told_the_reason() {
     let mut state = Discovery::default();
     let of = |topic, level| {
         let usual = endpoint(EndpointKind::Writer, topic, level);
@@ -135,7 +135,7 @@ fn who_is_left_out_by_another_topic_hears_why() {
 
 /// A snapshot that names unknown endpoints or endpoints of other topics as excluded does no harm.
 #[test]
-fn who_is_said_to_be_left_out_and_is_not_there_is_nobody() {
+fn restore_ignores_excluded_endpoints_unknown_to_their_topic() {
     let mut state = Discovery::default();
     let writer = endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic);
     let key = say(&mut state, A, 1, Some(writer))[0];
@@ -146,7 +146,7 @@ fn who_is_said_to_be_left_out_and_is_not_there_is_nobody() {
 }
 
 #[test]
-fn what_gone_writers_offered_is_remembered_as_long_as_their_topic_is() {
+fn offers_of_departed_writers_are_remembered_while_topic_exists() {
     let mut state = Discovery::default();
     let reader = endpoint(EndpointKind::Reader, "a", TopicLevel::Atomic);
     let key = say(&mut state, A, 1, Some(reader))[0];
@@ -172,7 +172,7 @@ fn what_gone_writers_offered_is_remembered_as_long_as_their_topic_is() {
 }
 
 #[test]
-fn nonsense_changes_nothing() {
+fn discovery_ignores_truncated_announcement_and_malformed_snapshot() {
     let mut state = Discovery::default();
     let writer = endpoint(EndpointKind::Writer, "a", TopicLevel::Atomic);
     let whole = Announcement::Endpoint(1, Some(writer));

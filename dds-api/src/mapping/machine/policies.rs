@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_say_the_partitions_of_their_writer_where_several_share_an_order() {
+    fn only_samples_of_ordered_topics_carry_partitions_of_their_writer() {
         let left = |level| writer(level, |_, all| all.partition.name = vec!["left".to_owned()]);
         assert!(
             terms_of(&left(TopicLevel::Unordered)).partition.is_none(),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_have_keys_along_if_somebody_counts_how_long_instances_are_silent() {
+    fn samples_carry_keys_if_their_writer_offers_a_deadline() {
         let every = |period| writer(TopicLevel::Unordered, |qos, _| qos.deadline.period = period);
         assert!(terms_of(&every(seconds(1))).keyed && !terms_of(&every(Duration::INFINITE)).keyed);
         assert_eq!(offered_deadline(&every(seconds(1)).policies), seconds(1));
@@ -245,7 +245,7 @@ mod tests {
 
     /// If a topic keeps samples, its own lifespan applies to all of them.
     #[test]
-    fn samples_say_how_long_they_last_unless_their_topic_does() {
+    fn samples_carry_their_lifespan_unless_their_topic_sets_it() {
         let lasting = |lifespan, of_topic| {
             let mut endpoint =
                 writer(TopicLevel::Atomic, |qos, _| qos.lifespan.duration = lifespan);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_has_a_largest_size() {
+    fn announcement_above_size_limit_is_refused() {
         let saying = |bytes: usize| {
             check_length(&writer(TopicLevel::Unordered, |qos, _| {
                 qos.user_data.value = vec![7; bytes]
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_put_up_and_when_to_look_again_is_no_news() {
+    fn broken_deadline_and_lease_are_reported_but_next_check_time_is_not() {
         let board = Board::default();
         assert_eq!(tell(&board, &Due::default()), 0);
         assert_eq!(tell(&board, &Due { next: Some(Time(7)), ..Due::default() }), 0);

@@ -235,7 +235,7 @@ mod tests {
 
     /// No priorities are computed while no endpoint has set one.
     #[test]
-    fn who_asks_for_no_priority_pays_nothing() {
+    fn priorities_are_not_computed_while_no_writer_sets_a_priority() {
         let (_folder, [here, there]) = two();
         let topic =
             |participant: &DomainParticipant| participant.topic::<Mark>("State").create().unwrap();

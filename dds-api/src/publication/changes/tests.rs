@@ -132,7 +132,7 @@ fn is_not_met(result: DdsResult<()>) -> bool {
 }
 
 #[test]
-fn what_each_writer_has_written_leaves_as_one_when_the_outermost_set_ends() {
+fn samples_of_each_writer_leave_together_when_outermost_set_ends() {
     let writers = Writers::coherent();
     let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
     assert!(changes.is_coherent() && !changes.is_in_set() && !first.write(None));
@@ -153,7 +153,7 @@ fn what_each_writer_has_written_leaves_as_one_when_the_outermost_set_ends() {
 }
 
 #[test]
-fn of_a_group_all_leaves_as_one_and_says_whether_several_wrote_it() {
+fn group_set_is_written_as_one_and_reports_one_or_several_authors() {
     let writers = Writers::with(PresentationQosPolicyAccessScopeKind::Group, true);
     let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
     changes.begin();
@@ -173,7 +173,7 @@ fn of_a_group_all_leaves_as_one_and_says_whether_several_wrote_it() {
 }
 
 #[test]
-fn a_publisher_without_coherent_access_holds_nothing_back() {
+fn publisher_without_coherent_access_opens_no_set() {
     let writers = Writers::with(PresentationQosPolicyAccessScopeKind::Topic, false);
     writers.changes.begin();
     assert!(!writers.changes.is_coherent() && !writers.changes.is_in_set());
@@ -181,7 +181,7 @@ fn a_publisher_without_coherent_access_holds_nothing_back() {
 }
 
 #[test]
-fn what_could_not_be_written_is_still_in_the_set() {
+fn samples_that_could_not_be_written_stay_in_the_set() {
     let writers = Writers::coherent();
     let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
     changes.begin();
@@ -197,7 +197,7 @@ fn what_could_not_be_written_is_still_in_the_set() {
 }
 
 #[test]
-fn who_is_gone_or_could_add_nothing_writes_nothing() {
+fn writer_that_is_gone_or_added_no_sample_writes_nothing() {
     let writers = Writers::coherent();
     let (changes, gone, there) = (&writers.changes, writers.writer(1), writers.writer(2));
     changes.begin();
@@ -213,7 +213,7 @@ fn who_is_gone_or_could_add_nothing_writes_nothing() {
 }
 
 #[test]
-fn what_is_discarded_is_taken_back_from_the_last_to_the_first() {
+fn discarded_set_undoes_effects_of_each_writer_from_last_to_first() {
     let writers = Writers::coherent();
     let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
     changes.suspend();
@@ -234,7 +234,7 @@ fn what_is_discarded_is_taken_back_from_the_last_to_the_first() {
 }
 
 #[test]
-fn there_is_room_for_a_set_if_its_next_writer_says_so() {
+fn set_has_room_if_its_next_writer_has_room() {
     let writers = Writers::coherent();
     let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
     changes.begin();
@@ -253,7 +253,7 @@ fn there_is_room_for_a_set_if_its_next_writer_says_so() {
 }
 
 #[test]
-fn who_wrote_while_its_publisher_was_suspended_wakes_once_when_it_is_resumed() {
+fn writer_of_suspended_publisher_wakes_its_readers_once_on_resume() {
     let writers = Writers::coherent();
     let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
     let wakes_later = |writer: &Arc<Writer>| changes.wakes_later(writer.id, || writer.held_back());
@@ -277,7 +277,7 @@ fn who_wrote_while_its_publisher_was_suspended_wakes_once_when_it_is_resumed() {
 }
 
 #[test]
-fn those_of_a_group_share_one_order_while_they_are_there() {
+fn writers_of_a_group_share_one_order_while_they_exist() {
     let group = Writers::with(PresentationQosPolicyAccessScopeKind::Group, true).changes;
     assert!(group.join(1, None, "a").is_err(), "it has none");
     group.join(1, Some(7), "a").unwrap();
@@ -295,7 +295,7 @@ fn those_of_a_group_share_one_order_while_they_are_there() {
 
 /// Dropping the last handle on a writer makes it leave, which takes the lock.
 #[test]
-fn a_writer_that_goes_while_its_set_ends_stops_nobody() {
+fn writer_dropped_while_its_set_ends_causes_no_deadlock() {
     let (done, is_done) = mpsc::channel();
     std::thread::spawn(move || {
         let asking: [fn(&Changes) -> bool; 2] = [|it| it.end(None).is_ok(), Changes::has_room];

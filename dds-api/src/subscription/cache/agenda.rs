@@ -69,7 +69,7 @@ mod tests {
     /// A sweep goes over all entries. It is rare enough to cost each entry only a few steps, and
     /// frequent enough to keep the agenda in proportion to its cache.
     #[test]
-    fn it_is_overgrown_beyond_twice_the_places_and_some() {
+    fn agenda_is_overgrown_above_64_timers_plus_two_per_place() {
         for places in [0, 1, 10, 1000] {
             let mut agenda = Agenda::default();
             let add = |agenda: &mut Agenda, time| {

@@ -281,7 +281,7 @@ mod tests {
     /// Three topics: the first two have `a` in common, the last two `b`. The result has the
     /// key `a`.
     #[test]
-    fn what_is_joined_is_what_plain_loops_find() {
+    fn join_agrees_with_nested_loops() {
         let types = [
             of("A", &[("id", true), ("a", false)]),
             of("B", &[("key", true), ("a", false), ("b", false)]),

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn only_memory_that_can_be_written_and_never_cut_is_taken() {
+    fn group_memory_check_accepts_only_writable_memory_of_sealed_size() {
         let fixed = SealFlags::SHRINK | SealFlags::GROW;
         assert!(GroupMemory::check(unsealed(fixed | SealFlags::SEAL)).is_ok());
         for seals in [
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_was_made_is_taken_by_others_and_cannot_be_cut() {
+    fn new_group_memory_passes_peer_check_and_cannot_be_resized() {
         let memory = GroupMemory::make(Generation(7)).unwrap();
         for bytes in [0, 64, 1 << 20] {
             assert_eq!(ftruncate(&**memory.file(), bytes), Err(Errno::PERM));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn one_memory_that_many_hand_over_takes_one_descriptor() {
+    fn group_memory_from_many_connections_takes_one_descriptor() {
         let memory = GroupMemory::make(Generation::NONE).unwrap();
         let handed = HandedOver::default();
         for connection in 0..3 {

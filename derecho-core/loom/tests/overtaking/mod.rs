@@ -21,8 +21,7 @@ fn pair() -> Pair {
     let memory = memory(geometry);
     let mut stream = Stream::new(memory.clone(), RegionId(16));
     let from = stream.add_member(None, None, 5, None).unwrap();
-    let mut reader =
-        Untethered::new(memory.replica(), geometry, std::sync::Arc::new(|| {}));
+    let mut reader = Untethered::new(memory.replica(), geometry, std::sync::Arc::new(|| {}));
     reader.start(from.entry, from.message);
     Pair { memory, stream, reader }
 }
@@ -85,8 +84,7 @@ pub fn two_writers() {
         let memory = memory(geometry);
         let mut stream = Stream::new(memory.clone(), RegionId(16));
         stream.add_member(None, None, 5, None).unwrap();
-        let mut reader =
-            Untethered::new(memory.replica(), geometry, std::sync::Arc::new(|| {}));
+        let mut reader = Untethered::new(memory.replica(), geometry, std::sync::Arc::new(|| {}));
         reader.start(0, 0);
         (1..=4).for_each(|value| assert!(write(&memory, value)));
         turn(&mut stream);

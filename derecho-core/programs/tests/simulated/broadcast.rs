@@ -12,7 +12,7 @@ fn payload(number: u64) -> Payload {
 }
 
 #[test]
-fn everyone_gets_every_message_whole_and_in_order() {
+fn all_nodes_receive_each_message_complete_and_in_order() {
     for seed in 0..25 {
         let nodes = 2 + (seed % 5) as usize;
         let delivered = Arc::new(Mutex::new(vec![Vec::new(); nodes]));
@@ -34,7 +34,7 @@ fn everyone_gets_every_message_whole_and_in_order() {
 }
 
 #[test]
-fn a_receiver_that_fails_does_not_hold_the_others() {
+fn failed_receiver_does_not_block_other_receivers() {
     for seed in 0..10 {
         let mut group = Group::new(seed, 4, Strategy::Writes, Message::NONE, |_| {
             Box::new(broadcast::setup((1..=30).map(payload), |_, _| {}))

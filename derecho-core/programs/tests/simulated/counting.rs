@@ -35,14 +35,14 @@ fn no_node_is_ever_ahead_by_more_than_one() {
 }
 
 #[test]
-fn nor_where_rows_are_fetched() {
+fn no_node_is_ahead_by_more_than_one_when_rows_are_fetched() {
     for seed in 0..15 {
         count(seed, 2 + (seed % 4) as usize, Strategy::Reads, 15);
     }
 }
 
 #[test]
-fn a_seed_gives_the_same_run_again() {
+fn equal_seeds_give_equal_runs() {
     for seed in [3, 4] {
         let run = || count(seed, 4, Strategy::Writes, 10);
         assert_eq!(run(), run());

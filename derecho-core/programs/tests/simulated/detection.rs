@@ -36,7 +36,7 @@ fn rounds<const S: usize>(seed: u64, strategy: Strategy, push: Push) {
 }
 
 #[test]
-fn a_round_is_detected_when_all_its_rows_have_reached_it_and_not_before() {
+fn round_is_detected_but_not_before_all_rows_reach_its_number() {
     for seed in 0..10 {
         rounds::<1>(seed, Strategy::Writes, Push::Mark);
         rounds::<1>(seed, Strategy::Reads, Push::Mark);

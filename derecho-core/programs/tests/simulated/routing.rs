@@ -77,7 +77,7 @@ fn random_cost(random: &mut Random) -> i32 {
 }
 
 #[test]
-fn tables_equal_the_reference_when_the_links_rest() {
+fn routing_tables_equal_reference_when_links_are_stable() {
     for seed in 0..30 {
         let mut random = Random::new(seed);
         let routers = 2 + (seed % 7) as usize;
@@ -152,7 +152,7 @@ fn a_router_recomputes_only_when_a_shortest_path_may_have_changed() {
 }
 
 #[test]
-fn hub_and_ring_is_a_hub_and_a_ring() {
+fn hub_and_ring_topology_has_symmetric_hub_and_ring_links() {
     for routers in 2..=routing::MAX_ROUTERS {
         let rows: Vec<LinkState> =
             (0..routers).map(|rank| LinkState::hub_and_ring(routers, rank, 1, 9)).collect();

@@ -85,7 +85,7 @@ fn idle(table: &Table<Commit>, last: u64) -> bool {
 }
 
 #[test]
-fn without_failures_all_decide_by_the_votes() {
+fn all_nodes_decide_by_votes_without_failures() {
     for seed in 0..20 {
         let nodes = 1 + (seed % 6) as usize;
         let (mut group, record) = start(seed, nodes, 12, 5);
@@ -110,7 +110,7 @@ fn without_failures_all_decide_by_the_votes() {
 }
 
 #[test]
-fn a_participant_that_fails_before_its_vote_aborts_and_is_asked_no_more() {
+fn request_is_aborted_when_participant_fails_before_its_vote() {
     for seed in 0..10 {
         let (mut group, record) = start(seed, 4, 0, 1000);
         group.crash(2);
@@ -164,7 +164,7 @@ fn crashes(seed: u64) -> (u64, usize) {
 }
 
 #[test]
-fn all_agree_whoever_crashes_and_whenever() {
+fn all_nodes_agree_despite_crashes_of_any_nodes_at_any_time() {
     let runs: Vec<_> = (0..4000).map(crashes).collect();
     // The runs are meaningful: many failures, and work was done nevertheless.
     assert!(runs.iter().map(|run| run.0).sum::<u64>() > 3000);

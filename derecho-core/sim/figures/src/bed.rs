@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_is_n_minus_1_posts_by_the_links_counters() {
+    fn push_posts_one_write_to_each_other_node() {
         for nodes in [1, 2, 5, 12] {
             let mut bed = bed(Kind::Writes, nodes);
             let before = bed.counters(Rank(0));
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn where_rows_are_fetched_a_push_posts_nothing_and_all_rows_are_read_again_and_again() {
+    fn push_posts_no_write_if_nodes_fetch_all_rows_repeatedly() {
         let mut bed = bed(Kind::Reads, 4);
         let before = bed.counters(Rank(2));
         bed.act(Rank(2), 1, |table| detection::set_mark(table, 7, Push::Mark));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_from_outside_costs_nothing() {
+    fn observation_of_tables_costs_no_virtual_time() {
         let busy = |looks: bool| {
             let mut bed = bed(Kind::Writes, 3);
             let log = bed.log().clone();

@@ -267,7 +267,7 @@ mod tests {
 
     /// More than 80 % of the port, at both prices of the processor.
     #[test]
-    fn sixteen_members_that_all_send_fill_their_ports() {
+    fn sixteen_sending_members_use_over_80_percent_of_port_bandwidth() {
         for network in [Network::Spindle, Network::Ours] {
             let through_ports = sixteen(network, None).gigabytes * 15.0 / 16.0;
             assert!(through_ports > 0.8 * 12.5, "{network:?}: {through_ports} GB/s");
@@ -277,7 +277,7 @@ mod tests {
     /// At the paper's load of 9.7 GB/s, a message's latency is less than half of the time of a
     /// window, for which the senders wait.
     #[test]
-    fn at_the_papers_load_messages_are_young() {
+    fn latency_at_paper_load_is_below_half_of_window_time() {
         let every = (16.0 * 10.0 * 1024.0 / 9.7) as u64;
         for network in [Network::Spindle, Network::Ours] {
             let outcome = sixteen(network, Some(Delay { senders: 16, nanos: Some(every) }));

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn csv_has_a_line_a_point_and_quotes_names() {
+    fn csv_has_one_line_per_point_and_quotes_names() {
         let csv = figure().to_csv();
         let lines: Vec<&str> = csv.lines().collect();
         assert_eq!(lines[0], "series,\"nodes\",\"time, us\"");

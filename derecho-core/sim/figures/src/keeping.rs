@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_ready_is_written_and_synced_together() {
+    fn log_writes_and_syncs_all_ready_bytes_in_one_batch() {
         let mut log = log();
         log.append(100, Time(0));
         assert_eq!(log.next_sync(), Some(Time(1100)));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_too_far_behind_holds_up_until_a_group_is_synced() {
+    fn log_too_far_behind_blocks_its_member_until_a_batch_is_synced() {
         let mut log = log();
         log.append(MOST_BEHIND, Time(0));
         assert!(!log.holds_up());

@@ -114,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_change_is_named() {
+    fn network_rejects_malformed_change_and_names_unknown_price() {
         let error = Network::Susitna.costs("post_nanos = 1").unwrap_err();
         assert!(error.to_string().contains("post_nanos"), "{error}");
         assert!(Network::Susitna.costs("post_ns =").is_err());
     }
 
     #[test]
-    fn a_section_leaves_no_price_to_the_defaults() {
+    fn every_network_section_sets_all_prices() {
         for (file, sections) in [(SST, 3), (DERECHO, 1), (PAPER, 1), (OURS, 1)] {
             let table: toml::Table = file.parse().unwrap();
             assert_eq!(table.len(), sections);

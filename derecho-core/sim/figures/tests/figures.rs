@@ -47,7 +47,7 @@ macro_rules! every_figure {
         )*
 
         #[test]
-        fn the_list_has_every_figure_that_is_tested_here() {
+        fn list_names_exactly_the_tested_figures() {
             assert!(list().map(|(name, _)| name).eq([$($name),*]));
         }
     };
@@ -90,21 +90,21 @@ every_figure! {
 }
 
 #[test]
-fn an_unknown_figure_is_an_error_that_says_how_to_go_on() {
+fn unknown_figure_error_names_command_that_runs_all_figures() {
     let error = run("sst-99", &Options::default()).unwrap_err();
     assert_eq!(error, FigureError::Unknown("sst-99".into()));
     assert!(error.to_string().contains("squall sim figure all"));
 }
 
 #[test]
-fn prices_that_make_no_sense_are_named() {
+fn error_message_names_the_invalid_price() {
     let options = Options { prices: "post_ns = -1".into(), ..Options::default() };
     let error = run("sst-8", &options).unwrap_err();
     assert!(error.to_string().contains("post_ns"), "{error}");
 }
 
 #[test]
-fn a_figure_is_the_same_each_time() {
+fn sst_figure_is_the_same_in_each_run() {
     assert_eq!(quick("sst-complex", ""), quick("sst-complex", ""));
 }
 
@@ -118,7 +118,7 @@ fn all_above(higher: &[f64], lower: &[f64]) -> bool {
 }
 
 #[test]
-fn a_dearer_post_moves_every_point_of_figure_8_the_more_the_more_nodes() {
+fn dearer_post_raises_every_point_of_figure_8_more_with_more_nodes() {
     let (plain, dearer) = (quick("sst-8", ""), quick("sst-8", "post_ns = 1000"));
     for kind in ["SST-writes", "SST-reads"] {
         assert!(all_above(line(&dearer, kind), line(&plain, kind)), "{kind}");
@@ -129,14 +129,14 @@ fn a_dearer_post_moves_every_point_of_figure_8_the_more_the_more_nodes() {
 }
 
 #[test]
-fn slower_reads_move_reads_alone() {
+fn slower_reads_raise_only_sst_reads_times() {
     let (plain, slower) = (quick("sst-8", ""), quick("sst-8", "[read]\nbase_ns = 9000"));
     assert_eq!(line(&slower, "SST-writes"), line(&plain, "SST-writes"));
     assert!(all_above(line(&slower, "SST-reads"), line(&plain, "SST-reads")));
 }
 
 #[test]
-fn dearer_cells_move_what_looks_at_many() {
+fn dearer_cells_slow_predicates_more_with_more_rows() {
     let (plain, dearer) = (quick("sst-7", ""), quick("sst-7", "cell_ns = 100"));
     let name = "evaluations and triggers";
     let share: Vec<f64> =
@@ -145,7 +145,7 @@ fn dearer_cells_move_what_looks_at_many() {
 }
 
 #[test]
-fn a_narrower_port_moves_long_rows_alone() {
+fn narrower_port_slows_parallel_reads_of_long_rows_only() {
     let narrow = "port_bytes_per_second = 1e9\n[read]\nns_per_byte = 1.0";
     let (plain, narrow) = (quick("sst-3", ""), quick("sst-3", narrow));
     let growth = |bytes: &str| {
@@ -157,7 +157,7 @@ fn a_narrower_port_moves_long_rows_alone() {
 }
 
 #[test]
-fn counting_grows_linearly() {
+fn counting_time_grows_linearly_with_nodes() {
     let figure = quick("sst-8", "");
     for kind in ["SST-writes", "SST-reads"] {
         let claim = format!("{kind}: time grows linearly with the nodes");
@@ -167,7 +167,7 @@ fn counting_grows_linearly() {
 }
 
 #[test]
-fn writes_are_steady_over_the_nodes_and_reads_are_not() {
+fn only_sst_reads_detection_time_grows_with_number_of_nodes() {
     let (reads, writes) = (quick("sst-5a", ""), quick("sst-5b", ""));
     let first = |figure: &Figure| figure.series.iter().map(|s| s.y[0]).collect::<Vec<_>>();
     let ratio = |points: Vec<f64>| points[points.len() - 1] / points[0];

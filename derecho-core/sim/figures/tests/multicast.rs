@@ -21,14 +21,14 @@ fn all_above(higher: &[f64], lower: &[f64]) -> bool {
 }
 
 #[test]
-fn a_figure_is_the_same_each_time() {
+fn multicast_figures_are_the_same_in_each_run() {
     for name in ["spindle-3", "spindle-10", "derecho-2"] {
         assert_eq!(quick(name, ""), quick(name, ""), "{name}");
     }
 }
 
 #[test]
-fn chance_moves_points_a_little_and_claims_not_at_all() {
+fn seed_changes_points_of_a_figure_but_no_claim() {
     let with_seed = |seed| {
         let options = Options { quick: true, seed, ..Options::default() };
         run("spindle-3", &options).unwrap()
@@ -60,7 +60,7 @@ fn cheaper_predicates_speed_the_baseline_up_and_the_port_limits_batching() {
 }
 
 #[test]
-fn each_stage_that_is_switched_on_moves_the_points() {
+fn optimisation_stages_raise_bandwidth_and_lower_latency() {
     let figure = quick("spindle-5", "");
     let bandwidth = |stage: &str| line(&figure, &format!("{stage}: bandwidth"));
     let latency = |stage: &str| line(&figure, &format!("{stage}: latency"));
@@ -74,7 +74,7 @@ fn each_stage_that_is_switched_on_moves_the_points() {
 }
 
 #[test]
-fn copies_cost_what_a_copied_byte_costs() {
+fn only_copied_messages_pay_the_copy_price() {
     let copied = "everything, copied, all senders";
     let (plain, dearer) = (quick("spindle-15", ""), quick("spindle-15", "copy_ns_per_byte = 1.0"));
     assert!(all_above(line(&plain, copied), line(&dearer, copied)));
@@ -85,7 +85,7 @@ fn copies_cost_what_a_copied_byte_costs() {
 }
 
 #[test]
-fn a_sender_that_is_silent_holds_nobody_up_where_nulls_are_sent() {
+fn silent_sender_delays_no_other_sender_if_nulls_are_sent() {
     let figure = quick("spindle-10", "");
     assert!(line(&figure, "one sender delayed, lengthy").iter().all(|&rate| rate > 1.0));
     let claim = "one silent sender: what each of the others sends / without it";
@@ -93,7 +93,7 @@ fn a_sender_that_is_silent_holds_nobody_up_where_nulls_are_sent() {
 }
 
 #[test]
-fn idle_subgroups_cost_what_their_predicates_cost() {
+fn cost_of_idle_subgroups_follows_the_price_of_predicates() {
     let (paper, ours) = (quick("spindle-8", ""), at("spindle-8", Costs::Ours, ""));
     let left = |figure: &Figure| line(figure, "50 subgroups")[2] / line(figure, "1 subgroup")[2];
     assert!(left(&paper) < 0.2, "{}", left(&paper));
@@ -103,13 +103,13 @@ fn idle_subgroups_cost_what_their_predicates_cost() {
 /// The window of a sender becomes free again even if all of it was used at once and all its
 /// messages are taken: bytes are released later than they are taken.
 #[test]
-fn the_smallest_window_goes_round() {
+fn smallest_sender_window_becomes_free_again() {
     let figure = quick("spindle-6", "");
     assert!(line(&figure, "w = 5").iter().all(|&rate| rate > 0.5));
 }
 
 #[test]
-fn what_is_kept_costs_its_copy_and_its_disk() {
+fn stored_messages_cost_copy_time_and_logged_messages_disk_time() {
     let plain = quick("spindle-18", "");
     let dearer = quick("spindle-18", "copy_ns_per_byte = 1.0\n[disk]\nbytes_per_second = 200e6");
     for stage in ["everything", "baseline"] {

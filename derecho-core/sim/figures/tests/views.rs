@@ -34,7 +34,7 @@ fn most(times: &[f64]) -> f64 {
 }
 
 #[test]
-fn a_figure_is_the_same_each_time() {
+fn view_change_figures_are_the_same_in_each_run() {
     for name in ["derecho-6", "view-change"] {
         assert_eq!(quick(name, ""), quick(name, ""), "{name}");
     }
@@ -52,14 +52,14 @@ fn dearer_posts_make_joins_and_leaves_longer_at_every_size() {
 
 /// The time that a networked group waits before it suspects is not a price.
 #[test]
-fn a_crash_on_a_network_takes_the_time_that_suspicions_are_gathered() {
+fn crash_stops_only_networked_group_for_suspicion_time() {
     let figure = quick("view-change", "");
     assert!(line(&figure, "crash, networked: median").iter().all(|stop| *stop > 2000.0));
     assert!(line(&figure, "crash, local: worst").iter().all(|stop| *stop < 1000.0));
 }
 
 #[test]
-fn a_narrower_port_slows_the_group_and_lengthens_the_stops_of_long_messages() {
+fn narrower_port_slows_group_and_crash_stops_delivery_briefly() {
     let narrow = "port_bytes_per_second = 5e9\n[write]\nns_per_byte = 0.21";
     let (plain, narrow) = (quick("derecho-5", ""), quick("derecho-5", narrow));
     for name in ["10 KB, all send", "1 MB, all send"] {
@@ -73,7 +73,7 @@ fn a_narrower_port_slows_the_group_and_lengthens_the_stops_of_long_messages() {
 }
 
 #[test]
-fn nobody_delivers_before_all_have_received() {
+fn no_member_delivers_before_all_members_have_received() {
     let figure = quick("derecho-6", "");
     let band = "multicast";
     let received = times(&figure, "received", band);
@@ -109,7 +109,7 @@ fn a_view_change_goes_through_its_steps_in_order() {
 }
 
 #[test]
-fn a_slower_wire_moves_every_step_that_waits_for_others() {
+fn slower_wire_delays_every_step_that_waits_for_other_members() {
     let (plain, slow) = (quick("derecho-6", ""), quick("derecho-6", "[write]\nbase_ns = 20000"));
     for (step, band) in [("delivered", "multicast"), ("installed", "join"), ("installed", "crash")]
     {
@@ -119,7 +119,7 @@ fn a_slower_wire_moves_every_step_that_waits_for_others() {
 }
 
 #[test]
-fn a_timeline_is_a_table_of_times_by_member() {
+fn timeline_table_and_svg_name_every_row() {
     let figure = quick("derecho-6", "");
     let (table, svg) = (figure.to_table(), figure.to_svg().unwrap());
     for row in &figure.rows {

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_read_and_said_again() {
+    fn fault_list_round_trips_and_invalid_list_is_rejected() {
         for list in ["all", "none", "crash", "crash,partition,skew"] {
             let faults: Faults = list.parse().expect("a list");
             assert_eq!(faults.to_string(), list);

@@ -120,7 +120,7 @@ fn goes_on(world: &World, stopped: NodeIndex) -> bool {
 }
 
 #[test]
-fn whoever_can_make_a_condition_true_is_awaited_and_the_others_go_on_without_it() {
+fn members_continue_if_the_awaited_node_of_a_condition_stops() {
     for condition in Condition::ALL {
         let kind = match scene(condition) {
             Scene::Life => Kind::Local,
@@ -179,7 +179,7 @@ fn a_node_joins_an_idle_group_whose_leader_has_stopped() {
 /// A writer that does not read also waits for readers: otherwise its memory would stay full while
 /// one is stopped.
 #[test]
-fn a_writer_that_does_not_read_goes_on_without_a_reader_that_has_stopped() {
+fn write_only_member_continues_without_stopped_reader() {
     for seed in 0..10 {
         let mut world = World::local(Config::adversarial(seed), 3);
         world.settle();
@@ -202,7 +202,7 @@ fn a_writer_that_does_not_read_goes_on_without_a_reader_that_has_stopped() {
 
 /// A stream of messages hides a stopped reader no more than silence does.
 #[test]
-fn a_reader_that_has_stopped_is_left_out_at_every_rate() {
+fn stopped_reader_is_excluded_at_every_message_rate() {
     for pause in [20_000, 100_000, 400_000, 1_900_000] {
         for reads in [true, false] {
             let mut world = World::local(Config::adversarial(pause), 4);
@@ -232,7 +232,7 @@ fn a_reader_that_has_stopped_is_left_out_at_every_rate() {
 /// Most of a local group stops, one node after the other, and each of the others finds other nodes
 /// silent first. They learn the rest from each other, and whether it is stopped from the host.
 #[test]
-fn the_others_go_on_however_many_stop() {
+fn remaining_members_form_a_view_after_most_members_stop() {
     let fates = |world: &World| -> Vec<_> {
         world.all().into_iter().map(|node| (node.0, world.member(node).fate())).collect()
     };

@@ -115,14 +115,14 @@ fn enumerate_two(seed: u64, kind: Kind, nodes: usize, step: usize, by: usize) ->
 }
 
 #[test]
-fn a_crash_at_every_point_of_a_local_view_change() {
+fn local_group_survives_crash_at_every_point_of_view_change() {
     let points = enumerate(1, Kind::Local, 3) + enumerate(2, Kind::Local, 4);
     println!("{points} points");
     assert!(points > 200, "{points} points are not every one");
 }
 
 #[test]
-fn a_crash_at_every_point_of_a_networked_view_change() {
+fn networked_group_survives_crash_at_every_point_of_view_change() {
     let points = enumerate(1, Kind::Network, 3) + enumerate(2, Kind::Network, 4);
     println!("{points} points");
     assert!(points > 200, "{points} points are not every one");
@@ -131,7 +131,7 @@ fn a_crash_at_every_point_of_a_networked_view_change() {
 /// The leader stands still at each point. The others continue without it, and die; a new group is
 /// founded on their host, and then the leader continues with its old knowledge.
 #[test]
-fn a_leader_that_oversleeps_its_group() {
+fn leader_resumed_after_its_group_died_breaks_no_rule() {
     let mut world = flowing(5, Kind::Local, 3);
     let node = ranks(&world)[0];
     disturb(&mut world);
@@ -167,7 +167,7 @@ fn two_leaders(step: usize, by: usize) -> (u64, u64) {
 }
 
 #[test]
-fn two_leaders_in_a_row() {
+fn group_survives_crash_of_two_successive_leaders() {
     let (local, network) = two_leaders(STRIDE.0, STRIDE.1);
     assert!(local > 2000 && network > 2000, "{local} and {network} points are not enough");
 }
@@ -175,7 +175,7 @@ fn two_leaders_in_a_row() {
 /// Every point of the first leader with every point of the second.
 #[test]
 #[ignore = "takes some minutes"]
-fn two_leaders_at_every_pair_of_points() {
+fn group_survives_two_leader_crashes_at_every_pair_of_points() {
     let (local, network) = two_leaders(1, 1);
     assert!(local > 3000 && network > 3000, "{local} and {network} points are not every one");
 }

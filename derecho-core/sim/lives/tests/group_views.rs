@@ -22,7 +22,7 @@ fn adversarial(seed: u64) -> Config {
 }
 
 #[test]
-fn founders_come_together_and_what_one_writes_all_read() {
+fn founders_form_a_group_and_each_member_reads_all_messages() {
     for seed in 0..20 {
         let mut world = World::network(adversarial(seed), 3);
         world.settle();
@@ -55,7 +55,7 @@ fn flowing(seed: u64) -> World {
 }
 
 #[test]
-fn a_crash_in_full_flow() {
+fn group_under_load_survives_member_crash() {
     for seed in 0..60 {
         let mut world = flowing(seed);
         let dies = NodeIndex(seed as usize % 3);
@@ -67,7 +67,7 @@ fn a_crash_in_full_flow() {
 }
 
 #[test]
-fn a_join_in_full_flow() {
+fn member_joins_group_under_load() {
     for seed in 0..60 {
         let mut world = flowing(seed);
         let node = world.add();
@@ -80,7 +80,7 @@ fn a_join_in_full_flow() {
 }
 
 #[test]
-fn a_leave_in_full_flow() {
+fn member_leaves_group_under_load() {
     for seed in 0..60 {
         let mut world = flowing(seed);
         world.act(NodeIndex(seed as usize % 3), |member| member.leave());
@@ -91,7 +91,7 @@ fn a_leave_in_full_flow() {
 }
 
 #[test]
-fn topics_that_come_and_go() {
+fn random_topic_changes_under_load_break_no_rule() {
     for seed in 0..60 {
         let mut world = flowing(seed);
         for _ in 0..30 {
@@ -166,18 +166,18 @@ fn random_lives(seeds: std::ops::Range<u64>, kind: Kind, faults: Faults) -> Acco
 }
 
 #[test]
-fn random_lives_of_networked_groups() {
+fn networked_groups_with_crashes_break_no_rule() {
     shows_something(&random_lives(0..100, Kind::Network, Faults::NONE.and(Fault::Crash)), 0.6);
 }
 
 #[test]
-fn random_lives_of_local_groups() {
+fn local_groups_with_crashes_break_no_rule() {
     shows_something(&random_lives(0..100, Kind::Local, Faults::NONE.and(Fault::Crash)), 0.6);
 }
 
 /// Every fault of the menu by itself, and then all of them.
 #[test]
-fn lives_with_every_kind_of_fault() {
+fn groups_with_each_kind_of_fault_and_all_faults_break_no_rule() {
     for kind in [Kind::Local, Kind::Network] {
         let mut each = Account::default();
         for fault in all_faults().iter() {
@@ -190,7 +190,7 @@ fn lives_with_every_kind_of_fault() {
 
 /// Faults at every step of a view change, and often: rare situations show little.
 #[test]
-fn aimed_lives_meet_every_step() {
+fn aimed_lives_cover_faults_at_every_view_change_step() {
     let met = |kind| {
         let lives = (0..AIMED).map(|seed| aimed_life(seed, kind).coverage);
         lives.fold(Coverage::default(), |mut sum, coverage| {
@@ -210,7 +210,7 @@ fn aimed_lives_meet_every_step() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_life() {
+fn seed_determines_the_life_of_a_group() {
     for kind in [Kind::Local, Kind::Network] {
         let hash = |seed| live(Plan::new(seed, kind), false).hash;
         for seed in 0..5 {
@@ -244,7 +244,7 @@ fn readers_become_writers_across_view_changes() {
 
 /// Lives that once broke a rule.
 #[test]
-fn lives_that_broke_a_rule() {
+fn lives_that_once_broke_a_rule_break_no_rule() {
     let crash = Faults::NONE.and(Fault::Crash);
     let slow = Faults::NONE.and(Fault::SlowLink).and(Fault::Delay);
     let lives = [
@@ -285,7 +285,7 @@ fn lives_that_broke_a_rule() {
 
 /// Lives with stopped nodes that once broke a rule.
 #[test]
-fn lives_with_stops_that_broke_a_rule() {
+fn lives_with_stops_that_once_broke_a_rule_break_no_rule() {
     let lives = [
         // I-337: an epoch that a view had ended was ended once more, below what a reader had
         // delivered.
@@ -303,7 +303,7 @@ fn lives_with_stops_that_broke_a_rule() {
 }
 
 #[test]
-fn of_a_local_group_the_last_one_goes_on() {
+fn last_member_of_a_local_group_continues() {
     for seed in 0..40 {
         let mut world = World::local(adversarial(seed), 3);
         world.settle();

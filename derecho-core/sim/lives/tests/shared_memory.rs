@@ -50,7 +50,7 @@ fn lives_with_all_faults_over_shared_memory_break_no_rule() {
 /// Covers a sender that reused memory to which a reader still referred that it had met in no epoch:
 /// the reader had begun an epoch that the sender skipped, and left with the next view (I-260).
 #[test]
-fn sender_keeps_memory_for_members_of_an_epoch_that_it_passed_over() {
+fn sender_keeps_memory_for_members_of_a_skipped_epoch() {
     let faults = Faults::NONE.and(Fault::SlowLink).and(Fault::Delay);
     let plan =
         Plan { faults, nodes: 4, rounds: 600, toggles: true, ..Plan::new(1126, Kind::Shared) };

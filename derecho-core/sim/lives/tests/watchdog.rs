@@ -93,19 +93,19 @@ fn assert_left_out(errs: usize, error: Error, condition: Condition, answer: Answ
 }
 
 #[test]
-fn sender_whose_slots_nobody_sees_is_left_out() {
+fn sender_whose_slots_no_member_sees_is_excluded() {
     let error = |member: &mut Member, _| member.withhold_stream(TOPIC, None);
     assert_left_out(1, error, Condition::Slot, Answer::True);
 }
 
 #[test]
-fn reader_whose_acknowledgements_nobody_sees_is_left_out() {
+fn reader_whose_acknowledgements_no_member_sees_is_excluded() {
     let error = |member: &mut Member, _| member.withhold_lines(TOPIC, None);
     assert_left_out(1, error, Condition::Receipt, Answer::True);
 }
 
 #[test]
-fn reader_that_does_not_see_what_others_have_received_is_left_out() {
+fn reader_that_misses_slots_received_by_other_members_is_excluded() {
     let error = |member: &mut Member, second| member.withhold_stream(TOPIC, Some(second));
     assert_left_out(0, error, Condition::Slot, Answer::Unseen);
 }
@@ -113,7 +113,7 @@ fn reader_that_does_not_see_what_others_have_received_is_left_out() {
 /// The first member alone does not see the acknowledgements of the second one: the first one
 /// falls out.
 #[test]
-fn member_that_alone_does_not_see_what_another_one_has_done_falls_out() {
+fn member_that_alone_misses_acknowledgements_falls_out() {
     for seed in 0..SEEDS {
         let (mut world, nodes) = world(seed, 3);
         let first = world.member(nodes[0]).id();
@@ -129,7 +129,7 @@ fn member_that_alone_does_not_see_what_another_one_has_done_falls_out() {
 
 /// Each of two members reports that the other one errs: only the status names the awaited node.
 #[test]
-fn nobody_is_left_out_where_nobody_bears_witness() {
+fn no_member_is_excluded_without_a_witness() {
     for seed in 0..SEEDS {
         let (mut world, nodes) = world(seed, 2);
         world.act(nodes[1], |member| member.withhold_lines(TOPIC, None));

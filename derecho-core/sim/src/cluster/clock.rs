@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_the_first_at_which_the_clock_shows_as_much() {
+    fn moment_is_earliest_time_with_at_least_the_given_reading() {
         for clock in [(0, 0), (7, 0), (1000, 500), (3, -100_000), (0, 333_333)] {
             let clock = Clock { ahead: clock.0, fast_ppm: clock.1 };
             for shown in [0, 1, 6, 7, 1000, 999_999, 123_456_789] {

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_idle_thread_wakes_where_its_polling_would_have_been() {
+    fn idle_thread_wakes_at_its_next_polling_time() {
         let sleep = Sleep { since: 1000, period: 70, alarm: None };
         assert_eq!(sleep.first_turn(0), 1070);
         assert_eq!(sleep.first_turn(1000), 1070);

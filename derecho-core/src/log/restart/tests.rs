@@ -199,7 +199,7 @@ impl World {
 }
 
 #[test]
-fn nothing_durable_is_rolled_back_and_all_agree() {
+fn restart_keeps_all_durable_messages_and_logs_agree() {
     for seed in 0..20_000 {
         let mut world = World::new(seed);
         for _ in 0..world.random.below(12) {
@@ -215,7 +215,7 @@ fn nothing_durable_is_rolled_back_and_all_agree() {
 /// A sound log that covers a damaged one has all its messages that were reported durable, even if
 /// logs fail.
 #[test]
-fn a_log_that_covers_a_harmed_one_has_what_was_durable_of_it() {
+fn log_that_covers_damaged_log_has_all_its_durable_messages() {
     let mut covered = 0;
     for seed in 0..20_000 {
         let mut world = World { fails: seed % 2 == 1, ..World::new(seed) };
@@ -246,7 +246,7 @@ fn a_log_that_covers_a_harmed_one_has_what_was_durable_of_it() {
 }
 
 #[test]
-fn what_a_harmed_log_has_noted_decides_whether_it_is_covered() {
+fn tail_and_marks_of_damaged_log_decide_its_coverage() {
     let epoch = |view, sequence| EpochId { view, sequence };
     let log = |epoch: EpochId, version, names: &[u128]| FoundStream {
         tail: Tail { epoch, version: Version(version) },
@@ -296,7 +296,7 @@ fn back(view: &LoggedView, who: u32) -> BTreeMap<LogId, Found> {
 /// members that are back: if the group may restart, the others cannot have gone on to a view in
 /// which a member keeps logs.
 #[test]
-fn nobody_restarts_whom_others_can_have_left_behind() {
+fn group_does_not_restart_if_missing_members_may_have_continued() {
     for size in 1..=5_usize {
         for keeps in 0..1_u32 << size {
             for votes in 0..3_u32.pow(size as u32) {
@@ -325,7 +325,7 @@ fn nobody_restarts_whom_others_can_have_left_behind() {
 }
 
 #[test]
-fn three_of_five_restart_and_two_wait_for_the_others() {
+fn three_of_five_members_restart_and_two_wait_for_other_logs() {
     let view_of = a_view(&[true; 5], &[1; 5]);
     assert_eq!(view(Reach::Networked, &back(&view_of, 0b00111)), Verdict::Ready(view_of.clone()));
     let others = [LogId(2), LogId(3), LogId(4)];
@@ -337,7 +337,7 @@ fn three_of_five_restart_and_two_wait_for_the_others() {
 }
 
 #[test]
-fn a_tail_beyond_the_trim_is_cut_and_the_stream_waits_for_who_is_complete() {
+fn tail_beyond_trim_is_cut_and_stream_waits_for_complete_log() {
     let (first, second) = (EpochId { view: 1, sequence: 0 }, EpochId { view: 2, sequence: 0 });
     let log = |tail: Tail| FoundStream {
         tail,

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_awaits_a_member_that_has_reported_and_does_not_suspect_those_before_it() {
+    fn leader_awaits_reporter_that_does_not_suspect_earlier_members() {
         let mut leader = second_of_five();
         // The fourth member has reported before the first one failed, and says nothing more.
         leader.hear(NodeId(4), reports(RankSet::EMPTY));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_of_a_joiner_awaits_the_leader() {
+    fn member_that_knows_a_joiner_awaits_the_leader() {
         let mut member = second_of_five();
         assert_eq!(member.waits(), []);
         member.hear(NodeId(9), Message::Join { node: NodeId(9), weight: 1 });

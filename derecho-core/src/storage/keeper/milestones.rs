@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_delivered_since_a_place_is_counted_from_the_epoch_of_that() {
+    fn deliveries_since_a_position_are_counted_from_its_epoch() {
         let mut ours = Milestones::default();
         assert_eq!(ours.since(&place(3, &[])), None);
         ours.begins(place(3, &[(1, 10), (2, 0)]), true);

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newcomer_catches_up_although_more_comes_each_turn_than_it_would_replay() {
+    fn late_joiner_catches_up_although_records_arrive_faster_than_replay() {
         let (mut keeper, mut written) = waits(2000);
         keeper.begin_replay();
         let (mut turns, mut most) = (0, 0);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_waited_gives_its_memory_back_while_it_is_put_in() {
+    fn waiting_records_free_their_memory_during_replay() {
         let (mut keeper, _) = waits(4000);
         let before = match &keeper.stage {
             Stage::Lacks(lacking) => waiting_of(lacking),

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_forgotten_after_the_delay_and_not_before() {
+    fn dead_key_is_forgotten_after_the_delay_and_not_before() {
         let mut store = after(10);
         put(&mut store, 100, &[(1, LIVES)]);
         put(&mut store, 101, &[(2, LIVES)]);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lives_again_stays() {
+    fn revived_key_is_not_forgotten() {
         let mut store = after(10);
         put(&mut store, 100, &[(1, OVER)]);
         put(&mut store, 105, &[(1, LIVES)]);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn with_no_delay_it_is_forgotten_with_what_says_so() {
+    fn zero_delay_forgets_dead_key_together_with_its_end_record() {
         let mut store = after(0);
         put(&mut store, 100, &[(1, LIVES)]);
         put(&mut store, 101, &[(2, LIVES)]);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_set_each_key_is_forgotten_for_itself() {
+    fn keys_of_a_coherent_set_are_forgotten_independently() {
         let mut store = after(10);
         put(&mut store, 100, &[(1, LIVES), (2, OVER), (3, OVER), (3, LIVES)]);
         put(&mut store, 110, &[(1, OVER)]);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_for_whose_keys_there_is_no_room_makes_nothing_older() {
+    fn set_without_room_for_its_keys_expires_no_record() {
         let retention = Retention { keys: Some(1), lifespan: Some(10), ..Retention::default() };
         let mut store = Store::new(retention, MEANING);
         put(&mut store, 100, &[(1, LIVES)]);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn ever_new_keys_that_are_over_take_no_memory() {
+    fn dead_keys_do_not_accumulate_in_memory() {
         let retention = Retention { depth: Some(1), cleanup: Some(100), ..Retention::default() };
         let mut store = Store::new(retention, MEANING);
         let meter = store.meter();
@@ -329,7 +329,7 @@ mod tests {
     /// same version, and a store that takes over the records kept by another one then behaves
     /// exactly like it.
     #[test]
-    fn stores_forget_what_is_over_at_one_place() {
+    fn all_stores_forget_dead_keys_at_the_same_version() {
         let mut forgotten = 0;
         for seed in 1..120_u64 {
             let mut state = seed * 0x9e37_79b9;

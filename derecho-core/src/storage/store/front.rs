@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_later_stands_before_what_was_there() {
+    fn past_records_that_arrive_later_precede_delivered_records() {
         for retention in [Retention::default(), last(700)] {
             let mut store = Store::amid(retention, OF_ONE_KEY);
             put(&mut store, 1000..1200);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outlived_goes_and_its_memory_is_used_again() {
+    fn outlived_past_is_dropped_and_its_memory_is_reused() {
         let mut store = Store::amid(last(2000), OF_ONE_KEY);
         assert!(store.begin_at(5000));
         put_before(&mut store, 3000..4990);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_past_nothing_is_taken_in_that_is_kept_no_more_and_nothing_let_go_of_that_is() {
+    fn store_takes_in_exactly_the_past_records_that_retention_keeps() {
         let mut store = Store::amid(last(10), OF_ONE_KEY);
         assert!(store.begin_at(100));
         put(&mut store, 100..105);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_past_waits_for_what_is_delivered() {
+    fn complete_past_is_joined_before_any_record_is_delivered() {
         for retention in [Retention::default(), last(1000)] {
             let mut store = Store::amid(retention, OF_ONE_KEY);
             assert!(store.begin_at(0));
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_past_is_refused() {
+    fn invalid_past_record_is_refused() {
         let mut store = Store::amid(Retention::default(), OF_ONE_KEY);
         let stream = store.stream(STREAM);
         assert!(!store.put_before((stream, 0), 0, &[1]), "where it ends is not known");
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_goes_on_where_it_was_and_holds_nothing() {
+    fn walk_continues_at_its_position_and_holds_no_memory() {
         let mut store = Store::new(last(1000), OF_ONE_KEY);
         put(&mut store, 0..1000);
         let (mut walk, mut seen) = (Walk::default(), Vec::new());

@@ -128,7 +128,7 @@ mod tests {
     /// Every stream that ever existed is remembered: even for very many streams this is cheap, as
     /// it is sent in one turn.
     #[test]
-    fn what_is_known_of_very_many_streams_comes_over_to_another_store() {
+    fn knowledge_of_very_many_streams_is_transferred_to_another_store() {
         const MANY: u64 = 50_000;
         let mut stores = [(); 2].map(|()| Store::new(Retention::default(), OF_ONE_KEY));
         let [ours, theirs] = &mut stores;
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_next_is_what_was_said_or_what_came() {
+    fn next_number_of_stream_follows_announcement_or_last_record() {
         let mut store = Store::new(Retention::default(), OF_ONE_KEY);
         let index = store.stream(stream(1));
         assert_eq!(store.next_in(index), None);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_do_not_go_on_are_over_from_now_on() {
+    fn streams_that_do_not_continue_end_at_current_version() {
         let mut store = Store::new(Retention::default(), OF_ONE_KEY);
         for number in 1..5 {
             let index = store.stream(stream(number));

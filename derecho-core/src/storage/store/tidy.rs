@@ -160,7 +160,7 @@ mod tests {
 
     /// A small store takes little memory, and a large one few segments.
     #[test]
-    fn each_segment_is_twice_as_large_as_the_one_before_up_to_the_largest() {
+    fn segment_size_doubles_up_to_the_largest_size() {
         let mut store = Store::new(Retention::default(), MEANING);
         (0..4000).for_each(|key| put(&mut store, key));
         let grown = [16, 32, 64, 128, 256, 512, 1024, 1024, 1024];
@@ -173,7 +173,7 @@ mod tests {
     /// Sparse segments become few, because their kept records fill less than half of one; denser
     /// segments are not moved.
     #[test]
-    fn sparse_segments_become_one_and_dense_ones_stay() {
+    fn sparse_segments_are_merged_and_dense_segments_stay() {
         let mut store = Store::new(LAST, MEANING);
         (0..4000).for_each(|key| put(&mut store, key));
         let of_all = |store: &Store| {
@@ -206,7 +206,7 @@ mod tests {
 
     /// Records removed after a cursor was made are still before it, wherever in the store they are.
     #[test]
-    fn nothing_is_moved_while_somebody_goes_along() {
+    fn no_record_is_moved_while_a_cursor_is_reading() {
         let mut store = Store::new(LAST, MEANING);
         // Two segments without later changes, and then some whose records are all removed.
         (0..2500).for_each(|key| put(&mut store, key));
@@ -227,7 +227,7 @@ mod tests {
 
     /// Only memory of the largest size is kept, and no more than can be reused.
     #[test]
-    fn some_memory_is_used_again() {
+    fn memory_of_largest_segments_is_reused_up_to_a_limit() {
         let mut store = Store::new(Retention::default(), MEANING);
         let meter = store.meter();
         (0..500).for_each(|key| put(&mut store, key));
@@ -251,7 +251,7 @@ mod tests {
 
     /// Whole segments below a version are dropped.
     #[test]
-    fn below_a_version_whole_segments_go() {
+    fn whole_segments_below_a_version_are_dropped() {
         let mut store = Store::new(Retention::default(), MEANING);
         (0..240).for_each(|key| put(&mut store, key));
         assert_eq!(sizes(&store), [16, 32, 64, 128]);

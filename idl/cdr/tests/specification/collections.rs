@@ -17,7 +17,7 @@ const TEXTS: [u8; 15] = [2, 0, 0, 0, b'a', 0, 0, 0, 3, 0, 0, 0, b'b', b'c', 0];
 /// version 2 puts the size in front (DHEADER, 7.4.3.4.1), which counts neither itself nor the
 /// padding before it.
 #[test]
-fn rules_8_to_10_arrays() {
+fn arrays_follow_rules_8_to_10() {
     for encoding in [V1, V2] {
         spelled(&[1_u16, 2], encoding, &[&header(encoding, 0), &[1, 0, 2, 0]]);
     }
@@ -28,7 +28,7 @@ fn rules_8_to_10_arrays() {
 /// Rule (11): the number of elements, then the elements. Rules (12) and (13): likewise, with the
 /// size in front in version 2.
 #[test]
-fn rules_11_to_13_sequences() {
+fn sequences_follow_rules_11_to_13() {
     for encoding in [V1, V2] {
         spelled(&vec![1_u16, 2], encoding, &[&header(encoding, 0), &[2, 0, 0, 0, 1, 0, 2, 0]]);
     }
@@ -40,7 +40,7 @@ fn rules_11_to_13_sequences() {
 /// Rules (14) to (16): a map is a sequence of keys and values, with the size in front in version 2
 /// unless both are primitive.
 #[test]
-fn rules_14_to_16_maps() {
+fn maps_follow_rules_14_to_16() {
     let numbers: BTreeMap<u8, u16> = [(1, 2), (3, 4)].into();
     for encoding in [V1, V2] {
         let bytes = [2, 0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0];
@@ -54,7 +54,7 @@ fn rules_14_to_16_maps() {
 
 /// Rules (8) and (9): an array of arrays is one array of all elements.
 #[test]
-fn rules_8_and_9_several_dimensions() {
+fn multidimensional_arrays_follow_rules_8_and_9() {
     bare(&[[1_u16, 2], [3, 4]], V2, &[1, 0, 2, 0, 3, 0, 4, 0]);
     let rows = texts().map(|text| [text]);
     bare(&rows, V2, &[&[15, 0, 0, 0][..], &TEXTS].concat());
@@ -63,7 +63,7 @@ fn rules_8_and_9_several_dimensions() {
 
 /// Rule (9): enums, bitmasks and structs are not primitive, whatever their own framing.
 #[test]
-fn rule_9_arrays_of_what_is_not_primitive() {
+fn arrays_of_non_primitive_elements_follow_rule_9() {
     bare(&[Byte::Seven, Byte::Zero], V2, &[2, 0, 0, 0, 7, 0]);
     bare(&[Byte::Seven, Byte::Zero], V1, &[7, 0]);
     bare(&[Mask16(0x21)], V2_BIG, &[0, 0, 0, 2, 0, 0x21]);
@@ -78,7 +78,7 @@ fn rule_9_arrays_of_what_is_not_primitive() {
 
 /// Rules (11) to (13): sequences of each kind of element, in both orders, and empty ones.
 #[test]
-fn rules_11_to_13_elements() {
+fn sequence_elements_follow_rules_11_to_13() {
     let longs = vec![0x0102_0304_0506_0708_u64];
     bare(&longs, V1_BIG, &[0, 0, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
     bare(&longs, V2_BIG, &[0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8]);
@@ -114,7 +114,7 @@ struct Behind {
 /// 7.4.3.4.1: the size in front is a number of four bytes with the alignment of one; it does not
 /// count the padding before it.
 #[test]
-fn the_size_in_front_is_aligned() {
+fn collection_size_is_aligned() {
     let value = Behind { first: 1, texts: vec!["a".to_owned()] };
     bare(&value, V2, &[1, 0, 0, 0, 10, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, b'a', 0]);
 }
@@ -122,7 +122,7 @@ fn the_size_in_front_is_aligned() {
 /// Rules (14) to (16): a key that is an enum, and elements that are collections, are not primitive.
 /// Each key and each element is aligned.
 #[test]
-fn rules_14_to_16_keys_and_elements() {
+fn map_keys_and_elements_follow_rules_14_to_16() {
     let lists: BTreeMap<u8, Vec<u8>> = [(1, vec![2])].into();
     bare(&lists, V2, &[13, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2]);
     bare(&lists, V1, &[1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2]);

@@ -28,7 +28,7 @@ struct ByLabel {
 /// 2, padded with zeroes, or its MD5 if the longest key does not fit into 16 bytes, whether or not
 /// this one does.
 #[test]
-fn key_hashes() {
+fn key_hashes_match_examples_of_standard() {
     let foo = ByNumber { id: 0x1234_5678, x: 1, y: 2 };
     let hash = [0x12, 0x34, 0x56, 0x78, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(key_hash(&foo).unwrap(), hash);
@@ -67,7 +67,7 @@ struct Part {
 /// members (KeyHolder), framed like the type. The input of the hash has neither a header nor a size
 /// in front (KeyErased: final).
 #[test]
-fn payloads_of_keys_alone() {
+fn key_only_payload_follows_key_holder_rules() {
     let foo = ByNumber { id: 0x1234_5678, x: 1, y: 2 };
     let payload = key_to_cdr_with(&foo, V1).unwrap();
     assert_eq!(payload, [0, 1, 0, 0, 0x78, 0x56, 0x34, 0x12]);

@@ -66,7 +66,7 @@ struct Mutable {
 /// XTYPES table 60 (7.6.3.1.2), which implementations follow; the identifiers of RTPS table 10.3
 /// differ for version 2.
 #[test]
-fn encapsulation_identifiers() {
+fn encapsulation_identifiers_follow_xtypes_table_60() {
     let of = |encoding| {
         let (a, b) = (1, 2);
         let payloads = [
@@ -85,7 +85,7 @@ fn encapsulation_identifiers() {
 /// XTYPES 7.6.3.1.2 and rule (1): the last two bits of the options count the padding up to a
 /// multiple of four, and alignment counts from the end of the header.
 #[test]
-fn options_count_the_padding() {
+fn header_options_count_padding_bytes() {
     spelled(&0x55_u8, V2, &[&[0, 7, 0, 3], &[0x55, 0, 0, 0]]);
     spelled(&0x55aa_u16, V2, &[&[0, 7, 0, 2], &[0xaa, 0x55, 0, 0]]);
     spelled(&[1_u8, 2, 3], V1_BIG, &[&[0, 0, 0, 1], &[1, 2, 3, 0]]);

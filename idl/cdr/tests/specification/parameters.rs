@@ -37,7 +37,7 @@ pub(crate) const fn emheader1(must_understand: bool, length_code: u32, id: u32) 
 /// length code gives 1, 2, 4 or 8 bytes, or NEXTINT gives the length. From code 5 on NEXTINT is
 /// part of the value, and is followed by 1, 4 or 8 times its number of bytes.
 #[test]
-fn rules_21_and_22_mutable_structs_of_version_2() {
+fn mutable_structs_of_xcdr2_follow_rules_21_and_22() {
     assert_eq!(emheader1(true, 0, 1), [0x01, 0, 0, 0x80]);
     assert_eq!(emheader1(false, 7, 0x0abc_def0), [0xf0, 0xde, 0xbc, 0x7a]);
     let value = Parameters {
@@ -101,7 +101,7 @@ struct Listed {
 /// header; PID_LIST_END 0x3f02 ends the list. Lengths are those of the values, and alignment
 /// restarts in each.
 #[test]
-fn rules_23_to_25_mutable_structs_of_version_1() {
+fn mutable_structs_of_xcdr1_follow_rules_23_to_25() {
     let value = Listed { a: 0x11, b: 0x2222, c: 0x3333_3333, d: 0x4444_4444_4444_4444 };
     let list = |flag: u8| -> Vec<u8> {
         [
@@ -123,7 +123,7 @@ fn rules_23_to_25_mutable_structs_of_version_1() {
 /// 7.4.1.2.1: PID_IGNORE 0x3f03 is skipped, and so is an unknown id without must_understand; with
 /// the flag the sample is refused.
 #[test]
-fn parameters_that_are_not_known() {
+fn unknown_parameter_is_skipped_unless_must_understand() {
     let list = |pid: [u8; 2]| {
         [
             &[0, 2, 0, 0][..],
@@ -152,7 +152,7 @@ struct Hashed {
 /// 7.3.1.2.1.1: a member id by hash is the first four bytes of the name's MD5, little endian,
 /// without the highest four bits.
 #[test]
-fn member_ids_by_hash() {
+fn hashed_member_id_is_derived_from_md5_of_name() {
     // `printf color | md5sum` is 70dda5df..., `printf shapesize | md5sum` is da907714...
     assert_eq!(Hashed::IDS, [0x0fa5_dd70, 0x0477_90da]);
     let value = Hashed { paint: 1, shapesize: 2 };
@@ -181,7 +181,7 @@ struct Nesting {
 /// Rules (21) to (24) in nested structs, and optional members of mutable structs: an absent one is
 /// left out (7.4.3.5.2). The size in front of a part is its NEXTINT.
 #[test]
-fn mutable_structs_within_each_other() {
+fn nested_mutable_structs_follow_rules_21_to_24() {
     let value = Nesting { part: Mutable { a: 1, b: 2 }, absent: None, present: Some(3) };
     let payload: [&[u8]; 10] = [
         &[0, 0x0b, 0, 3],
@@ -213,7 +213,7 @@ macro_rules! one_member {
         /// 7.4.3.4.2: the length code and the bytes of a member of each kind; those of version 1
         /// as well.
         #[test]
-        fn a_member_of_each_kind() {$({
+        fn member_of_each_kind_has_correct_length_code_and_bytes() {$({
             #[derive(DdsType, Clone, Debug, PartialEq)]
             #[dds(crate = "idl_cdr", extensibility = "mutable")]
             struct $name {

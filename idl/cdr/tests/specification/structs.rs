@@ -17,7 +17,7 @@ struct Optional {
 /// a parameter in version 1, inside which alignment restarts, and a boolean and the value in
 /// version 2.
 #[test]
-fn rules_17_to_20_final_structs() {
+fn final_structs_follow_rules_17_to_20() {
     let value = Final { a: 1, b: 2 };
     spelled(&value, V1_BIG, &[&[0, 0, 0, 0], &[1, 0, 0, 0, 0, 0, 0, 2]]);
     let with = |maybe| Optional { first: 1, maybe, last: 3 };
@@ -36,7 +36,7 @@ fn rules_17_to_20_final_structs() {
 /// Rule (29): in version 1 an appendable type has the form of a final one. Rule (30): in version 2
 /// its size is in front.
 #[test]
-fn rules_29_and_30_appendable_types() {
+fn appendable_types_follow_rules_29_and_30() {
     let value = Appendable { a: 1, b: 2 };
     spelled(&value, V1, &[&[0, 1, 0, 0], &[1, 0, 0, 0, 2, 0, 0, 0]]);
     spelled(&value, V2, &[&[0, 9, 0, 0], &[8, 0, 0, 0], &[1, 0, 0, 0, 2, 0, 0, 0]]);
@@ -55,7 +55,7 @@ struct Outer {
 
 /// Rules (29) and (30): a nested type has a size of its own, which the outer size includes.
 #[test]
-fn rules_29_and_30_within_each_other() {
+fn nested_appendable_types_follow_rules_29_and_30() {
     let value = Outer { first: 1, part: Appendable { a: 2, b: 3 }, last: 4 };
     let payload: [&[u8]; 5] = [
         &[0, 9, 0, 3],
@@ -93,7 +93,7 @@ struct PerhapsPart {
 /// Rules (19) and (20) where the struct is appendable, where the id needs the long form of rule
 /// (25), and where the member is a struct.
 #[test]
-fn rules_19_and_20_optional_members() {
+fn optional_members_follow_rules_19_and_20() {
     let there = Perhaps { maybe: Some(0x0102), last: 3 };
     spelled(&there, V2, &[&[0, 9, 0, 3], &[5, 0, 0, 0], &[1, 0, 2, 1, 3, 0, 0, 0]]);
     spelled(&there, V1, &[&[0, 1, 0, 1], &[0, 0, 2, 0], &[2, 1, 3, 0]]);
@@ -131,7 +131,7 @@ struct External {
 /// 7.2.2.4.4: the members of the base come first. 7.3.1.2.1.4: the bytes do not show that a member
 /// is external.
 #[test]
-fn bases_and_external_members() {
+fn base_members_come_first_and_external_changes_no_bytes() {
     let value = Derived { base: Final { a: 1, b: 2 }, c: 3 };
     bare(&value, V1, &[1, 0, 0, 0, 2, 0, 0, 0, 3]);
     bare(&value, V2_BIG, &[1, 0, 0, 0, 0, 0, 0, 2, 3]);
@@ -147,7 +147,7 @@ struct Tree {
 
 /// Rule (30) in a type that contains itself.
 #[test]
-fn rule_30_trees() {
+fn recursive_appendable_type_follows_rule_30() {
     let leaf = Tree { value: 7, children: Vec::new() };
     let leaf_bytes = [12, 0, 0, 0, 7, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
     spelled(&leaf, V2, &[&[0, 9, 0, 0], &leaf_bytes]);
@@ -169,7 +169,7 @@ empty! { EmptyFinal "final" EmptyAppendable "appendable" EmptyMutable "mutable" 
 
 /// Rules (17), (21), (23), (29) and (30): the bytes of structs without members.
 #[test]
-fn structs_without_members() {
+fn empty_structs_are_encoded_as_framing_only() {
     spelled(&EmptyFinal {}, V1, &[&[0, 1, 0, 0]]);
     spelled(&EmptyFinal {}, V2, &[&[0, 7, 0, 0]]);
     spelled(&EmptyAppendable {}, V1, &[&[0, 1, 0, 0]]);
@@ -189,7 +189,7 @@ struct Mixed {
 /// Rules (17) and (18) around (21) and (23): a member of another extensibility is framed according
 /// to its own type.
 #[test]
-fn rule_18_members_of_other_extensibilities() {
+fn member_of_other_extensibility_keeps_its_framing_by_rule_18() {
     let value = Mixed { first: 1, part: Mutable { a: 2, b: 3 }, last: 4 };
     #[rustfmt::skip]
     bare(&value, V2_BIG, &[

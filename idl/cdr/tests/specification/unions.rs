@@ -25,7 +25,7 @@ unions! { FinalUnion "final" AppendableUnion "appendable" MutableUnion "mutable"
 /// Rule (26): the discriminator and the selected member, if any. Rules (27) and (28): both as
 /// members, the discriminator with the id 0. By 7.4.3.5.1 a discriminator must be understood.
 #[test]
-fn rules_26_to_28_unions() {
+fn unions_follow_rules_26_to_28() {
     for (encoding, head) in [(V1_BIG, [0, 0, 0]), (V2_BIG, [0, 6, 0])] {
         let two = [0, 0, 0, 2, 0x22, 0x22, 0, 0];
         spelled(&FinalUnion::Two(0x2222), encoding, &[&head, &[2], &two]);
@@ -55,7 +55,7 @@ fn rules_26_to_28_unions() {
 
 /// Rules (27) and (28) where nothing is selected: only the discriminator.
 #[test]
-fn rules_27_and_28_without_a_member() {
+fn unions_without_selected_member_follow_rules_27_and_28() {
     let rest = MutableUnion::Rest { discriminator: 9 };
     let payload: [&[u8]; 4] =
         [&[0, 0x0b, 0, 0], &[8, 0, 0, 0], &emheader1(true, 2, 0), &[9, 0, 0, 0]];
@@ -94,7 +94,7 @@ by! {
 /// Rule (26) with (2) and (5): a discriminator is a value of its type, and the next value is
 /// aligned to its own size.
 #[test]
-fn rule_26_discriminators() {
+fn discriminators_follow_rule_26() {
     let value = 0x0304;
     for encoding in [V1_BIG, V2_BIG] {
         bare(&ByBool::Some(value), encoding, &[1, 0, 3, 4]);
@@ -114,7 +114,7 @@ fn rule_26_discriminators() {
 
 /// Rules (12) and (13): elements that are unions are not primitive.
 #[test]
-fn rules_12_and_13_of_unions() {
+fn sequences_of_unions_follow_rules_12_and_13() {
     let list = vec![FinalUnion::One(7), FinalUnion::Rest { discriminator: 9 }];
     let bytes = [2, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0];
     bare(&list, V1, &bytes);

@@ -20,7 +20,7 @@ struct Aligned {
 /// Rule (2) and 7.4.3.2.1: a number is aligned to its size, to at most eight bytes in version 1 and
 /// four in version 2.
 #[test]
-fn rule_2_primitives() {
+fn primitive_alignment_follows_rule_2() {
     let f = LongDouble(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10_u128.to_le_bytes());
     let value = Aligned { a: 1, b: 0x0203, c: 4, d: 0x0506_0708_090a_0b0c, e: 13, f };
     let f: [u8; 16] = std::array::from_fn(|place| place as u8 + 1);
@@ -40,7 +40,7 @@ fn rule_2_primitives() {
 /// Rule (3): the length counts the NUL. Rule (4): the length of a wide string counts bytes, and
 /// there is no NUL.
 #[test]
-fn rules_3_and_4_strings() {
+fn strings_follow_rules_3_and_4() {
     spelled(&"ab".to_owned(), V1_BIG, &[&header(V1_BIG, 1), &[0, 0, 0, 3, b'a', b'b', 0, 0]]);
     spelled(&"ab".to_owned(), V2, &[&header(V2, 1), &[3, 0, 0, 0, b'a', b'b', 0, 0]]);
     spelled(&String::new(), V2, &[&header(V2, 3), &[1, 0, 0, 0, 0, 0, 0, 0]]);
@@ -69,7 +69,7 @@ bitmasks! { Mask8(u8) 8 Mask16(u16) 9 Mask32(u32) 17 Mask64(u64) 33 }
 
 /// Rules (5) and (6): the value, as the smallest integer that has the bits.
 #[test]
-fn rules_5_and_6_enums_and_bitmasks() {
+fn enums_and_bitmasks_follow_rules_5_and_6() {
     spelled(&Byte::Seven, V2_BIG, &[&header(V2_BIG, 3), &[7, 0, 0, 0]]);
     spelled(&Short::Seven, V2_BIG, &[&header(V2_BIG, 2), &[0, 7, 0, 0]]);
     spelled(&Long::Seven, V2_BIG, &[&header(V2_BIG, 0), &[0, 0, 0, 7]]);
@@ -91,7 +91,7 @@ fn number<T: DdsType + PartialEq + Debug>(value: T, big: &[u8]) {
 /// Rule (2): each primitive type by itself. A character is one byte (7.4.1.1.2: Latin-1), a wide
 /// one two; an `octet` is a byte and a `boolean` 0 or 1.
 #[test]
-fn rule_2_each_primitive() {
+fn each_primitive_type_follows_rule_2() {
     number(true, &[1]);
     number(false, &[0]);
     number(0xfe_u8, &[0xfe]);
@@ -112,7 +112,7 @@ fn rule_2_each_primitive() {
 
 /// Rule (4): beyond the basic plane a character has two units, and both count.
 #[test]
-fn rule_4_surrogates() {
+fn surrogate_pairs_follow_rule_4() {
     let clef = WString::from("\u{1d11e}");
     bare(&clef, V2_BIG, &[0, 0, 0, 4, 0xd8, 0x34, 0xdd, 0x1e]);
     bare(&clef, V1, &[4, 0, 0, 0, 0x34, 0xd8, 0x1e, 0xdd]);
@@ -135,7 +135,7 @@ struct Aliased {
 /// Rule (7): an alias is the type it stands for. A sequence of aliases of a primitive type is one
 /// of a primitive type, so that rule (11) applies and not rule (12).
 #[test]
-fn rule_7_aliases() {
+fn aliases_follow_rule_7() {
     let value = Aliased { first: 1, corners: [2, 3], more: vec![4], label: "a".to_owned() };
     let bytes = [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, b'a', 0];
     bare(&value, V1, &bytes);
@@ -181,7 +181,7 @@ struct Set64 {
 /// Bitsets: like bitmasks, the first field in the lowest bits, in the smallest integer that has
 /// room for all.
 #[test]
-fn bitsets() {
+fn bitset_is_encoded_as_smallest_integer_with_first_field_lowest() {
     number(Set8 { low: 0b101, high: true }, &[0b1101]);
     number(Set16 { low: 0b010, high: -1 }, &[0b0001_1111, 0b1111_1010]);
     number(Set32 { low: 0x0102, high: true }, &[0, 1, 1, 2]);
@@ -192,7 +192,7 @@ fn bitsets() {
 /// highest first, zero before an even number of digits, and 0xc or 0xd after them for the sign.
 /// They are octets, which have neither alignment nor byte order.
 #[test]
-fn fixed_point_numbers() {
+fn fixed_point_numbers_follow_corba_cdr() {
     for encoding in [V1, V1_BIG, V2, V2_BIG] {
         bare(&Fixed::<3, 1>::from_units(-125).unwrap(), encoding, &[0x12, 0x5d]);
         bare(&Fixed::<4, 0>::from_units(1234).unwrap(), encoding, &[0x01, 0x23, 0x4c]);

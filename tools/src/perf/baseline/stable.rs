@@ -89,7 +89,7 @@ mod tests {
     const SIZE: usize = 4096;
 
     #[test]
-    fn nobody_looks_at_what_another_has_not_received() {
+    fn reader_reads_only_messages_that_all_readers_received() {
         let memory = Memory::new(ring_bytes(SIZE)).unwrap();
         let number = memory.number();
         // Each thread maps the memory, as separate processes would.

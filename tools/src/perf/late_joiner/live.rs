@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_in_a_span_is_counted_by_windows() {
+    fn samples_of_span_are_counted_by_windows() {
         let mut lived = Lived { start_ns: 5 * WINDOW, ..Lived::default() };
         for (at, samples) in [(5, 10), (6, 20), (9, 30), (9, 5)] {
             lived.count(at * WINDOW + 17, samples);

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_is_what_it_announced() {
+    fn decoded_membership_equals_announced_membership() {
         let peer = Peer(3);
         for sends in [None, Some(RegionId(17))] {
             let member =

@@ -68,7 +68,7 @@ impl Source for Turned {
 }
 
 #[test]
-fn it_follows_a_clock_and_hardly_looks_at_it() {
+fn follower_tracks_clock_with_few_clock_reads() {
     let (turned, follower) = (Turned::new(), Follower::new(PERIOD));
     assert!(turned.worst(&follower, 20e6, 100.0) <= 5, "while it learns, and right after");
     turned.looks.set(0);
@@ -77,7 +77,7 @@ fn it_follows_a_clock_and_hardly_looks_at_it() {
 }
 
 #[test]
-fn it_follows_a_clock_that_is_made_faster_and_slower() {
+fn follower_tracks_clock_whose_speed_changes() {
     let (turned, follower) = (Turned::new(), Follower::new(PERIOD));
     turned.worst(&follower, 100e6, 1000.0);
     for millionths in [500.0, -500.0, 0.0, 100_000.0, 0.0] {
@@ -96,7 +96,7 @@ fn it_follows_a_clock_that_is_made_faster_and_slower() {
 }
 
 #[test]
-fn after_any_rest_it_is_right_at_once() {
+fn follower_is_accurate_immediately_after_idle_time() {
     let (turned, follower) = (Turned::new(), Follower::new(PERIOD));
     turned.millionths.set(40.0);
     turned.worst(&follower, 100e6, 1000.0);
@@ -108,7 +108,7 @@ fn after_any_rest_it_is_right_at_once() {
 }
 
 #[test]
-fn what_was_answered_between_two_lines_is_kept_to() {
+fn follower_does_not_go_back_after_reading_between_two_lines() {
     let (turned, follower) = (Turned::new(), Follower::new(PERIOD));
     turned.worst(&follower, 100e6, 1000.0);
     // A thread draws the next line, has read the clock, and is interrupted.
@@ -125,7 +125,7 @@ fn what_was_answered_between_two_lines_is_kept_to() {
 }
 
 #[test]
-fn a_counter_that_starts_again_or_changes_its_speed_is_left() {
+fn follower_abandons_counter_that_restarts_or_changes_speed() {
     let again = |turned: &Turned| turned.ticks.set(17.0);
     let slower = |turned: &Turned| turned.millionths.set(500_000.0);
     let faster = |turned: &Turned| turned.millionths.set(-500_000.0);
@@ -143,7 +143,7 @@ fn a_counter_that_starts_again_or_changes_its_speed_is_left() {
 }
 
 #[test]
-fn without_a_trusted_counter_it_is_the_clock() {
+fn follower_reads_clock_itself_without_trusted_counter() {
     let (turned, follower) = (Turned { trusted: false, ..Turned::new() }, Follower::new(PERIOD));
     assert_eq!(turned.worst(&follower, 50e6, 1000.0), 0);
     assert!(follower.distrusted.load(Relaxed));
@@ -151,7 +151,7 @@ fn without_a_trusted_counter_it_is_the_clock() {
 }
 
 #[test]
-fn readers_never_go_back_while_lines_are_replaced_all_the_time() {
+fn time_never_goes_back_while_lines_are_replaced_constantly() {
     // Lines a thousand times shorter than in production: each thread crosses many ends of lines.
     let follower = Follower::new(PERIOD / 1000);
     let heard = AtomicU64::new(0);

@@ -61,7 +61,7 @@ fn work(journal: &StreamJournal, what: impl FnOnce() + Send + 'static) {
 
 /// An errand that waits when the log thread dies, or comes later, fails.
 #[test]
-fn an_errand_that_nobody_does_any_more_fails() {
+fn log_request_fails_after_log_thread_has_died() {
     let (_root, archive) = archive(16);
     let mut journal = archive.journal(STREAM, (OnFull::Wait, None), || {});
     let (go, goes) = channel::<()>();
@@ -80,7 +80,7 @@ fn an_errand_that_nobody_does_any_more_fails() {
 /// The last logs put aside stay; with a limit of bytes only the last one, if there is no room
 /// for more.
 #[test]
-fn what_is_put_aside_is_kept_within_limits() {
+fn logs_put_aside_are_kept_within_limits() {
     let few = Keep {
         past: derecho_core::log::Retention { bytes: Some(1), ..Default::default() },
         state: derecho_core::storage::store::Retention::default(),
@@ -113,7 +113,7 @@ fn what_is_put_aside_is_kept_within_limits() {
 /// A user that leaves a log while the queue is full loses nothing of it, and the next user sees
 /// its state.
 #[test]
-fn a_journal_that_is_dropped_while_the_queue_is_full_loses_nothing() {
+fn journal_dropped_while_queue_is_full_loses_no_entries() {
     let (_root, archive) = archive(2);
     let mut journal = archive.journal(STREAM, (OnFull::Wait, None), || {});
     assert!(matches!(claim(&mut journal), Answer::Claimed(_)));
