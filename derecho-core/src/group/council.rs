@@ -333,7 +333,7 @@ where
         let view = View::first(self.me, self.weight).of_group(group);
         let decision = Decision { next: view.clone(), cut: R::cut(core::iter::empty()) };
         let founded = Membership::founder(self.me, Arbitration::Local, view);
-        self.membership = founded.expect("it is the view's member");
+        self.membership = founded.expect("the founder is a member of its view");
         self.installed(decision)
     }
 
@@ -379,7 +379,7 @@ where
             return;
         }
         let view = self.membership.view();
-        let lacking = self.membership.unaccounted();
+        let lacking = self.membership.reported_missing();
         let nodes = lacking.iter().map(|rank| view.member(rank).node);
         let halted: Vec<NodeId> = nodes.filter(|node| self.is_halted(*node)).collect();
         if !halted.is_empty() {

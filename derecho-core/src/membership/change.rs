@@ -231,9 +231,15 @@ impl<R: Report> Membership<R> {
         self.rows.get(self.rank.index()).map_or(RankSet::EMPTY, |row| row.suspects)
     }
 
-    /// Members that this node lacks, and that the kernel has not shown as gone or stopped.
-    pub fn unaccounted(&self) -> RankSet {
-        self.suspects().or(self.held_back).without(self.gone)
+    /// Members that this node lacks because another member, which this node does not lack, suspects
+    /// them, and that the kernel has not shown as gone or stopped. A member that suspects this node
+    /// is lacked in return (I-46) and is no witness: this node itself may have been silent.
+    pub fn reported_missing(&self) -> RankSet {
+        let lacking = self.suspects().or(self.held_back);
+        let witnesses = self.view.ranks().without(lacking.or(RankSet::one(self.rank)));
+        let reported = |all: RankSet, rank: Rank| all.or(self.row(rank).suspects);
+        let reported = witnesses.iter().fold(RankSet::EMPTY, reported);
+        reported.and(lacking).without(self.gone)
     }
 
     /// Members that say that they suspect this node, and that this node does not suspect. Each of

@@ -86,9 +86,9 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Answer::Excused => "waits itself",
-            Answer::True => "says that it has",
-            Answer::Due => "says that this is due, and waits for nobody",
-            Answer::Unseen => "sees nothing to receive, which others have received",
+            Answer::True => "reports that it has done so",
+            Answer::Due => "reports that this is due and that it waits for no other member",
+            Answer::Unseen => "has seen nothing to receive, although others have",
         })
     }
 }
@@ -97,18 +97,18 @@ impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Condition::Admission => "has not admitted a node that wants to join",
-            Condition::Promotion => "has not given new members their votes",
+            Condition::Promotion => "has not given votes to new members",
             Condition::Report => "has not reported in the view change",
             Condition::Proposal => "has not proposed the next view",
             Condition::Acceptance => "has not accepted the next view",
             Condition::Introduction => "has no link to this participant",
-            Condition::State => "has not told the state of the domain",
-            Condition::Start => "has not told where its stream goes on",
-            Condition::Opening => "has not shown its part of the topic",
+            Condition::State => "has not sent the state of the domain",
+            Condition::Start => "has not announced where its stream continues",
+            Condition::Opening => "has not published its memory for the topic",
             Condition::Receipt => "has not received what was sent",
             Condition::Slot => "has not sent its next slot in the order",
-            Condition::End => "has not ended its part of the last layout",
-            Condition::Room => "has not taken what fills the memory",
+            Condition::End => "has not ended its part of the previous layout",
+            Condition::Room => "has not taken the messages that fill the memory",
             Condition::Stream => "has not received what was sent in a stream",
         })
     }

@@ -325,10 +325,14 @@ mod tests {
 
     /// Returns the second of five members, in a view of all five.
     fn second_of_five() -> Membership<u64> {
+        second_of_five_in(Arbitration::Network)
+    }
+
+    fn second_of_five_in(arbitration: Arbitration) -> Membership<u64> {
         let nodes: [NodeId; 5] = core::array::from_fn(|rank| NodeId(rank as u128 + 1));
         let mut view = View::of_founders(nodes.map(|node| (node, 1)));
         view.number = 1;
-        Membership::founder(nodes[1], Arbitration::Network, view).expect("it is a member")
+        Membership::founder(nodes[1], arbitration, view).expect("it is a member")
     }
 
     fn reports(suspects: RankSet) -> Message<u64> {
@@ -349,6 +353,24 @@ mod tests {
         leader.suspect([NodeId(4)], false);
         let accepts = [(Condition::Acceptance, Rank(2)), (Condition::Acceptance, Rank(4))];
         assert_eq!(leader.waits(), accepts, "it has proposed");
+    }
+
+    #[test]
+    fn host_is_asked_only_for_members_that_a_present_member_suspects() {
+        let mut member = second_of_five_in(Arbitration::Local);
+        let missing: RankSet = [2, 3, 4].map(Rank).into_iter().collect();
+        member.hear(NodeId(1), reports(missing));
+        assert!(member.is_cut_off());
+        assert_eq!(member.reported_missing(), missing);
+        member.suspect([NodeId(3), NodeId(4)], true);
+        assert!(!member.is_cut_off(), "two of three living members remain");
+        // All others suspect this member, which was silent itself.
+        let mut silent = second_of_five_in(Arbitration::Local);
+        let others = [1, 3, 4, 5].map(NodeId);
+        others.into_iter().for_each(|node| silent.hear(node, reports(RankSet::one(Rank(1)))));
+        silent.suspect(others, false);
+        assert!(silent.is_cut_off());
+        assert_eq!(silent.reported_missing(), RankSet::EMPTY);
     }
 
     #[test]
