@@ -32,7 +32,7 @@ pub(crate) type DomainEngine = Engine<ParticipantMachine, ShmLink>;
 
 /// How long a participant that has left or died may still be counted as a member.
 const LAST_MOMENTS: Duration = Duration::from_millis(500);
-/// How long a participant waits for a process from which it can have the state of the group.
+/// How long a participant waits for a process that could admit it.
 const STATE_LIMIT: Duration = Duration::from_secs(4);
 
 /// Configuration of the assembled parts.
@@ -116,24 +116,45 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
 }
 
 /// Returns an error if the domain would never admit this participant: it has the maximum number of
-/// participants, or all processes that have the state of its group are stopped.
+/// participants, or all that could admit this one are stopped.
 fn find_a_place(link: &ShmLink, domain: u32) -> DdsResult<()> {
-    let begin = Instant::now();
+    let (begin, is_halted) = (Instant::now(), link.halts());
     loop {
-        let waited = begin.elapsed();
-        match link.members() {
-            Ok(members) if members < RankSet::MOST => return Ok(()),
-            Ok(members) if waited >= LAST_MOMENTS => {
-                return Err(DdsError::OutOfResources(format!(
-                    "domain {domain} has {members} participants, and that is the most: end one of them, let \
-                     one participant serve several purposes, or use another domain"
-                )));
+        let (limit, obstacle) = match link.members() {
+            Ok(members) if members.len() >= RankSet::MOST => {
+                let obstacle = DdsError::OutOfResources(format!(
+                    "domain {domain} has {} participants, which is the maximum: end one of them, \
+                     let one participant serve several purposes, or use another domain",
+                    members.len()
+                ));
+                (LAST_MOMENTS, obstacle)
             }
-            Err(error) if waited >= STATE_LIMIT => {
-                return Err(DdsError::Error(format!("domain {domain} cannot be joined: {error}")));
+            Ok(members) => match members.first() {
+                Some(first) if members.iter().all(|node| is_halted(*node)) => {
+                    let obstacle = DdsError::Error(format!(
+                        "domain {domain} cannot be joined: all its participants are stopped, that \
+                         of {} among them: let them run again, or end them",
+                        link.process_of(*first)
+                    ));
+                    (STATE_LIMIT, obstacle)
+                }
+                _ => return Ok(()),
+            },
+            Err(error) if link.has_met() => {
+                // The step that founds the group meets the same error and waits until it has
+                // passed.
+                tracing::debug!(%error, "number of participants unknown");
+                return Ok(());
             }
-            Ok(_) | Err(_) => std::thread::sleep(LAST_MOMENTS / 20),
+            Err(error) => {
+                let obstacle = format!("domain {domain} cannot be joined: {error}");
+                (STATE_LIMIT, DdsError::Error(obstacle))
+            }
+        };
+        if begin.elapsed() >= limit {
+            return Err(obstacle);
         }
+        std::thread::sleep(LAST_MOMENTS / 20);
     }
 }
 

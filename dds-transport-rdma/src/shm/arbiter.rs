@@ -121,20 +121,21 @@ impl ShmArbiter {
         *self.own() = Own::Gone;
     }
 
-    /// Returns how many nodes are currently members of the host's group. A node killed a moment ago
-    /// may still be counted.
+    /// Returns the current members of the host's group. A node killed a moment ago may still be among
+    /// them.
     ///
     /// # Errors
     /// The error with which the host refused.
-    pub(crate) fn members(&self) -> Result<usize, LinkError> {
-        let count = |page: &Page| {
+    pub(crate) fn members(&self) -> Result<Vec<NodeId>, LinkError> {
+        let members = |page: &Page, record: &Record| {
             let group = page.decision().group();
-            page.seats().iter().filter(|seat| seat.is_member(group)).count()
+            let seats = page.seats().iter().zip(&record.nodes);
+            seats.filter(|(seat, _)| seat.is_member(group)).map(|(_, node)| *node).collect()
         };
         match self.words(false)? {
-            None => Ok(0),
-            Some((_, Words::Own(page))) => Ok(count(page)),
-            Some((_, Words::Found(memory))) => Ok(count(&self.map(&memory)?)),
+            None => Ok(Vec::new()),
+            Some((held, Words::Own(page))) => Ok(members(page, &held.record)),
+            Some((held, Words::Found(memory))) => Ok(members(&self.map(&memory)?, &held.record)),
         }
     }
 
@@ -194,7 +195,7 @@ impl ShmArbiter {
     }
 
     fn map(&self, memory: &GroupMemory) -> Result<Page, LinkError> {
-        Page::map(memory).map_err(|errno| refused("mapping the words of the group".into(), errno))
+        Page::map(memory).map_err(|errno| refused("mapping the state of the group".into(), errno))
     }
 
     /// Whether a node is alive, as far as the kernel can tell.
@@ -209,13 +210,13 @@ impl ShmArbiter {
             Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(false),
             Err(errno) => {
                 let path = self.folder.socket_path(node);
-                Err(refused(format!("looking who listens at {}", path.display()), errno))
+                Err(refused(format!("checking for a listener at {}", path.display()), errno))
             }
         }
     }
 
     /// Names the process of a node, as far as the kernel knows it.
-    fn process_of(&self, node: NodeId) -> String {
+    pub(crate) fn process_of(&self, node: NodeId) -> String {
         let socket = self.folder.connect(node);
         let of_it = socket.and_then(|socket| socket::credentials(&socket)).ok();
         let known = of_it.filter(|credentials| credentials.pid > 0);
@@ -265,7 +266,7 @@ impl ShmArbiter {
                 if !may_make {
                     return Ok(None);
                 }
-                let failed = |errno| refused("making the words of the group".to_owned(), errno);
+                let failed = |errno| refused("creating the state of the group".to_owned(), errno);
                 let memory = GroupMemory::make(held.record.generation).map_err(failed)?;
                 held.record.set_memory(&held.file, memory.identity()).map_err(failed)?;
                 return Ok(Some((held, Words::Found(Arc::new(memory)))));
@@ -349,7 +350,7 @@ impl Arbiter for ShmArbiter {
         if matches!(*own, Own::Gone) {
             return Err(LinkError::System("this node has left its domain; join again".to_owned()));
         }
-        let (mut held, words) = self.words(true)?.expect("words that are missing are made");
+        let (mut held, words) = self.words(true)?.expect("missing group state was created");
         let index = match (&*own, words) {
             (&Own::Seated(index), _) if held.record.nodes[index] == self.node => index,
             (Own::Standing, Words::Found(memory)) => self.sit_down(&mut held, &memory)?,
@@ -357,7 +358,7 @@ impl Arbiter for ShmArbiter {
         };
         *own = Own::Seated(index);
         self.seat.store(index, Ordering::Release);
-        let page = self.page.get().expect("a node with a seat has mapped the words");
+        let page = self.page.get().expect("a node with a seat has mapped the group state");
         let seats: Vec<&Seat> = page.seats().iter().collect();
         let lives = |seat: usize| self.lives(held.record.nodes[seat]);
         let told = host::found(page.decision(), &seats, index, lives)?;
@@ -365,7 +366,7 @@ impl Arbiter for ShmArbiter {
         if group != held.record.generation
             && let Err(errno) = held.record.set_generation(&held.file, group)
         {
-            tracing::warn!(%errno, "the founding of a group was not written down");
+            tracing::warn!(%errno, "founding of a group not recorded");
         }
         tracing::debug!(node = %self.node, ?told, "asked who founds the group");
         Ok(told)

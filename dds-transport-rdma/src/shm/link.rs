@@ -50,6 +50,8 @@ pub struct ShmLink {
     board: Arc<Board>,
     arbiter: Arc<ShmArbiter>,
     processes: Arc<Processes>,
+    /// Whether a node answered while this node joined.
+    has_met: bool,
     /// Barrier over all threads of this process, where the system has one.
     barrier: Option<Arc<dyn Barrier>>,
     peers: Vec<Option<PeerLine>>,
@@ -135,13 +137,23 @@ impl ShmLink {
         self.admits_other_users
     }
 
-    /// Returns how many nodes are currently members of the host's group. A node killed a moment ago
-    /// may still be counted.
+    /// Returns the current members of the host's group. A node killed a moment ago may still be among
+    /// them.
     ///
     /// # Errors
     /// The error with which the host refused.
-    pub fn members(&self) -> Result<usize, LinkError> {
+    pub fn members(&self) -> Result<Vec<NodeId>, LinkError> {
         self.arbiter.members()
+    }
+
+    /// Whether a node of the domain answered while this node joined.
+    pub fn has_met(&self) -> bool {
+        self.has_met
+    }
+
+    /// Names the process of a node, as far as the kernel knows it.
+    pub fn process_of(&self, node: NodeId) -> String {
+        self.arbiter.process_of(node)
     }
 
     /// Ends the link as if the process had died: no goodbye, and the socket stays.

@@ -394,11 +394,19 @@ impl<'a> Cycle<'a> {
         failure.into_inner().map_or(Ok(held), Err)
     }
 
+    /// Whether the closing samples of a level are judged. A logged topic may have to wait for the log
+    /// of a process that stands still: the survivors' logs may lack acknowledged samples.
+    fn is_judged(&self, level: Level) -> bool {
+        let stands_still = |process: &Process| process.takes_part() && process.fate.is_stopped();
+        level != Level::Logged || !self.processes.iter().any(stands_still)
+    }
+
     /// Settled readers of healthy processes, each with a process whose writer it has no sample of.
     fn unserved(&self) -> Vec<(String, u32)> {
         let mut unserved = Vec::new();
         for index in self.healthy() {
-            for (level, name) in self.processes[index].settled.iter().flatten() {
+            let settled = self.processes[index].settled.iter().flatten();
+            for (level, name) in settled.filter(|(level, _)| self.is_judged(**level)) {
                 let served = self.evidence.writers_of(name);
                 let lacks = |(of, number, _): &&Closing| {
                     let is_healthy = self.processes[*number as usize].is_healthy();
@@ -424,8 +432,9 @@ impl<'a> Cycle<'a> {
 
     /// Returns the writers of healthy processes that have not written their closing samples.
     fn open_writers(&self) -> Vec<(Level, u32)> {
-        let is_open = |(_, number, closing): &&Closing| {
-            closing.is_none() && self.processes[*number as usize].is_healthy()
+        let is_open = |(level, number, closing): &&Closing| {
+            let process = &self.processes[*number as usize];
+            closing.is_none() && process.is_healthy() && self.is_judged(*level)
         };
         self.closings.iter().filter(is_open).map(|(level, number, _)| (*level, *number)).collect()
     }
@@ -435,7 +444,8 @@ impl<'a> Cycle<'a> {
         let mut missing = Vec::new();
         for index in self.healthy() {
             let process = &self.processes[index];
-            for level in process.settled.iter().flat_map(BTreeMap::keys) {
+            let levels = process.settled.iter().flat_map(BTreeMap::keys);
+            for level in levels.filter(|level| self.is_judged(**level)) {
                 let seen = self.evidence.closings_seen(*level, process.number);
                 for (of, number, closing) in &self.closings {
                     let is_healthy = self.processes[*number as usize].is_healthy();

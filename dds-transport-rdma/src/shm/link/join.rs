@@ -64,7 +64,7 @@ impl ShmLink {
             checked.config.sleep_behind_barriers,
             checked.config.agree_to_barriers,
         );
-        tracing::debug!(?barriers, "what this node does about barriers");
+        tracing::debug!(?barriers, "barriers of this node chosen");
         let (header, header_arena) =
             make_header(&mut arenas, node, barriers, freed_sender.clone())?;
         let doorbell = Doorbell::new(header, barriers)
@@ -98,7 +98,7 @@ impl ShmLink {
             processes: Arc::clone(&processes),
         };
         let thread = start(parts, found.calls).inspect_err(|_| folder.leave(node, true))?;
-        let link = ShmLink {
+        let mut link = ShmLink {
             node,
             doorbell,
             commands,
@@ -113,6 +113,7 @@ impl ShmLink {
             board: Arc::new(board),
             arbiter: Arc::new(arbiter),
             processes,
+            has_met: false,
             barrier: barrier::own(barriers),
             peers: Vec::new(),
             fenced_peers: 0,
@@ -125,7 +126,7 @@ impl ShmLink {
         // If a peer refuses, the link is dropped and leaves the domain.
         let now = Instant::now();
         let deadlines = [now + answer_limit, now + answer_limit.max(hello_limit)];
-        wait_for_answers(&answers, awaited, deadlines)?;
+        link.has_met = wait_for_answers(&answers, awaited, deadlines)?;
         Ok(link)
     }
 }
@@ -203,7 +204,7 @@ fn call_others(
             // The other node's queue is full; try again later.
             Err(Errno::AGAIN | Errno::INTR) => calls.push((place, None)),
             Err(Errno::CONNREFUSED) => {
-                tracing::debug!(node = %place.node, "removing what a dead node left behind");
+                tracing::debug!(node = %place.node, "removing the files of a dead node");
                 folder.remove_socket(place.node);
             }
             // The other node has just left.
@@ -280,12 +281,12 @@ impl Awaited {
 
 /// Waits for the answers of the called nodes that run. A node that has not answered by the first
 /// deadline, or is stopped, becomes a peer later. If no node has answered although some run, the
-/// join waits until the second deadline and then fails.
+/// join waits until the second deadline and then fails. Returns whether any node has answered.
 fn wait_for_answers(
     answers: &Receiver<Answer>,
     mut awaited: Awaited,
     [usual, last]: [Instant; 2],
-) -> Result<(), JoinError> {
+) -> Result<bool, JoinError> {
     awaited.hear(answers, Instant::now())?;
     while awaited.running().next().is_some() {
         let (now, limit) = (Instant::now(), if awaited.met { usual } else { last });
@@ -298,5 +299,5 @@ fn wait_for_answers(
             return Err(JoinError::Unanswered { pids });
         }
     }
-    Ok(())
+    Ok(awaited.met)
 }
