@@ -276,7 +276,7 @@ impl<R: Row> SharedState<R> {
             });
             if let Some(error) = error {
                 return Err(DdsError::Error(format!(
-                    "table `{}` cannot go on: {error}",
+                    "table `{}` cannot continue: {error}",
                     self.name
                 )));
             }
@@ -323,8 +323,8 @@ impl<R: Row> SharedState<R> {
     fn not_started(&self, timeout: Option<Timeout>) -> DdsError {
         let after = timeout.map_or(String::new(), |timeout| format!(" after {timeout}"));
         DdsError::Timeout(format!(
-            "not all members of table `{}` were there{after}: start the others, with the same \
-             name and number of members",
+            "not all members of table `{}` have joined{after}: start the other members, with the \
+             same name and number of members",
             self.name
         ))
     }

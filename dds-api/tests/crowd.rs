@@ -69,7 +69,7 @@ fn participant_beyond_domain_limit_is_refused_with_reason() {
     let topic = participant.topic::<Mark>("Marks").create().unwrap();
     let writer = participant.writer(&topic).create().unwrap();
     let error = writer.wait_for_readers(1, Timeout::millis(50)).unwrap_err().to_string();
-    assert!(error.contains("has not been let into its domain yet"), "{error}");
+    assert!(error.contains("has not admitted this participant yet"), "{error}");
     drop((writer, topic, participant, members));
     meeting.assert_empty();
 }

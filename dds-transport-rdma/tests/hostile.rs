@@ -165,7 +165,7 @@ fn invalid_message_disconnects_sender_with_reason() {
     let said = cut_off_for(|raw| raw.send(&again, Some(&honest_memory())));
     assert!(said.contains("there before"), "{said}");
     assert!(cut_off_for(|raw| raw.send(&Message::Close { serial: 3 }, None)).contains("not open"));
-    assert!(cut_off_for(|raw| raw.send(&Message::Retire { index: 0 }, None)).contains("gone"));
+    assert!(cut_off_for(|raw| raw.send(&Message::Retire { index: 0 }, None)).contains("retired"));
     assert!(cut_off_for(|raw| raw.hello(wire::VERSIONS, |_| {})).contains("greets again"));
     assert!(cut_off_for(|raw| raw.send_bytes(&[200, 1, 2], None)).contains("unknown kind"));
     assert!(cut_off_for(|raw| raw.send_bytes(&[9; 18_000], None)).contains("no node sends"));

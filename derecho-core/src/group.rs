@@ -383,7 +383,7 @@ impl<S: State> Group<S> {
         for (Wait { key, node, condition }, since) in self.waits() {
             let _ = write!(
                 text,
-                "\n awaits {node:?} since {since:?}, subgroup {key:?}: it {condition}"
+                "\n awaits {node:?} since {since:?}, subgroup {key:?}: that node {condition}"
             );
         }
         let _ = write!(text, "\n {}", self.node.describe());

@@ -221,10 +221,10 @@ impl fmt::Display for BuildError {
                 file.display()
             ),
             Self::NoName { file } => {
-                write!(f, "{} names no file; give the path of an IDL file", file.display())
+                write!(f, "{} has no file name; give the path of an IDL file", file.display())
             }
             Self::NoOutDir => {
-                f.write_str("OUT_DIR is not set; call this from a build script, which Cargo runs")
+                f.write_str("OUT_DIR is not set; compile IDL from a build script, which Cargo runs")
             }
         }
     }

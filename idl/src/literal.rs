@@ -68,7 +68,7 @@ pub(crate) fn number(text: &str) -> Result<Number, String> {
             && digits_only(fixed)
         {
             return Decimal::parse(fixed).map(Number::Fixed).ok_or_else(|| {
-                format!("{text} is no fixed-point number of at most {FIXED_DIGITS} digits")
+                format!("{text} is not a fixed-point number of at most {FIXED_DIGITS} digits")
             });
         }
         let floating = digits_only(text) && text.contains('.') || text.contains(['e', 'E']);
@@ -83,7 +83,7 @@ pub(crate) fn number(text: &str) -> Result<Number, String> {
     }
     Err(match text.as_bytes() {
         [b'0', rest @ ..] if rest.iter().all(u8::is_ascii_digit) => {
-            format!("`{text}` begins with 0 and so is octal, where there is no digit 8 or 9")
+            format!("`{text}` begins with 0, so it is octal and cannot contain 8 or 9")
         }
         _ => format!("expected a number, found `{text}`"),
     })
@@ -143,15 +143,15 @@ fn escape(after: &str, wide: bool) -> Result<(Option<char>, usize), String> {
         'u' => return Err("`\\u` is for wide literals; write L in front".to_owned()),
         other => {
             return Err(format!(
-                "`\\{}` is no escape; write `\\\\` for a backslash",
+                "`\\{}` is not an escape sequence; write `\\\\` for a backslash",
                 other.escape_default()
             ));
         }
     };
     let (code, length) = coded.ok_or("expected digits in this escape")?;
-    let c = char::from_u32(code).ok_or("half of a surrogate pair is no character")?;
+    let c = char::from_u32(code).ok_or("half of a surrogate pair is not a character")?;
     if !wide && code > 0xFF {
-        return Err("this is no character of 8 bits".to_owned());
+        return Err("this character does not fit 8 bits; write L in front".to_owned());
     }
     Ok((Some(c), length))
 }

@@ -180,15 +180,15 @@ impl Scopes {
                      case; rename one of the two"
                 )
             };
-            return Err(reports.error_with(name.span, message, (entry.span, "it is defined here")));
+            return Err(reports.error_with(name.span, message, (entry.span, "defined here")));
         }
         if let Some(used) = scope.used.get(&key) {
             let message = format!(
-                "`{}` was used above in this scope with another meaning; rename it, or use the \
-                 other one by its whole name",
+                "`{}` was used above in this scope with another meaning; rename this one, or use \
+                 the full name of the other one",
                 name.text
             );
-            return Err(reports.error_with(name.span, message, (*used, "it is used here")));
+            return Err(reports.error_with(name.span, message, (*used, "used here")));
         }
         let entry = Entry { spelling: Rc::clone(&name.text), span: name.span, meaning };
         scope.entries.insert(key, entry);
@@ -336,5 +336,5 @@ fn spelt(entry: &Entry, name: &Name, reports: &mut Reports) -> Checked<Meaning> 
         "`{}` is spelt `{}` where it is defined; write it the same way",
         name.text, entry.spelling
     );
-    Err(reports.error_with(name.span, text, (entry.span, "it is defined here")))
+    Err(reports.error_with(name.span, text, (entry.span, "defined here")))
 }

@@ -30,7 +30,7 @@ impl Files for Disk {
         if size > MAX_FILE_SIZE as u64 {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
-                format!("it is longer than {} MiB", MAX_FILE_SIZE >> 20),
+                format!("the file is longer than {} MiB", MAX_FILE_SIZE >> 20),
             ));
         }
         fs::read(path)
@@ -58,7 +58,7 @@ impl Files for Memory {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let text = self.0.get(&tidy(path));
         text.map(|text| text.clone().into_bytes())
-            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such text"))
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no text has this path"))
     }
 
     fn identity(&self, path: &Path) -> PathBuf {

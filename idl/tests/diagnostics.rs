@@ -35,7 +35,7 @@ fn diagnostic_about_two_places_adds_note() {
         "nav.idl:2:6: error: `A` is defined already in this scope; rename one of the two\n   \
          2 | enum A { B };\n     \
          |      ^\n\
-         nav.idl:1:8: note: it is defined here"
+         nav.idl:1:8: note: defined here"
     );
 }
 

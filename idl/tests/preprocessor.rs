@@ -105,18 +105,18 @@ fn invalid_directive_is_reported_with_position_and_reason() {
         ("#if 1 +\n#endif\n", "a.idl:1:1: expected a condition"),
         ("#if (1\n#endif\n", "a.idl:1:1: expected `)`"),
         ("#if 1 2\n#endif\n", "a.idl:1:7: expected an operator or the end of the line"),
-        ("#if 1 / 0\n#endif\n", "a.idl:1:1: `/` cannot be worked out"),
+        ("#if 1 / 0\n#endif\n", "a.idl:1:1: `/` cannot be evaluated"),
         ("#define\n", "a.idl:1:8: expected the name of a macro"),
         ("#define 3 4\n", "a.idl:1:9: expected the name of a macro"),
         ("#define F(a\n", "a.idl:1:11: expected `,` or `)`"),
         ("#define F(a, a) a\n", "a.idl:1:14: the macro has two parameters `a`"),
-        ("#define N 1\n#define N 2\n", "a.idl:2:9: the macro `N` stands for something else"),
+        ("#define N 1\n#define N 2\n", "a.idl:2:9: the macro `N` is already defined differently"),
         (
             "#define F(a) a\nconst long A = F(1, 2);",
             "a.idl:2:16: the macro `F` takes 1 argument, found 2",
         ),
         ("#define F(a) a\nconst long A = F(1;", "a.idl:2:16: the arguments of `F` have no `)`"),
-        ("#define F(a) a ## ;\nconst long A = F(1);", "a.idl:2:16: `##` gives `1;`"),
+        ("#define F(a) a ## ;\nconst long A = F(1);", "a.idl:2:16: `##` produces `1;`"),
         ("#error stop here\n", "a.idl:1:1: #error: stop here"),
         ("#includ <a>\n", "a.idl:1:1: there is no directive `#includ`; did you mean `include`?"),
         ("#include\n", "a.idl:1:9: expected the name of a file"),
@@ -356,8 +356,8 @@ fn ident_and_sccs_directives_are_reported_as_without_effect() {
     assert_eq!(
         messages(&compiled),
         [
-            "a.idl:1:1: `#ident` is for people, and has no effect",
-            "a.idl:3:1: `#sccs` is for people, and has no effect",
+            "a.idl:1:1: `#ident` is for human readers and has no effect",
+            "a.idl:3:1: `#sccs` is for human readers and has no effect",
             "a.idl:4:1: there is no directive `#identify`",
         ]
     );

@@ -95,7 +95,7 @@ impl<'a> Piece<'a> {
             '*' => Piece::Any,
             '?' => Piece::One,
             '\\' => Piece::Letter(
-                letters.next().ok_or("a backslash at the end of the pattern takes nothing")?,
+                letters.next().ok_or("the backslash at the end of the pattern escapes nothing")?,
             ),
             '[' => {
                 let inside = letters.as_str();
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(wrong("a[b"), "`[` has no `]`");
         assert_eq!(wrong("[]"), "`[` has no `]`");
         assert_eq!(wrong("[z-a]"), "the range `z-a` is empty");
-        assert_eq!(wrong("a\\"), "a backslash at the end of the pattern takes nothing");
+        assert_eq!(wrong("a\\"), "the backslash at the end of the pattern escapes nothing");
     }
 
     #[test]

@@ -331,7 +331,7 @@ fn foreign_property_is_reported_with_its_product() {
             .map(ToString::to_string)
             .collect();
         assert_eq!(told.len(), 1, "{told:#?}");
-        assert!(told[0].ends_with(&format!("ignored, it is of {product}")), "{told:#?}");
+        assert!(told[0].ends_with(&format!("ignored, belongs to {product}")), "{told:#?}");
     }
 }
 

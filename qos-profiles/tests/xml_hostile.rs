@@ -97,9 +97,8 @@ fn element_nesting_is_limited() {
         |depth: usize| format!("<dds>{}{}</dds>", "<log>".repeat(depth), "</log>".repeat(depth));
     assert!(QosProvider::from_str(&deep(23)).is_ok());
     let inner = "/log".repeat(23);
-    let expected = [format!(
-        "f.xml:1:121: dds{inner}: found elements 25 deep in each other; expected 24 at most"
-    )];
+    let expected =
+        [format!("f.xml:1:121: dds{inner}: found elements nested 25 deep; expected 24 at most")];
     for depth in [24, 1_000_000] {
         let told: Vec<String> = refused(deep(depth).as_bytes());
         assert_eq!(told, expected);
@@ -110,8 +109,8 @@ fn element_nesting_is_limited() {
     assert_eq!(
         refused(deep.as_bytes()),
         [format!(
-            "f.xml:5:181: dds/qos_library/qos_profile/topic_qos{histories}: found elements 25 deep in \
-             each other; expected 24 at most"
+            "f.xml:5:181: dds/qos_library/qos_profile/topic_qos{histories}: found elements nested 25 \
+             deep; expected 24 at most"
         )]
     );
 }
@@ -153,11 +152,11 @@ fn sizes_of_names_attributes_texts_and_files_are_limited() {
 fn non_utf8_byte_is_reported_with_position() {
     assert_eq!(
         refused(b"<dds>\n<!-- \xc3\xa4\xff -->\n</dds>"),
-        ["f.xml:2:7: found the byte 0xff, which is no UTF-8; expected a file in UTF-8"]
+        ["f.xml:2:7: found the byte 0xff, which is not UTF-8; expected a file in UTF-8"]
     );
     assert_eq!(
         refused(b"<dds>\xc3"),
-        ["f.xml:1:6: found the byte 0xc3, which is no UTF-8; expected a file in UTF-8"]
+        ["f.xml:1:6: found the byte 0xc3, which is not UTF-8; expected a file in UTF-8"]
     );
     assert_eq!(
         refused(b"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><dds/>"),
@@ -167,7 +166,7 @@ fn non_utf8_byte_is_reported_with_position() {
     assert_eq!(refused(&utf_16).len(), 1);
     assert_eq!(
         refused(&[&[0xff, 0xfe][..], &utf_16].concat()),
-        ["f.xml:1:1: found the byte 0xff, which is no UTF-8; expected a file in UTF-8"]
+        ["f.xml:1:1: found the byte 0xff, which is not UTF-8; expected a file in UTF-8"]
     );
 }
 

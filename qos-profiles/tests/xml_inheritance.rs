@@ -200,7 +200,7 @@ fn inheritance_cycle_is_reported_once_with_its_chain() {
     };
     cycle(
         &[("L", "name='A' base_name='A'", "")],
-        "str:1:2:23: dds/qos_library[L]/qos_profile[A]: found a profile that inherits from itself (L::A -> L::A); expected bases that end",
+        "str:1:2:23: dds/qos_library[L]/qos_profile[A]: found a profile that inherits from itself (L::A -> L::A); expected a chain of bases without a cycle",
     );
     cycle(
         &[
@@ -209,11 +209,11 @@ fn inheritance_cycle_is_reported_once_with_its_chain() {
             ("M", "name='B' base_name='L::C'", ""),
             ("L", "name='C' base_name='A'", &depth(1)),
         ],
-        "str:1:5:23: dds/qos_library[L]/qos_profile[C]: found a profile that inherits from itself (L::A -> M::B -> L::C -> L::A); expected bases that end",
+        "str:1:5:23: dds/qos_library[L]/qos_profile[C]: found a profile that inherits from itself (L::A -> M::B -> L::C -> L::A); expected a chain of bases without a cycle",
     );
     cycle(
         &[("L", "name='A'", "<topic_qos base_name='B'/>"), ("L", "name='B' base_name='A'", "")],
-        "str:1:2:45: dds/qos_library[L]/qos_profile[A]/topic_qos: found a profile that inherits from itself (L::A -> L::B -> L::A); expected bases that end",
+        "str:1:2:45: dds/qos_library[L]/qos_profile[A]/topic_qos: found a profile that inherits from itself (L::A -> L::B -> L::A); expected a chain of bases without a cycle",
     );
     cycle(
         &[(
@@ -221,7 +221,7 @@ fn inheritance_cycle_is_reported_once_with_its_chain() {
             "name='A'",
             "<topic_qos name='x' base_name='y'/><topic_qos name='y' base_name='x'/>",
         )],
-        "str:1:2:45: dds/qos_library[L]/qos_profile[A]/topic_qos[x]: found a profile that inherits from itself (L::A::x -> L::A::y -> L::A::x); expected bases that end",
+        "str:1:2:45: dds/qos_library[L]/qos_profile[A]/topic_qos[x]: found a profile that inherits from itself (L::A::x -> L::A::y -> L::A::x); expected a chain of bases without a cycle",
     );
     // No cycle: the two halves have different kinds, or different names.
     let sound = file(&[

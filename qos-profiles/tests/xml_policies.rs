@@ -205,7 +205,7 @@ const ROWS: &[Row] = &[
         right: "<sec>DURATION_INFINITE_SEC</sec><nanosec>DURATION_INFINITE_NSEC</nanosec>",
         shown: "infinite",
         wrong: "<sec>DURATION_INFINITE_SEC</sec><nanosec>0</nanosec>",
-        error: "5:14: reliability/max_blocking_time: found a duration of which one part has no end and the other has; expected both or none to be infinite",
+        error: "5:14: reliability/max_blocking_time: found a duration with one infinite and one finite part; expected both or none to be infinite",
     },
     Row {
         policy: "destination_order",
@@ -277,7 +277,7 @@ const ROWS: &[Row] = &[
         right: "<sec>7</sec>",
         shown: "7s",
         wrong: "<sec>7</sec><sec>8</sec>",
-        error: "5:70: reader_data_lifecycle/autopurge_nowriter_samples_delay/sec: found it a second time; expected it once",
+        error: "5:70: reader_data_lifecycle/autopurge_nowriter_samples_delay/sec: found this element a second time; expected it once",
     },
     Row {
         policy: "reader_data_lifecycle",
@@ -301,7 +301,7 @@ const ROWS: &[Row] = &[
         right: "<sec>2147483647</sec><nanosec>2147483647</nanosec>",
         shown: "infinite",
         wrong: "<sec>2147483647</sec><nanosec>0</nanosec>",
-        error: "5:11: lifespan/duration: found a duration of which one part has no end and the other has; expected both or none to be infinite",
+        error: "5:11: lifespan/duration: found a duration with one infinite and one finite part; expected both or none to be infinite",
     },
     Row {
         policy: "representation",
@@ -436,8 +436,9 @@ fn all_invalid_values_are_reported_in_one_run() {
         let mut policies: Vec<&str> = rows(kind).map(|row| row.policy).collect();
         policies.dedup();
         let told = errors(&file(kind, &text.join("\n")));
-        let again =
-            told.iter().filter(|error| error.ends_with("found it a second time; expected it once"));
+        let again = told
+            .iter()
+            .filter(|error| error.ends_with("found this element a second time; expected it once"));
         assert!(
             told.len() == text.len() && again.count() >= text.len() - policies.len(),
             "{told:#?}"

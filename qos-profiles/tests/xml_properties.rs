@@ -73,7 +73,9 @@ fn properties_are_kept_and_squall_properties_are_checked() {
     );
     at(
         "<property><value><element><name>a</name><value>1</value><value>2</value></element></value></property>",
-        &format!("5:57: {W}/value/element/value: found it a second time; expected it once"),
+        &format!(
+            "5:57: {W}/value/element/value: found this element a second time; expected it once"
+        ),
     );
     at(
         "<property><value><element><name>a</name><value>1</value></element><element><name>a</name><value>1</value></element></value></property>",
@@ -121,27 +123,27 @@ fn elements_of_other_products_are_ignored_and_reported() {
     assert_eq!(
         told,
         [
-            "str:1:1:1: dds/@version: ignored, it is of RTI Connext".to_owned(),
-            "str:1:2:1: dds/application_library[A]: ignored, it is of DDS-XML beyond participants"
+            "str:1:1:1: dds/@version: ignored, belongs to RTI Connext".to_owned(),
+            "str:1:2:1: dds/application_library[A]: ignored, belongs to DDS-XML beyond participants"
                 .to_owned(),
-            "str:1:3:1: dds/profiles: ignored, it is of Fast DDS".to_owned(),
+            "str:1:3:1: dds/profiles: ignored, belongs to Fast DDS".to_owned(),
             format!(
-                "str:1:5:1: {P}/@is_default_participant_factory_profile: ignored, it is of RTI Connext"
+                "str:1:5:1: {P}/@is_default_participant_factory_profile: ignored, belongs to RTI Connext"
             ),
-            format!("str:1:6:1: {P}/participant_factory_qos: ignored, it is of RTI Connext"),
+            format!("str:1:6:1: {P}/participant_factory_qos: ignored, belongs to RTI Connext"),
             format!(
-                "str:1:7:18: {P}/participant_qos/resource_limits: ignored, it is of RTI Connext"
+                "str:1:7:18: {P}/participant_qos/resource_limits: ignored, belongs to RTI Connext"
             ),
-            format!("str:1:9:1: {P}/datawriter_qos/protocol: ignored, it is of RTI Connext"),
-            format!("str:1:10:1: {P}/datawriter_qos/publishMode: ignored, it is of Fast DDS"),
+            format!("str:1:9:1: {P}/datawriter_qos/protocol: ignored, belongs to RTI Connext"),
+            format!("str:1:10:1: {P}/datawriter_qos/publishMode: ignored, belongs to Fast DDS"),
             format!(
-                "str:1:11:35: {P}/datawriter_qos/reliability/acknowledgment_kind: ignored, it is of RTI Connext"
-            ),
-            format!(
-                "str:1:12:18: {P}/datawriter_qos/resource_limits/allocated_samples: ignored, it is of Fast DDS"
+                "str:1:11:35: {P}/datawriter_qos/reliability/acknowledgment_kind: ignored, belongs to RTI Connext"
             ),
             format!(
-                "str:1:13:18: {P}/datawriter_qos/property/value/element/name[dds.transport.x]: ignored, it is of RTI Connext"
+                "str:1:12:18: {P}/datawriter_qos/resource_limits/allocated_samples: ignored, belongs to Fast DDS"
+            ),
+            format!(
+                "str:1:13:18: {P}/datawriter_qos/property/value/element/name[dds.transport.x]: ignored, belongs to RTI Connext"
             ),
         ]
     );

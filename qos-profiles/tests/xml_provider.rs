@@ -46,7 +46,7 @@ fn provider_reads_files_texts_and_uri_lists() {
     );
     assert_eq!(
         told("ftp://a"),
-        "the list of files: found `ftp://a`: `ftp://` is not read; expected `file://` or `str://`; expected places of files with `;` between them"
+        "the list of files: found `ftp://a`: `ftp://` is not supported; expected `file://` or `str://`; expected paths of files, separated by `;`"
     );
     // Errors in several files are reported in one run, each with its file name.
     let other = folder.path().join("c.xml");

@@ -84,7 +84,7 @@ fn root_is_accepted_with_or_without_namespace_and_schema() {
     wrong(
         "<profiles xmlns=\"http://www.eprosima.com\"/>",
         &[
-            "1:1: profiles: found the root element of a form that Fast DDS has alone; expected `dds` or `qos_library`",
+            "1:1: profiles: found the root element of a format that only Fast DDS has; expected `dds` or `qos_library`",
         ],
     );
     wrong(
@@ -238,7 +238,7 @@ fn policy_sets_are_allowed_inside_and_outside_profiles() {
     wrong(
         &library("<topic_qos/>"),
         &[
-            "1:28: dds/qos_library[L]/topic_qos: found no attribute `name`; expected one: outside of profiles nothing else leads here",
+            "1:28: dds/qos_library[L]/topic_qos: found no attribute `name`; expected one: outside of profiles, a set of policies is found only by name",
         ],
     );
     wrong(
@@ -378,7 +378,7 @@ fn unknown_or_repeated_policy_is_rejected() {
     );
     at(
         "<history/>\n<history/>",
-        &[&format!("6:1: {W}/history: found it a second time; expected it once")],
+        &[&format!("6:1: {W}/history: found this element a second time; expected it once")],
     );
     at(
         "<history><depht>1</depht></history>",
@@ -388,7 +388,7 @@ fn unknown_or_repeated_policy_is_rejected() {
     );
     at(
         "<history><depth>1</depth><depth>1</depth></history>",
-        &[&format!("5:26: {W}/history/depth: found it a second time; expected it once")],
+        &[&format!("5:26: {W}/history/depth: found this element a second time; expected it once")],
     );
     at(
         "<history>KEEP_ALL</history>",

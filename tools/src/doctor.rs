@@ -94,7 +94,7 @@ pub(crate) fn run(args: &DoctorArgs, json: bool) -> Done {
             text += &format!("      {:<14} -> {}\n", "", check.advice);
         }
     }
-    text += if sound { "All that is needed is there." } else { "Something that is needed fails." };
+    text += if sound { "All requirements are met." } else { "A requirement is not met." };
     show(json, &json!({ "ok": sound, "checks": checks }), &text);
     Ok(if sound { Outcome::Yes } else { Outcome::No })
 }
@@ -116,7 +116,7 @@ fn memory() -> Check {
             let of = limit.map_or(String::new(), |limit| format!(" (limited to {limit} MiB)"));
             Check::of(name, usable >= ENOUGH_MEMORY_MIB, format!("{mib} MiB available{of}"), advice)
         }
-        None => Check::bad(name, "/proc/meminfo does not say", "mount /proc"),
+        None => Check::bad(name, "MemAvailable not found in /proc/meminfo", "mount /proc"),
     }
 }
 
@@ -214,14 +214,14 @@ fn unmap(base: *mut u8, bytes: usize) {
 /// Checks that the kernel reports the death of the process at the other end of a socket.
 fn peer_pidfd() -> Check {
     let name = "pidfd";
-    let advice = "use a kernel from 6.5 on: deaths are then known without any doubt";
+    let advice = "use Linux 6.5 or later, which reports the death of a process without any doubt";
     let Ok((socket, _other)) = std::os::unix::net::UnixStream::pair() else {
         return Check::bad(name, "no socket pair can be made", "allow UNIX sockets");
     };
     let death = peer_of(&socket.into()).map(|pidfd| is_readable(&pidfd));
     match death {
         Ok(false) => Check::good(name, "SO_PEERPIDFD works, and a living process is not dead"),
-        Ok(true) => Check::bad(name, "a living process is called dead", advice),
+        Ok(true) => Check::bad(name, "a living process is reported as dead", advice),
         Err(why) => match pidfd_open(getpid(), PidfdFlags::empty()) {
             Ok(_) => Check::bad(name, format!("no SO_PEERPIDFD ({why}); pidfd_open works"), advice)
                 .wish(),

@@ -15,7 +15,7 @@ impl Ends {
         let ends = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&ends))
-                .map_err(|error| Failure::new(format!("no signal can be waited for: {error}")))?;
+                .map_err(|error| Failure::new(format!("waiting for signals failed: {error}")))?;
         }
         Ok(Ends(ends))
     }

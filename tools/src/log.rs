@@ -287,8 +287,8 @@ fn text_of_asides(asides: &[PutAside]) -> String {
         };
         let wrong: String = survey.errors.iter().map(|error| format!("; BAD: {error}")).collect();
         format!(
-            "\nPut aside, because its topic had gone on without it: {stream}, number {number}, {of}, {bytes} bytes; see \
-             --aside{wrong}."
+            "\nPut aside, because the topic had continued without this log: {stream}, number \
+             {number}, {of}, {bytes} bytes; see --aside{wrong}."
         )
     };
     asides.iter().map(one).collect()
@@ -349,7 +349,7 @@ fn text(owner: Owner, found: &[(StreamKey, Survey)]) -> String {
             survey.records, survey.bytes
         );
         if let Some(checkpoint) = survey.checkpoint {
-            text += &format!("  a checkpoint stands for all up to version {checkpoint}\n");
+            text += &format!("  a checkpoint replaces all versions up to {checkpoint}\n");
         }
         if let Some(torn) = &survey.torn {
             text += &format!(

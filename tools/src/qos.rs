@@ -320,8 +320,8 @@ fn compare(args: &MatchArgs, json: bool) -> Done {
         found.into_iter().map(|found| (found.name.to_owned(), found.reason)).collect();
     if !publisher.partition.meets(&subscriber.partition) {
         let reason = format!(
-            "the publisher is in {}, the subscriber in {}; they must share a name, or a name of the one be of \
-             a pattern of the other",
+            "the publisher is in {}, the subscriber in {}; both need a common name, or one a name \
+             that matches a pattern of the other",
             partitions(&publisher.partition.name),
             partitions(&subscriber.partition.name)
         );

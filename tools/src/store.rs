@@ -22,8 +22,8 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  squall store --dir /var/lib/squall --topics 'Flight*' --topics Alarm\n\n\
-    Each process of a host has a folder of its own in the one that is named, which has to be there. What is in \
-    them is shown by `squall log`. Ends at SIGINT or SIGTERM, after all has been written."
+    Each process of a host has its own folder in DIR, which must exist. `squall log` shows the contents of these \
+    folders. Ends at SIGINT or SIGTERM, after all samples have been written."
 )]
 pub(crate) struct StoreArgs {
     /// Folder of the logs; applications that keep logs themselves must use the same folder.
@@ -63,8 +63,8 @@ pub(crate) fn run(args: &StoreArgs, json: bool) -> Done {
         let over = ends.are_there() || deadline.is_some_and(|at| Instant::now() >= at);
         if participant.is_isolated() {
             return Err(Failure::new(
-                "the other participants go on without this one: it was stopped for too long. Start it \
-                 anew",
+                "the other participants excluded this one, because it was stopped for too long; \
+                 start the command again",
             ));
         }
         for (topic, _, status) in participant.stored_topics() {
@@ -92,10 +92,10 @@ pub(crate) fn run(args: &StoreArgs, json: bool) -> Done {
 fn condition(status: &StorageStatus) -> String {
     match &status.log {
         Some(LogCondition::Open) => "is logged".to_owned(),
-        Some(LogCondition::Full) => "waits, for the disk is full: make room".to_owned(),
-        Some(LogCondition::Harmed(why)) => format!("waits, for the log here is harmed: {why}"),
-        Some(LogCondition::Detached) => "is logged no more, for the disk was full".to_owned(),
-        Some(LogCondition::Failed(why)) => format!("is logged no more: {why}"),
+        Some(LogCondition::Full) => "waits, because the disk is full: make room".to_owned(),
+        Some(LogCondition::Harmed(why)) => format!("waits, because the log here is damaged: {why}"),
+        Some(LogCondition::Detached) => "is no longer logged, because the disk was full".to_owned(),
+        Some(LogCondition::Failed(why)) => format!("is no longer logged: {why}"),
         None => "is kept in memory only".to_owned(),
     }
 }

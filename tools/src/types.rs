@@ -27,7 +27,7 @@ use crate::outcome::{Done, Failure, Outcome, show};
     squall types show nav.idl Nav::Track\n  \
     squall types assign new/nav.idl old/nav.idl --type Nav::Track\n  \
     echo '{aircraft: 7}' | squall types convert nav.idl --type Nav::Track --json\n\n\
-    A file that is wrong ends with exit code 2; squall idl check says the same of it."
+    An invalid file ends with exit code 2; squall idl check reports the same errors."
 )]
 pub(crate) struct TypesArgs {
     #[command(subcommand)]
@@ -39,7 +39,7 @@ enum Command {
     /// Print types with their members, ids, flags, bounds, and the sizes and hashes of their
     /// type objects.
     #[command(after_help = "Examples:\n  \
-        squall types show nav.idl                      the types of topics, and what they are made of\n  \
+        squall types show nav.idl                      the types of topics, and their members\n  \
         squall types show nav.idl Nav::Track --json")]
     Show(ShowArgs),
     /// Report whether a reader of one file's type accepts samples of a writer of another's, and the
@@ -47,8 +47,8 @@ enum Command {
     #[command(after_help = "Examples:\n  \
         squall types assign new/nav.idl old/nav.idl --type Nav::Track\n  \
         squall types assign new.idl old.idl --prevent-type-widening --ignore-string-bounds=false\n\n\
-        The switches are those of the reader's TYPE_CONSISTENCY_ENFORCEMENT. The one that is missing,\n\
-        force_type_validation, is for peers that do not say what their types are made of.")]
+        The switches are those of the reader's TYPE_CONSISTENCY_ENFORCEMENT. The missing switch,\n\
+        force_type_validation, concerns peers that do not announce their type definitions.")]
     Assign(AssignArgs),
     /// Read a sample from standard input, as JSON or as text, and print it as text; as JSON
     /// with --json.
@@ -195,7 +195,7 @@ impl<'a> Source<'a> {
 
 fn listed(names: &[String]) -> String {
     match names {
-        [] => "no type of it is one for topics".to_owned(),
+        [] => "the file has no type for topics".to_owned(),
         names => format!("its types for topics are {}", names.join(", ")),
     }
 }

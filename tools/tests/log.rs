@@ -197,7 +197,7 @@ fn proceed_command_records_decision_to_restart_without_missing_log() {
     place
         .run(&["log", "proceed", dir, "--without", "2", "--by", "anna"])
         .code(1)
-        .says("nobody waits for it");
+        .says("nobody waits for this log");
     place.run(&["log", "proceed", dir, "--without", "77", "--by", "anna"]).code(1).says(&missing);
     place
         .run(&["log", "proceed", dir, "--without", "4f", "--by", " "])
@@ -217,7 +217,7 @@ fn proceed_command_records_decision_to_restart_without_missing_log() {
     );
     assert!(said[0].at > WallTime(1 << 60));
     let text = place.run(&["log", "proceed", dir]).code(0).out;
-    assert!(text.contains("anna has said") && text.contains("view 3 of era 7"), "{text}");
+    assert!(text.contains("anna has decided") && text.contains("view 3 of era 7"), "{text}");
 }
 
 /// A damaged log that is present is awaited until the operator decides to continue without it
@@ -236,13 +236,13 @@ fn proceed_command_records_decision_to_restart_without_damaged_log() {
     let harmed = LogId(0x4f).to_string();
     let text = place.run(&["log", "proceed", dir]).code(0).out;
     assert!(
-        text.contains(&format!("log {harmed}, which is harmed")) && text.contains("is bad"),
+        text.contains(&format!("log {harmed}, which is damaged")) && text.contains("is bad"),
         "{text}"
     );
     place
         .run(&["log", "proceed", dir, "--without", "2", "--by", "anna"])
         .code(1)
-        .says("nobody waits for it");
+        .says("nobody waits for this log");
     let report =
         place.run(&["log", "proceed", dir, "--without", "4f", "--by", "anna", "--json"]).code(0);
     assert_eq!(report.json()["harmed"][0], harmed);
@@ -258,7 +258,7 @@ fn proceed_command_refuses_decision_if_no_log_is_awaited() {
     place
         .run(&["log", "proceed", dir, "--without", "4f", "--by", "anna"])
         .code(1)
-        .says("nothing waits");
+        .says("no log is awaited");
 }
 
 #[test]

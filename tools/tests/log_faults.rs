@@ -54,7 +54,7 @@ fn store_without_usable_log_folder_reports_reason() {
     refuses(&file, &["it is not a folder", "name a folder"]);
     refuses(&file.join("below"), &["it is not a folder"]);
     // A place where not even root may make a folder.
-    refuses(Path::new("/sys"), &["/sys/domain-0", "it may only be read"]);
+    refuses(Path::new("/sys"), &["/sys/domain-0", "it is read-only"]);
     let (root, folder) = root(&place);
     reformat(&folder.join("identity"));
     refuses(&root, &["domain-0/0/identity is of format 9", "use the program"]);
@@ -92,7 +92,7 @@ fn each_log_command_reports_invalid_log_folder() {
     let home = root.join("domain-0");
     place.run(&["log", "proceed", text(&home)]).code(1).says("0/identity is of format 9");
     fs::write(folder.join("identity"), "harmed").unwrap();
-    says(&folder, &["domain-0/0/identity does not begin", "bring it back"]);
+    says(&folder, &["domain-0/0/identity has no valid log header", "restore the file"]);
 }
 
 /// A stream of another format is reported, and the other streams are read all the same.
@@ -171,10 +171,11 @@ fn store_reports_removed_log_folder_and_exits_with_code_1() {
     fs::remove_dir_all(&root).unwrap();
     writer.write(&Reading::default()).unwrap();
     let said = store.line();
-    let words = ["Readings: is logged no more", "logs/domain-0/0", "removed", "start again"];
+    let words =
+        ["Readings: is no longer logged", "logs/domain-0/0", "removed", "restart the process"];
     words.iter().for_each(|word| assert!(said.contains(word), "{said}"));
     let error = writer.wait_for_acknowledgments(Timeout::millis(50)).unwrap_err().to_string();
-    assert!(error.contains("Nobody keeps"), "{error}");
+    assert!(error.contains("No participant keeps"), "{error}");
     drop((writer, topic, participant));
     end(&mut store, 1);
 }

@@ -58,7 +58,7 @@ fn qos_check_accepts_valid_files_and_lists_ignored_elements() {
     let told = run(&place, &["qos", "check", "fleet.xml"]).code(0);
     assert_eq!(
         told.out,
-        "fleet.xml:6:9: dds/qos_library[Fleet]/qos_profile[State]/datawriter_qos/protocol: ignored, it is of RTI \
+        "fleet.xml:6:9: dds/qos_library[Fleet]/qos_profile[State]/datawriter_qos/protocol: ignored, belongs to RTI \
          Connext\n3 profiles, nothing is wrong.\n"
     );
     let report = run(&place, &["qos", "check", "fleet.xml", "--json"]).code(0).json();

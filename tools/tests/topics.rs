@@ -322,7 +322,7 @@ fn replay_writes_all_recorded_samples_and_rejects_damaged_files() {
     place.run(&["replay", path]).code(1).says("version 9");
     std::fs::write(&file, "something else").unwrap();
     place.run(&["replay", path]).code(1).says("no recording");
-    place.run(&["record", "--out", path]).code(1).says("written over");
+    place.run(&["record", "--out", path]).code(1).says("not overwritten");
     place.run(&["replay", path, "--speed", "-1"]).code(2);
     std::fs::remove_file(&file).unwrap();
     place.wait_until_empty();

@@ -174,7 +174,7 @@ fn types_assign_applies_type_consistency_rules_of_reader() {
     assert_eq!(
         told.out,
         "A reader of Track (new.idl) does not take samples of a writer of Track (old.idl):\n\
-         \x20 `Track.name`: it has at most 4 characters, the writer's has at most 8 characters\n"
+         \x20 `Track.name`: at most 4 characters in the reader's type, at most 8 characters in the writer's\n"
     );
     run(&place, &["types", "assign", "old.idl", "new.idl"]).code(0);
     let report = run(
@@ -262,7 +262,7 @@ fn types_commands_find_includes_and_report_compiler_errors() {
     let told = run(&place, &["types", "show", "bad.idl", "--json"]).code(2).json();
     assert!(told["error"].as_str().unwrap().contains("lomg"), "{told}");
     run(&place, &["types", "show", "odd.idl"]).code(0).says("warning: the annotation `@unknown`");
-    run(&place, &["types", "show", "none.idl"]).code(2).says("no type of it is one for topics");
+    run(&place, &["types", "show", "none.idl"]).code(2).says("the file has no type for topics");
     run(&place, &["types", "show", "none.idl", "Fix"]).code(0);
     let told = run(&place, &["types", "show", "any.idl"]).code(0).out;
     assert!(told.contains("a  any") && told.contains("any: struct, final"), "{told}");

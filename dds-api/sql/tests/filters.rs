@@ -251,7 +251,7 @@ fn what_cannot_be_compared_is_refused_with_its_place() {
         ("position.z > 3", &[], 9, "`Position` has no member `z`; it has x, y"),
         ("position > 3", &[], 0, "`position` is a whole `Position`: say which of its members"),
         ("corners = 3", &[], 0, "`corners` has elements: say which, like `[0]`"),
-        ("squawk[4] = 3", &[], 6, "the array has 4 elements, there is none 4"),
+        ("squawk[4] = 3", &[], 6, "the array has 4 elements, found index 4"),
         ("altitude > 'high'", &[], 11, "beside `altitude`: a number was expected, found 'high'"),
         ("callsign = 3", &[], 11, "beside `callsign`: a text in quotes was expected, found 3"),
         ("airborne = 2", &[], 11, "beside `airborne`: TRUE or FALSE was expected, found 2"),

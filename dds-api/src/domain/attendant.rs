@@ -46,8 +46,9 @@ impl Attendant {
             }
         };
         let thread = std::thread::Builder::new().name("squall-keeper".into()).spawn(attend);
-        let thread = thread
-            .map_err(|error| DdsError::OutOfResources(format!("no thread for logs: {error}")))?;
+        let thread = thread.map_err(|error| {
+            DdsError::OutOfResources(format!("the thread that serves logs cannot start: {error}"))
+        })?;
         Ok(Attendant { over, thread })
     }
 
@@ -56,7 +57,7 @@ impl Attendant {
         self.over.store(true, Ordering::Release);
         self.thread.thread().unpark();
         if self.thread.join().is_err() {
-            tracing::error!("the thread that sees to logs panicked");
+            tracing::error!("the thread that serves logs panicked");
         }
     }
 }

@@ -144,7 +144,7 @@ impl Collector {
             let made = std::thread::Builder::new().name("squall-collector".into()).spawn(collect);
             *thread = made
                 .map_err(|error| {
-                    tracing::error!(%error, "no thread that fills caches at which nobody looks");
+                    tracing::error!(%error, "the thread that fills idle caches cannot start");
                 })
                 .ok();
         }
@@ -157,7 +157,7 @@ impl Collector {
         let Some(thread) = self.thread().take() else { return };
         thread.thread().unpark();
         if thread.join().is_err() {
-            tracing::error!("the thread that fills caches panicked");
+            tracing::error!("the thread that fills idle caches panicked");
         }
     }
 }

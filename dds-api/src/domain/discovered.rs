@@ -170,6 +170,7 @@ impl DomainParticipant {
 
 fn unknown(handle: InstanceHandle, what: &str) -> DdsError {
     DdsError::BadParameter(format!(
-        "{handle} is no {what} of another participant that is known here: it may be gone, or ignored"
+        "{handle} is not a known {what} of another participant: the entity may have left, or is \
+         ignored"
     ))
 }

@@ -133,7 +133,7 @@ impl<D: Draft> Enabling<D> {
         let Some(to_be) = &*draft else { return Ok(()) };
         self.of.check_enables()?;
         if !self.topic.is_enabled() {
-            return Err(not_yet(&format!("its topic `{}`", self.topic.policies.name)));
+            return Err(not_yet(&format!("topic `{}` of this endpoint", self.topic.policies.name)));
         }
         let started = start(to_be)?;
         if let Some(following) = to_be.following().cloned() {

@@ -140,14 +140,14 @@ impl Encloses for Inner {
     fn check_enables(&self) -> DdsResult<()> {
         match self.lifecycle.is_enabled() {
             true => Ok(()),
-            false => Err(not_yet("its participant")),
+            false => Err(not_yet("the participant of this entity")),
         }
     }
 }
 
 /// Error of enabling an entity that belongs to one that is not enabled.
 pub(crate) fn not_yet(of: &str) -> DdsError {
-    DdsError::PreconditionNotMet(format!("{of} is not enabled: enable that first"))
+    DdsError::PreconditionNotMet(format!("{of} is not enabled: enable it first"))
 }
 
 fn is_endpoint(kind: EntityKind) -> bool {

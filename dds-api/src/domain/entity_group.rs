@@ -124,7 +124,7 @@ where
     fn check_enables(&self) -> DdsResult<()> {
         match self.lifecycle.is_enabled() {
             true => Ok(()),
-            false => Err(not_yet(&format!("its {}", Q::KIND.word()))),
+            false => Err(not_yet(&format!("the {} of this endpoint", Q::KIND.word()))),
         }
     }
 }
@@ -409,7 +409,8 @@ fn check_partition(partition: &PartitionQosPolicy) -> DdsResult<()> {
     let size = Terms::names(partition).map_or(0, |names| names.len());
     if size > LONGEST_NAMES {
         return Err(DdsError::BadParameter(format!(
-            "the names of PARTITION have {size} bytes in all; at most {LONGEST_NAMES} go with each sample"
+            "the names of PARTITION have {size} bytes in all, more than the maximum of \
+             {LONGEST_NAMES}: use fewer or shorter names"
         )));
     }
     match partition.name.iter().find(|name| name.contains('\0')) {

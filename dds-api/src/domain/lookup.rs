@@ -237,7 +237,8 @@ impl DomainParticipant {
             }
             if let Some(other) = inner.other_type_of(name, TypeId::of::<T>()) {
                 return Err(DdsError::PreconditionNotMet(format!(
-                    "topic `{name}` has type `{other}` here, and `{}` is asked for: find it by its own type",
+                    "topic `{name}` has type `{other}` here, not the requested `{}`: find the \
+                     topic by its own type",
                     identity.name
                 )));
             }
@@ -279,7 +280,7 @@ impl DomainParticipant {
                 Waited::TimedOut if standing.is_out() => return Err(standing.error()),
                 Waited::TimedOut => {
                     return Err(DdsError::Timeout(format!(
-                        "nobody has a topic `{name}` after {timeout}: {}",
+                        "no participant has a topic `{name}` after {timeout}: {}",
                         inner.why_nobody()
                     )));
                 }

@@ -72,7 +72,9 @@ impl Inner {
     /// Starts to call listeners.
     pub(crate) fn attend(&self) -> DdsResult<()> {
         self.roster.attend(&self.engine).map_err(|error| {
-            DdsError::OutOfResources(format!("no thread that calls listeners: {error}"))
+            DdsError::OutOfResources(format!(
+                "the thread that calls listeners cannot start: {error}"
+            ))
         })
     }
 
@@ -81,10 +83,10 @@ impl Inner {
     pub(crate) fn why_nobody(&self) -> &'static str {
         match self.standing.company().view.0 {
             0 => {
-                "this participant has not been let into its domain yet, by others that are stopped, or \
-                 because 64 are there, which is the most: let them go on, or end one"
+                "the domain has not admitted this participant yet, because other participants are \
+                 stopped or the domain has the maximum of 64: resume the stopped ones, or end one"
             }
-            _ => "start the others, in the same domain and with the same type",
+            _ => "start the other participants, in the same domain and with the same type",
         }
     }
 }
@@ -418,8 +420,8 @@ impl DomainParticipant {
         const {
             assert!(
                 !T::DESCRIPTOR.is_nested(),
-                "this type is nested, so it is the type of no topic: make a topic of a type that has it as a member, or \
-                 remove `nested`"
+                "a nested type cannot be the type of a topic: create a topic of a type that has \
+                 the nested type as a member, or remove `nested`"
             );
         }
         TopicBuilder::new(Arc::clone(&self.inner), name, ())
@@ -549,7 +551,8 @@ impl DomainParticipant {
     ) -> DdsResult<ContentFilteredTopic<T>> {
         if !topic.is_of(&self.inner) {
             return Err(DdsError::PreconditionNotMet(format!(
-                "topic `{}` belongs to another participant: create it from the one that filters it",
+                "topic `{}` belongs to another participant: create the topic from the participant \
+                 that filters it",
                 topic.name()
             )));
         }

@@ -225,8 +225,8 @@ impl Profiles {
         };
         if !by_topic && set.asks_for_order() && !topic.level().is_ordered() {
             return Err(DdsError::InconsistentPolicy(format!(
-                "a {} of `{}`: `squall.delivery` is `atomic` in profile `{profile}`, and the topic is {}: make the topic by \
-                 such a profile, or atomic()",
+                "a {} of `{}`: `squall.delivery` is `atomic` in profile `{profile}`, but the topic \
+                 is {}: create the topic with such a profile, or with atomic()",
                 kind.word(),
                 topic.name,
                 topic.level()

@@ -134,7 +134,9 @@ impl RealTime {
         };
         for (whose, thread) in [("engine", wishes.engine), ("log", wishes.log)] {
             thread.try_out().map_err(|error| {
-                DdsError::OutOfResources(format!("the settings of the {whose} thread: {error}"))
+                DdsError::OutOfResources(format!(
+                    "the settings of the {whose} thread cannot be applied: {error}"
+                ))
             })?;
         }
         Ok(wishes)
@@ -148,7 +150,9 @@ impl Thread {
         property: impl Fn(&str) -> Option<&'a str>,
     ) -> DdsResult<ThreadSettings> {
         let wrong = |name: &str, value: &str| {
-            DdsError::BadParameter(format!("`{value}` is no value of the property `{name}`"))
+            DdsError::BadParameter(format!(
+                "`{value}` is not a valid value of the property `{name}`"
+            ))
         };
         let numbers = |text: &str| -> Option<Vec<usize>> {
             text.split(',').map(|it| it.trim().parse().ok()).collect()

@@ -94,7 +94,7 @@ impl Rejoiner {
             Err(error) => {
                 engine.stop();
                 Err(DdsError::OutOfResources(format!(
-                    "no thread for a participant that rejoins: {error}"
+                    "the thread that rejoins cannot start: {error}"
                 )))
             }
         }
@@ -174,7 +174,7 @@ impl Work {
         let is_in = !self.standing.is_out();
         if !is_in && !self.standing.is_closing() {
             let peers = self.standing.company().peers;
-            tracing::warn!(peers, "the domain has not let this participant in again yet");
+            tracing::warn!(peers, "the domain has not admitted this participant again yet");
         }
         is_in
     }

@@ -160,7 +160,9 @@ impl Roster {
         let deadline = Instant::now() + LISTENER_LIMIT;
         while !thread.is_finished() {
             if Instant::now() >= deadline {
-                tracing::error!("a listener does not come back: its participant goes without it");
+                tracing::error!(
+                    "a listener has not returned in time; its participant ends without waiting"
+                );
                 return;
             }
             std::thread::sleep(LOOK);

@@ -82,7 +82,8 @@ impl Lifecycle {
     pub(crate) fn check_there(&self, what: impl Display) -> DdsResult<()> {
         if self.is_inherited() {
             return Err(DdsError::PreconditionNotMet(format!(
-                "{what} belongs to the process that this one was forked from: make a participant after the fork"
+                "{what} belongs to the parent of this forked process: create a participant after \
+                 the fork"
             )));
         }
         match self.is_deleted() {

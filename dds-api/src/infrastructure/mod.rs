@@ -46,7 +46,7 @@ pub(crate) fn immutable(what: &str, changed: &[PolicyId]) -> DdsResult<()> {
     }
     let names: Vec<&str> = changed.iter().map(|policy| policy.name()).collect();
     Err(DdsError::ImmutablePolicy(format!(
-        "{} of a {what} may not change once it is there: make another one",
+        "{} may not change on an enabled {what}: create another one",
         names.join(", ")
     )))
 }

@@ -48,8 +48,9 @@ impl StorageStatus {
         match self.waits_for.as_slice() {
             [] => String::new(),
             all => format!(
-                ". The topic has not begun: it waits for {}. Start who keeps it, or give a participant a log folder \
-                 (ParticipantConfig::log_folder), or run `squall store`",
+                ". The topic has not begun: it waits for {}. Start the participants that keep the \
+                 logs, or give a participant a log folder (ParticipantConfig::log_folder), or run \
+                 `squall store`",
                 all.join(", ")
             ),
         }
@@ -60,17 +61,21 @@ impl StorageStatus {
     pub(crate) fn trouble(&self) -> String {
         let own = match &self.log {
             Some(LogCondition::Full) => {
-                ". The log here waits for room: its disk is full, or a quota or limit is reached"
+                ". This participant's log waits for room: its disk is full, or a quota or limit is \
+                 reached"
                     .to_owned()
             }
             Some(LogCondition::Harmed(why)) => format!(
-                ". The log here is harmed, and may have what no other log has: {why}. `squall log proceed` goes on \
+                ". This participant's log is damaged and may hold samples that no other log has: \
+                 {why}. Restore the files of the log, or run `squall log proceed` to continue \
                  without it"
             ),
             Some(LogCondition::Detached) => {
-                ". The log here takes nothing more, for its disk was full".to_owned()
+                ". This participant's log takes nothing more, because its disk was full".to_owned()
             }
-            Some(LogCondition::Failed(why)) => format!(". The log here takes nothing more: {why}"),
+            Some(LogCondition::Failed(why)) => {
+                format!(". This participant's log takes nothing more: {why}")
+            }
             Some(LogCondition::Open) | None => String::new(),
         };
         let others = match self.full_logs.as_slice() {
@@ -82,8 +87,8 @@ impl StorageStatus {
         };
         let nobody = match self.logs == 0 && self.waits_for.is_empty() {
             true => {
-                ". Nobody keeps a whole log of it at this moment, so nothing more becomes durable: start a participant that \
-                 keeps logs anew, or run `squall store`"
+                ". No participant keeps a complete log of the topic now, so nothing more becomes \
+                 durable: restart a participant that keeps logs, or run `squall store`"
             }
             false => "",
         };
@@ -181,11 +186,11 @@ impl From<Condition> for LogCondition {
             Condition::Open => LogCondition::Open,
             Condition::Full => LogCondition::Full,
             Condition::Harmed(error) => {
-                LogCondition::Harmed(Condition::reason(error, "it cannot be opened"))
+                LogCondition::Harmed(Condition::reason(error, "the log cannot be opened"))
             }
             Condition::Detached => LogCondition::Detached,
             Condition::Failed(error) => {
-                LogCondition::Failed(Condition::reason(error, "its thread has ended"))
+                LogCondition::Failed(Condition::reason(error, "the thread of the log has ended"))
             }
         }
     }

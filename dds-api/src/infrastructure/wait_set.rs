@@ -179,7 +179,7 @@ impl WaitSet {
                 Waited::TimedOut => {
                     let count = self.bell.lock().attached.len();
                     return Err(DdsError::Timeout(format!(
-                        "none of {count} conditions came to hold within {timeout}"
+                        "none of {count} conditions became true within {timeout}"
                     )));
                 }
                 Waited::Stopped => {

@@ -225,13 +225,13 @@ mod tests {
         };
         let judge = |node, writer| known.judge_writer(node, writer, (Offer::default(), &[]));
         assert_eq!(judge(A, 3), Verdict::No);
-        assert_eq!(judge(A, 4), Verdict::Yes, "it is no more, and offered what is usual");
+        assert_eq!(judge(A, 4), Verdict::Yes, "departed writer offered the usual policies");
         assert_eq!(judge(A, 6), Verdict::NotYet);
-        assert_eq!(judge(NodeId(2), 6), Verdict::Yes, "its participant is gone");
+        assert_eq!(judge(NodeId(2), 6), Verdict::Yes, "participant of the writer has left");
         assert_eq!(
             known.judge_writer(NodeId(2), 6, (Offer::at(2), &[])),
             Verdict::No,
-            "it offered that"
+            "departed writer offered unusual policies"
         );
     }
 
@@ -257,9 +257,17 @@ mod tests {
         };
         assert_eq!(judge(&known, A, 3), Verdict::No);
         assert_eq!(judge(&known, A, 4), Verdict::Yes);
-        assert_eq!(judge(&known, other, 1), Verdict::No, "whenever it is announced");
+        assert_eq!(
+            judge(&known, other, 1),
+            Verdict::No,
+            "writer is ignored before its announcement too"
+        );
         known.ignores_others = true;
         assert_eq!(judge(&known, A, 4), Verdict::No);
-        assert_eq!(judge(&known, me, 3), Verdict::Yes, "one does not ignore oneself");
+        assert_eq!(
+            judge(&known, me, 3),
+            Verdict::Yes,
+            "participant does not ignore its own writers"
+        );
     }
 }

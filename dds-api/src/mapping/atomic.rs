@@ -151,7 +151,7 @@ impl AtomicTopics {
             stays.push_back(Stay::new(lines, endpoint));
         }
         let is_first = stays.len() == 1;
-        Ok((stays.back_mut().expect("there is one now"), is_first))
+        Ok((stays.back_mut().expect("last stay of the topic exists"), is_first))
     }
 
     /// Adds a writer. Returns its memory, which all local writers of this topic share.

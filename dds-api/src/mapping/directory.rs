@@ -54,7 +54,7 @@ struct Told {
 
 impl ParticipantFacts {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        to_cdr(self).expect("bytes have no bounds that they could break")
+        to_cdr(self).expect("facts of a participant have no bounded members")
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
@@ -67,7 +67,7 @@ impl TopicFacts {
         let TopicFacts { name, data_type, level, order, keeping, qos } = self.clone();
         let settings = settings_beyond(&EntityKind::Topic.default_qos(), &qos.into());
         to_cdr(&Told { name, data_type, level, order, keeping, settings })
-            .expect("a topic has no bounds that it could break")
+            .expect("facts of a topic have no bounded members")
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
@@ -143,7 +143,7 @@ impl Directory {
     pub(super) fn announced(&mut self, node: NodeId, id: u64, data: TopicFacts) {
         let of_node = self.topics.entry(node).or_default();
         if of_node.len() >= MOST_TOPICS && !of_node.contains_key(&id) {
-            tracing::warn!(%node, "a participant announces too many topics; the rest is left out");
+            tracing::warn!(%node, "topic ignored: its participant announces too many");
             return;
         }
         self.retracted(node, id);
@@ -247,7 +247,7 @@ mod tests {
         };
         assert_eq!(named(&directory), [(A, 7), (B, 3)]);
         directory.announced(A, 7, topic("b", &[]));
-        assert_eq!(named(&directory), [(B, 3)], "it is another one now");
+        assert_eq!(named(&directory), [(B, 3)], "topic 7 of A has another name");
         directory.forget(B);
         directory.retracted(A, 7);
         assert!(directory.names.is_empty());

@@ -193,7 +193,7 @@ impl Discovery {
     fn announced(&mut self, node: NodeId, id: u64, endpoint: Endpoint) -> Vec<u64> {
         let of_node = self.endpoints.entry(node).or_default();
         if of_node.len() >= MOST_ANNOUNCED && !of_node.contains_key(&id) {
-            tracing::warn!(%node, "a participant announces too many endpoints; the rest is left out");
+            tracing::warn!(%node, "endpoint ignored: its participant announces too many");
             return Vec::new();
         }
         if id < STAND_INS {
@@ -217,7 +217,7 @@ impl Discovery {
                 // The endpoint remains known to all, so that the owners of conflicting endpoints
                 // are informed.
                 Err(why) => {
-                    tracing::warn!(%topic, why, "an endpoint is left out of a topic's order for now");
+                    tracing::warn!(%topic, why, "endpoint excluded from its topic's order for now");
                 }
                 Ok(()) if !changed.contains(&key) => changed.push(key),
                 Ok(()) => {}
@@ -348,7 +348,7 @@ impl State for Discovery {
                 Vec::new()
             }
             None => {
-                tracing::warn!(node = %from, "an announcement makes no sense and is left out");
+                tracing::warn!(node = %from, "malformed announcement ignored");
                 Vec::new()
             }
         }

@@ -100,7 +100,7 @@ impl Endpoint {
             alive,
             settings,
         };
-        to_cdr(&announced).expect("an endpoint has no bounds that it could break")
+        to_cdr(&announced).expect("announcement of an endpoint has no bounded members")
     }
 
     /// The endpoint in a peer's announcement, if there is one.
@@ -185,14 +185,16 @@ impl Endpoint {
         }
         if self.order != other.order {
             return Some(format!(
-                "topic `{}` has {} in one participant and {} in the other: make it alike in all participants",
+                "topic `{}` has {} in one participant and {} in the other: use the same order in \
+                 all participants",
                 self.topic, self.order, other.order
             ));
         }
         (self.level.is_ordered() && !ours.shares_order(theirs)).then(|| {
             format!(
-                "type `{}` of topic `{}` is final, and another one there: samples in one order are of \
-                 one type; build both from the same declaration, or make it appendable or mutable",
+                "type `{}` of topic `{}` is final, and differs there: samples in one order have \
+                 one type; build both from the same declaration, or make the type appendable or \
+                 mutable",
                 ours.name, self.topic
             )
         })
@@ -203,13 +205,13 @@ impl Endpoint {
     fn goes_otherwise(&self, other: &Endpoint, what: &str) -> Option<String> {
         if self.level != other.level {
             return Some(format!(
-                "{what} is {} here and {} there: make it alike in all participants",
+                "{what} is {} here and {} there: use the same level in all participants",
                 self.level, other.level
             ));
         }
         (self.keeping != other.keeping).then(|| {
             format!(
-                "of {what} {} are kept here and {} there: make it alike in all participants",
+                "{what} keeps {} here and {} there: use the same settings in all participants",
                 self.keeping, other.keeping
             )
         })
@@ -238,7 +240,8 @@ impl Endpoint {
         let (name, topic) = (&ours.name, &self.topic);
         if let Err(why) = types.check((ours, self.policies.consistency()), theirs) {
             return Some(format!(
-                "type `{name}` of topic `{topic}` is none there that this reader understands: {why}"
+                "the writer's type `{name}` of topic `{topic}` is not assignable to the reader's: \
+                 {why}"
             ));
         }
         // Plain samples of the writer are read by its announced layout (I-174).
@@ -246,8 +249,9 @@ impl Endpoint {
         let is_known = || types.layout(theirs).is_some() && ours.mark() != theirs.mark();
         (!alike && !is_known()).then(|| {
             format!(
-                "type `{name}` of topic `{topic}` lies differently in memory here than there, and nobody \
-                 says how: build both with the same compiler, or give the type #[repr(C)]"
+                "type `{name}` of topic `{topic}` has different memory layouts in reader and \
+                 writer, and the writer's layout is not announced: build both with the same \
+                 compiler, or give the type #[repr(C)]"
             )
         })
     }
@@ -325,7 +329,7 @@ mod tests {
         writer.data_type.layout = 3;
         assert!(why(&writer).contains("repr(C)"));
         writer.data_type.digest = [3; 14];
-        assert!(why(&writer).contains("nothing is known"));
+        assert!(why(&writer).contains("has not been announced"));
         writer.level = TopicLevel::Atomic;
         assert!(why(&writer).contains("atomic"));
         writer.data_type.name = "U".into();
@@ -362,7 +366,7 @@ mod tests {
             writer.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
         }
         let Match::Incompatible(why) = reader.matches(&lesser, &types) else {
-            panic!("it offers less")
+            panic!("best-effort offer is incompatible")
         };
         assert_eq!(why.iter().map(|why| why.policy).collect::<Vec<_>>(), [PolicyId::Reliability]);
     }

@@ -290,7 +290,7 @@ mod tests {
 
     fn read(shared: &ReaderShared, given: &mut Given) -> Vec<(StreamId, u64)> {
         let history = shared.history.lock().unwrap_or_else(PoisonError::into_inner);
-        let history = history.as_ref().expect("one has begun");
+        let history = history.as_ref().expect("history has begun");
         let mut read = Vec::new();
         while history.has_next(Some(given)) {
             let Look::Kept(kept, stream) = history.take(Some(given), |_| {}) else { break };

@@ -113,7 +113,7 @@ impl fmt::Display for Keeping {
         }
         if self.forgets {
             let delay = std::time::Duration::from_nanos(self.cleanup);
-            write!(f, ", of instances that are over for {delay:?}")?;
+            write!(f, ", until {delay:?} after the end of an instance")?;
         }
         if self.durable_first {
             f.write_str(", durable before they are delivered")?;

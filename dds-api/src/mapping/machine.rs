@@ -188,7 +188,7 @@ impl ParticipantMachine {
         for endpoint in std::mem::take(&mut self.to_log) {
             if !self.atomic.log(&mut self.group, link, &endpoint, effects) {
                 if !self.lacks_memory {
-                    tracing::error!(topic = %endpoint.topic, "no memory for a topic's log; it is tried again");
+                    tracing::error!(topic = %endpoint.topic, "no memory for its log; will retry");
                 }
                 self.to_log.push(endpoint);
             }
@@ -493,19 +493,23 @@ impl ParticipantMachine {
         }
         // Announcements of departed members are no longer awaited.
         self.atomic.acquaint_all(&self.group);
-        tracing::debug!(view = view.number, members = view.members.len(), "a view of the domain");
+        tracing::debug!(
+            view = view.number,
+            members = view.members.len(),
+            "view of the domain installed"
+        );
     }
 
     fn take_in_from_node(&mut self, event: NodeEvent) {
         match event {
             NodeEvent::PeerUp { peer, node } => {
-                tracing::debug!(%node, "a participant is there");
+                tracing::debug!(%node, "participant connected");
                 self.peers.insert(node, peer);
                 self.tell_company();
                 self.match_all_of(node);
             }
             NodeEvent::PeerDown { peer, node, evidence } => {
-                tracing::debug!(%node, ?evidence, "a participant is gone");
+                tracing::debug!(%node, ?evidence, "participant disconnected");
                 if self.peers.get(&node) == Some(&peer) {
                     self.peers.remove(&node);
                     self.tell_company();
@@ -524,10 +528,10 @@ impl ParticipantMachine {
             NodeEvent::Faulty { peer, fault } => {
                 let node = self.group.node().node_of(peer);
                 let node = node.as_ref().map(NodeId::to_string).unwrap_or_default();
-                tracing::error!(%node, %fault, "a participant broke the protocol and is left out");
+                tracing::error!(%node, %fault, "participant excluded: it broke the protocol");
             }
             NodeEvent::Announced { peer, .. } | NodeEvent::Retracted { peer, .. } => {
-                tracing::warn!(?peer, "a participant announces what nobody here listens to");
+                tracing::warn!(?peer, "announcement without a local listener ignored");
             }
             // Events for the group.
             NodeEvent::Founded(_)

@@ -55,10 +55,11 @@ impl TopicOrder {
             Some("") => "it has no name",
             Some(name) if name.len() > LONGEST_NAME => "its name has more than 255 bytes",
             Some(_) if !level.is_ordered() => {
-                "samples of an unordered topic have none: make the topic atomic"
+                "an unordered topic has no order: make the topic atomic"
             }
             Some(_) if level.is_logged() => {
-                "each log is one topic's: make the topic transient_local, or leave the common order out"
+                "a log belongs to one topic, so logged topics share no order: make the topic \
+                 transient_local, or leave the common order out"
             }
             _ => return Ok(()),
         };

@@ -231,7 +231,9 @@ impl PastDesk {
     /// Refuses pending requests to participants that are gone.
     pub(crate) fn retain(&self, is_there: impl Fn(NodeId) -> bool) {
         for asked in self.asked().values_mut().filter(|asked| !is_there(asked.of)) {
-            asked.content.get_or_insert_with(|| Page::Refused("it is gone".to_owned()));
+            asked
+                .content
+                .get_or_insert_with(|| Page::Refused("the participant has left".to_owned()));
         }
     }
 
@@ -299,7 +301,11 @@ mod tests {
         assert!(!desk.has(reading));
         desk.answered(NodeId(1), reading, 1, Page::Gone(7));
         desk.retain(|_| false);
-        assert_eq!(desk.take(reading), Some(Page::Gone(7)), "it had answered");
+        assert_eq!(
+            desk.take(reading),
+            Some(Page::Gone(7)),
+            "answer from before the departure counts"
+        );
         assert_eq!(desk.take(reading), None);
         desk.asks(&ask, NodeId(1));
         desk.retain(|_| false);

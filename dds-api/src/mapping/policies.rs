@@ -291,7 +291,8 @@ fn tell(sets: &mut [EntityQos], settings: Vec<Setting>) -> Option<()> {
 pub(crate) fn check_data(policy: PolicyId, bytes: &[u8]) -> DdsResult<()> {
     match bytes.len() > LONGEST_ANNOUNCEMENT {
         true => Err(DdsError::BadParameter(format!(
-            "{policy} has {} bytes, and what is announced has {LONGEST_ANNOUNCEMENT} at most, with all else that it says: make it shorter",
+            "{policy} has {} bytes, and a whole announcement has at most {LONGEST_ANNOUNCEMENT}: \
+             make the policy's value shorter",
             bytes.len()
         ))),
         false => Ok(()),
@@ -311,7 +312,9 @@ pub(crate) fn check_durability(
         DurabilityQosPolicyKind::Persistent => "make the topic persistent()",
         _ => "make the topic transient_local()",
     };
-    Err(format!("DURABILITY {offered:?} is more than its topic gives, which is {level}: {remedy}"))
+    Err(format!(
+        "DURABILITY {offered:?} is more than the topic provides, which is {level}: {remedy}"
+    ))
 }
 
 /// Maximum DURABILITY that a writer on a topic of this level may offer.
@@ -409,7 +412,11 @@ mod tests {
         assert_eq!(told(2, 0, Told::Bool(true)), None, "no such value");
         assert_eq!(told(2, 0, Told::Kind(9)), None, "no such kind");
         assert_eq!(told(4, 0, Told::Duration(Span { sec: -1, nanosec: 0 })), None);
-        assert_eq!(told(9, 0, Told::Duration(Span { sec: 1, nanosec: 0 })), None, "a reader's");
+        assert_eq!(
+            told(9, 0, Told::Duration(Span { sec: 1, nanosec: 0 })),
+            None,
+            "policy 9 belongs to readers"
+        );
         assert!(told(2, 0, Told::Kind(1)).is_some());
     }
 
@@ -443,7 +450,11 @@ mod tests {
             };
             assert_eq!(kind(Policies::offered(level)), usual);
             assert_eq!(kind(Policies::requested(level)), usual);
-            assert_eq!(kind(Policies::left(level)), most, "who is gone may have offered the most");
+            assert_eq!(
+                kind(Policies::left(level)),
+                most,
+                "departed writer may have offered the maximum"
+            );
         }
     }
 
@@ -452,12 +463,18 @@ mod tests {
         let level = TopicLevel::Atomic;
         let offered = |index| Policies::offered(level).with(Offer::at(index));
         for index in 0..Offer::COUNT {
-            let Policies::Offered { writer, publisher } = offered(index) else { panic!("it is") };
+            let Policies::Offered { writer, publisher } = offered(index) else {
+                panic!("policies of a writer")
+            };
             assert_eq!(Offer::of(&writer, &publisher).index(), index);
         }
         assert_eq!(offered(0), Policies::offered(level));
         let requested = Policies::requested(level);
-        assert_eq!(requested.clone().with(Offer::at(7)), requested, "nobody said that of a reader");
+        assert_eq!(
+            requested.clone().with(Offer::at(7)),
+            requested,
+            "offer does not change the policies of a reader"
+        );
     }
 
     #[test]

@@ -207,7 +207,7 @@ mod tests {
             gathered(&records, latest).lifespan()
         };
         assert_eq!(lasting(&[Some(50), Some(20)], 100), 50);
-        assert_eq!(lasting(&[Some(50)], 120), 30, "after the latest was written");
+        assert_eq!(lasting(&[Some(50)], 120), 30, "lifespan is counted from the latest write");
         assert_eq!(lasting(&[Some(50)], 200), 0);
         assert_eq!(lasting(&[Some(50), None], 100), NEVER);
     }

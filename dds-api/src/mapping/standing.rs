@@ -337,26 +337,33 @@ impl Standing {
         let why = match self.word.load(Ordering::Acquire) & STATE {
             LEFT => return DdsError::AlreadyDeleted("the participant has left".to_owned()),
             EXCLUDED => {
-                "the other participants go on without it: it was silent for longer than the \
-                 member_timeout, stopped perhaps, or broke the protocol"
+                "the other participants excluded this one, because it was silent for longer than \
+                 the member_timeout (perhaps stopped) or broke the protocol"
             }
-            MINORITY => "it has lost so many of the others that it may decide nothing any more",
+            MINORITY => {
+                "too many other participants have failed for this one to agree on views without \
+                 them"
+            }
             BLIND => {
-                "it does not see what another participant has written and others have received"
+                "this participant cannot receive samples of another one that the others have \
+                 received"
             }
             IN => {
                 return DdsError::Isolated(
-                    "this participant has fallen out of its domain meanwhile, and has rejoined: what \
+                    "this participant was excluded from its domain and has rejoined: samples that \
                      it wrote before may be lost"
                         .to_owned(),
                 );
             }
-            JOINING | FAILED => "the other participants have gone on without it",
-            _ => "the others have decided something that nobody who is left can tell it",
+            JOINING | FAILED => "the other participants have continued without this one",
+            _ => {
+                "the other participants have taken a decision that no remaining one can report to \
+                 this one"
+            }
         };
         let remedy = match self.will_rejoin() {
-            true => "It is rejoining: try again",
-            false => "It neither writes nor takes anything any more: drop it and join anew",
+            true => "This participant is rejoining: try again",
+            false => "This participant can no longer write or take samples: drop it and join anew",
         };
         DdsError::Isolated(format!("this participant is isolated from its domain: {why}. {remedy}"))
     }
@@ -386,14 +393,17 @@ mod tests {
         assert!(standing.is_out() && standing.is_joining() && !standing.is_over(SECOND));
         assert_eq!((counts(&standing), standing.next_life()), ((1, 0), SECOND));
         standing.fall_out(SECOND, Fate::Excluded);
-        assert!(!standing.is_joining() && standing.is_over(SECOND), "it was never let in");
+        assert!(
+            !standing.is_joining() && standing.is_over(SECOND),
+            "second life was never admitted"
+        );
         assert_eq!((counts(&standing), standing.next_life()), ((1, 0), SECOND));
         standing.begin(SECOND, NodeId(8));
         standing.come_in(SECOND, None);
         assert!(standing.is_in(SECOND) && !standing.is_in(FIRST));
         assert!(standing.is_evicted_from(FIRST) && !standing.is_evicted());
         standing.fall_out(FIRST, Fate::Excluded);
-        assert!(standing.is_in(SECOND), "the first one is over already");
+        assert!(standing.is_in(SECOND), "first life is already over");
         assert_eq!((counts(&standing), standing.node()), ((1, 1), NodeId(8)));
         standing.fall_out(SECOND, Fate::Left);
         assert!(standing.is_out_for_good());

@@ -113,10 +113,7 @@ impl Known {
         let told = forms.find(|told| told.len() <= LONGEST);
         if told.is_none() {
             let name = of.name();
-            tracing::warn!(
-                name,
-                "the type is too long to be told of: it goes together with itself alone"
-            );
+            tracing::warn!(name, "type too long to be announced: it is assignable to itself only");
         }
         Known::new(of, layout, places, told)
     }
@@ -138,7 +135,9 @@ impl Known {
         let read = from_cdr::<Description>(told).map_err(|error| error.to_string())?;
         let Description { objects, layout, places } = read;
         if (layout == 0) != places.is_empty() {
-            return Err("it says of no layout where parts lie".to_owned());
+            return Err(
+                "the memory layout and the offsets of members contradict each other".to_owned()
+            );
         }
         let of = DynamicType::from_objects(&objects).map_err(|error| error.to_string())?;
         Ok(Known::new(of, layout, places, Some(told.to_vec())))
@@ -158,7 +157,7 @@ impl Known {
 }
 
 fn encoded(of: &impl DdsType) -> Vec<u8> {
-    to_cdr(of).expect("what is made of a type has no bounds that it could break")
+    to_cdr(of).expect("type objects have no bounded members")
 }
 
 /// Key of a type. The same type may have several memory layouts.
@@ -281,7 +280,7 @@ impl Types {
         let of_node = self.told.entry(from).or_default();
         let length: usize = of_node.values().map(|known| known.length()).sum();
         if of_node.len() >= MOST_TYPES || length + bytes.len() > MOST_BYTES {
-            tracing::warn!(node = %from, "a participant tells of more types than it may");
+            tracing::warn!(node = %from, "type ignored: its participant announces too many");
             return false;
         }
         match Known::read(bytes) {
@@ -290,7 +289,7 @@ impl Types {
                 true
             }
             Err(why) => {
-                tracing::warn!(node = %from, %why, "what a participant tells of a type makes no sense");
+                tracing::warn!(node = %from, %why, "malformed description of a type ignored");
                 false
             }
         }
@@ -374,8 +373,9 @@ impl Types {
         else {
             // The writer's type may still be announced, so this is not remembered as a verdict.
             return Err(format!(
-                "nothing is known of the writer's `{}` but that it is not the reader's: build both \
-                 from the same declaration (types of more than 256 KiB of type objects are not told of)",
+                "the writer's type `{}` differs from the reader's and has not been announced: \
+                 build both from the same declaration (types with more than 256 KiB of type \
+                 objects are not announced)",
                 writer.name
             ));
         };
@@ -446,7 +446,10 @@ mod tests {
             assert_eq!(types.check((&old, usual), &new), Ok(()));
             assert_eq!(types.check((&new, usual), &old), Ok(()));
             let why = types.check((&old, usual), &other).unwrap_err();
-            assert!(why.contains("`Pose.x`: it is double, the writer's is uint16"), "{why}");
+            assert!(
+                why.contains("`Pose.x`: double in the reader's type, uint16 in the writer's"),
+                "{why}"
+            );
         }
         assert_eq!(types.verdicts.borrow().len(), 3, "each pair is judged once");
         let strict = TypeConsistencyEnforcementQosPolicy {
@@ -469,7 +472,7 @@ mod tests {
         let mut types = Types::default();
         let identity = TypeIdentity::of::<new::Pose>(&());
         let told = bytes::<new::Pose>();
-        let [part] = &types.to_tell(&identity)[..] else { panic!("it is short") };
+        let [part] = &types.to_tell(&identity)[..] else { panic!("description is one part") };
         assert_eq!(types.to_tell(&identity), []);
         (0..2).for_each(|_| types.take_in(A, part.clone()));
         assert_eq!(types.snapshot(), (vec![(A, told)], vec![]));
@@ -477,11 +480,11 @@ mod tests {
         newcomer.restore(types.snapshot());
         assert_eq!(newcomer.snapshot(), types.snapshot());
         types.forget(A);
-        assert_eq!(types.snapshot().0.len(), 1, "what it wrote may be kept");
+        assert_eq!(types.snapshot().0.len(), 1, "samples of a departed participant may be kept");
         assert!(types.find(&identity.digest).is_some());
         let stranger = TypeIdentity { digest: [9; 14], ..identity.clone() };
         let why = types.check((&identity, Consistency::default()), &stranger).unwrap_err();
-        assert!(why.contains("nothing is known"), "{why}");
+        assert!(why.contains("has not been announced"), "{why}");
     }
 
     /// A type with this number of members.
@@ -507,7 +510,7 @@ mod tests {
         for (members, names) in [(2000, true), (10_000, false)] {
             let known = long("Long", members);
             let parts = TypePart::all(known.told.as_ref().unwrap());
-            assert!(parts.len() > 2, "it is short: the test shows nothing");
+            assert!(parts.len() > 2, "description has more than two parts");
             let mut types = Types::default();
             for part in parts {
                 assert!(types.find(&known.identity.digest).is_none());
@@ -570,7 +573,7 @@ mod tests {
                 believed += usize::from(types.tell(A, &harmed));
             }
         }
-        assert!(believed < whole.len(), "{believed} harmed descriptions were believed");
+        assert!(believed < whole.len(), "{believed} damaged descriptions were accepted");
         assert!(!types.tell(A, &[]));
         assert!(types.tell(A, &whole));
     }

@@ -70,7 +70,7 @@ impl Begun {
         let whole = part.whole as usize;
         let has_room = whole <= LONGEST && part.bytes.len() <= whole.saturating_sub(bytes.len());
         if !goes_on || !has_room || part.bytes.is_empty() {
-            tracing::warn!(node = %from, "a part of what a participant tells of a type fits nothing");
+            tracing::warn!(node = %from, "unexpected part of a type's description ignored");
             return None;
         }
         bytes.extend_from_slice(&part.bytes);
@@ -123,7 +123,7 @@ mod tests {
             assert_eq!(parts.len(), length.div_ceil(LONGEST_PART));
             let (mut one, mut last) = (Begun::default(), None);
             for part in parts {
-                assert_eq!(last, None, "whole too early");
+                assert_eq!(last, None, "description is incomplete before its last part");
                 let carried = TypePart::from_bytes(&part.to_bytes()).unwrap();
                 assert_eq!(carried, part);
                 // Parts of other participants come in between, and a newcomer takes over the
@@ -136,7 +136,11 @@ mod tests {
                 one = newcomer;
             }
             assert_eq!(last.unwrap(), told);
-            assert_eq!(one.all().len(), 1, "what the other has begun");
+            assert_eq!(
+                one.all().len(),
+                1,
+                "only the other participant's description is incomplete"
+            );
             one.forget(B);
             assert!(one.all().is_empty());
         }

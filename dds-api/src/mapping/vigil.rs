@@ -184,7 +184,7 @@ mod tests {
         let lost = Due { is_alive: Some(false), ..Due::default() };
         assert_eq!(vigil.look(Time(15 * MILLI)), lost);
         assert_eq!(vigil.look(Time(40 * MILLI)), Due::default());
-        assert!(vigil.assert(Time(50 * MILLI)), "that is news");
+        assert!(vigil.assert(Time(50 * MILLI)), "assertion renews a lost lease");
         let back = Due { is_alive: Some(true), next: next(60), ..Due::default() };
         assert_eq!(vigil.look(Time(50 * MILLI)), back);
     }
@@ -200,7 +200,10 @@ mod tests {
         assert!(!other.wrote(None, false, Time(5 * MILLI)));
         assert_eq!(one.look(Time(12 * MILLI)).is_alive, None);
         assert_eq!(one.look(Time(15 * MILLI)).is_alive, Some(false));
-        assert!(other.wrote(None, false, Time(20 * MILLI)), "it brings the first one back");
+        assert!(
+            other.wrote(None, false, Time(20 * MILLI)),
+            "write renews the lost lease of the first writer"
+        );
         assert_eq!(one.look(Time(20 * MILLI)).is_alive, Some(true));
         // Both leases are lost at the same time, and the first assertion of either writer
         // renews both.
@@ -208,7 +211,7 @@ mod tests {
         assert_eq!(other.look(Time(60 * MILLI)).is_alive, Some(false));
         assert!(one.assert(Time(61 * MILLI)) && !other.assert(Time(61 * MILLI)));
         assert_eq!(other.look(Time(61 * MILLI)).is_alive, Some(true));
-        assert!(!other.assert(Time(62 * MILLI)), "who is alive is no news");
+        assert!(!other.assert(Time(62 * MILLI)), "assertion of a live writer changes nothing");
         let never = Vigil::new(pulse);
         never.promise(&qos(LivelinessQosPolicyKind::Automatic, 10), Time(0));
         assert!(!never.is_kept());
@@ -217,12 +220,16 @@ mod tests {
     #[test]
     fn deadlines_and_leases_are_monitored_together() {
         let vigil = Vigil::new(Arc::default());
-        assert_eq!(vigil.look(Time(MILLI)), Due::default(), "nothing is promised");
+        assert_eq!(
+            vigil.look(Time(MILLI)),
+            Due::default(),
+            "neither deadline nor lease is promised"
+        );
         let mut promised = qos(LivelinessQosPolicyKind::ManualByTopic, 30);
         promised.deadline.period = Duration::from_millis(10);
         vigil.promise(&promised, Time(0));
         assert!(vigil.is_kept());
-        assert!(vigil.wrote(Some(1), false, Time(0)), "the first one is news");
+        assert!(vigil.wrote(Some(1), false, Time(0)), "first sample begins a deadline");
         assert!(!vigil.wrote(Some(2), false, Time(0)));
         let missed = |count, last| Missed { count, last };
         assert_eq!(vigil.look(Time(9 * MILLI)).next, Some(Time(10 * MILLI)));

@@ -244,7 +244,8 @@ impl<T: TopicData> DataWriterBuilder<T> {
             || publisher.as_ref().is_some_and(|it| !it.is_of(&participant))
         {
             return Err(DdsError::PreconditionNotMet(format!(
-                "topic `{}` belongs to another participant: create it from the one that writes it",
+                "topic `{}` belongs to another participant: create the topic from the participant \
+                 that writes it",
                 topic.name()
             )));
         }

@@ -262,7 +262,8 @@ impl Changes {
         let mut state = self.lock();
         let Some(left) = state.suspended.checked_sub(1) else {
             return Err(DdsError::PreconditionNotMet(
-                "this publisher is not suspended: suspend_publications comes before resume_publications"
+                "this publisher is not suspended: call suspend_publications before \
+                 resume_publications"
                     .to_owned(),
             ));
         };
@@ -297,8 +298,7 @@ impl State {
             return Ok(());
         }
         Err(DdsError::PreconditionNotMet(
-            "this publisher has no coherent set open: begin_coherent_changes comes first"
-                .to_owned(),
+            "this publisher has no coherent set open: call begin_coherent_changes first".to_owned(),
         ))
     }
 }

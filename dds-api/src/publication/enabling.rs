@@ -143,7 +143,7 @@ impl<T: TopicData> WriterCore<T> {
             .ok_or_else(|| {
                 DdsError::BadParameter(format!(
                     "a writer of `{}` cannot keep {memory} bytes in {in_flight} samples of up to \
-                     {largest} bytes: the limits are 2^20 samples and 1 GiB for one",
+                     {largest} bytes: the limits are 2^20 samples and 1 GiB per sample",
                     topic.name()
                 ))
             })?;

@@ -29,7 +29,9 @@ impl Registered {
 fn nanos(time: SystemTime) -> DdsResult<u64> {
     let since = time.duration_since(UNIX_EPOCH).ok();
     since.and_then(|since| u64::try_from(since.as_nanos()).ok()).ok_or_else(|| {
-        DdsError::BadParameter(format!("{time:?} is no time stamp: those are from 1970 to 2554"))
+        DdsError::BadParameter(format!(
+            "{time:?} is not a valid time stamp: time stamps range from 1970 to 2554"
+        ))
     })
 }
 
@@ -140,7 +142,8 @@ impl<T: TopicData> DataWriter<T> {
             .and_then(|key| T::read_key(self.topic().support(), key).ok());
         value.ok_or_else(|| {
             DdsError::BadParameter(format!(
-                "{handle} is no instance that this writer of `{}` has registered",
+                "{handle} is not an instance that this writer of `{}` has registered: register the \
+                 instance first",
                 self.topic().name()
             ))
         })

@@ -208,7 +208,7 @@ mod tests {
         first.written(2);
         let third = limits.admit(2, (life, 2)).ok().unwrap();
         drop(third);
-        assert!(limits.admit(2, (life, 2)).is_ok(), "what was not written takes no room");
+        assert!(limits.admit(2, (life, 2)).is_ok(), "unwritten sample takes no room");
     }
 
     #[test]
@@ -222,8 +222,8 @@ mod tests {
         limits.admit(1, (life, 9)).ok().unwrap().written(3);
         assert!(limits.leave(1) && !limits.leave(1));
         limits.enter_again(1);
-        assert!(limits.leave(1), "it never left");
-        assert_eq!(limits.enter(1), Some(true), "it comes back");
+        assert!(limits.leave(1), "instance 1 has entered again");
+        assert_eq!(limits.enter(1), Some(true), "instance 1 counts as new");
         limits.leave(1);
         assert!(limits.admit(3, (life, 9)).is_ok());
     }
@@ -233,15 +233,21 @@ mod tests {
         let (limits, life) = (limits(9, 9, 1), Standing::new(false).life());
         let (first, second) = (limits.admit(1, (life, 0)), limits.admit(1, (life, 0)));
         drop(first);
-        assert!(matches!(limits.admit(2, (life, 0)), Err(Refused::Instance)), "one is on its way");
+        assert!(
+            matches!(limits.admit(2, (life, 0)), Err(Refused::Instance)),
+            "instance 1 still has an unwritten sample"
+        );
         drop(second);
         limits.admit(2, (life, 0)).ok().unwrap().written(1);
         drop(limits.admit(2, (life, 0)));
-        assert!(matches!(limits.admit(1, (life, 1)), Err(Refused::Instance)), "it has said that");
+        assert!(
+            matches!(limits.admit(1, (life, 1)), Err(Refused::Instance)),
+            "instance 2 has a written sample"
+        );
         assert!(limits.leave(2));
         assert_eq!(limits.enter(1), Some(true));
         drop(limits.admit(1, (life, 1)));
-        assert_eq!(limits.enter(2), None, "it was registered");
+        assert_eq!(limits.enter(2), None, "instance 1 is registered");
     }
 
     #[test]
@@ -254,7 +260,7 @@ mod tests {
         limits.admit(1, (life, 1)).ok().unwrap().written(3);
         assert!(
             matches!(limits.admit(1, (life, 1)), Err(Refused::Later)),
-            "the second one is left"
+            "second sample is not received"
         );
     }
 
@@ -291,8 +297,11 @@ mod tests {
         let late = first.ok().unwrap();
         let third = limits.admit(3, (life.next(), 0)).ok().unwrap();
         late.written(9);
-        assert!(limits.admit(4, (life.next(), 9)).is_ok(), "the third one is still being written");
-        assert!(matches!(limits.admit(5, (life.next(), 9)), Err(Refused::Later)), "it is behind");
+        assert!(limits.admit(4, (life.next(), 9)).is_ok(), "third sample is still being written");
+        assert!(
+            matches!(limits.admit(5, (life.next(), 9)), Err(Refused::Later)),
+            "fourth claim is behind the unwritten third"
+        );
         third.written(10);
         assert!(matches!(limits.admit(5, (life.next(), 9)), Err(Refused::Later)));
         assert!(limits.admit(5, (life.next(), 10)).is_ok());

@@ -72,7 +72,10 @@ impl<'a, T: TopicData> Loan<'a, T> {
     #[inline(always)]
     pub(super) fn as_left(writer: &'a DataWriter<T>, mut place: Place<'a>, terms: Terms) -> Self {
         let value = place.bytes()[HEADER..].as_mut_ptr().cast::<T>();
-        assert!(value.is_aligned(), "records are aligned to lines, and plain types to less");
+        assert!(
+            value.is_aligned(),
+            "records are aligned to cache lines, and plain types need less"
+        );
         Loan { writer, build: Build::InPlace { place, value, terms }, room: Room(Some(writer)) }
     }
 }

@@ -135,7 +135,8 @@ impl<T: TopicData> DataWriter<T> {
         let known = engine.act(|machine, _, _| machine.partner(own, subscription));
         known.and_then(SubscriptionBuiltinTopicData::new).ok_or_else(|| {
             DdsError::BadParameter(format!(
-                "{subscription} is no reader that this writer of `{}` is matched with: it may be gone",
+                "{subscription} is not a reader that this writer of `{}` is matched with: the \
+                 reader may have left",
                 self.topic.name()
             ))
         })

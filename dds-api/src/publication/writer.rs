@@ -145,7 +145,7 @@ impl<T: TopicData> DataWriter<T> {
             _ if is_there => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
             _ => Err(DdsError::Timeout(format!(
-                "{} of {count} readers of `{}` were there after {timeout}: {}{}",
+                "{} of {count} readers of `{}` had matched after {timeout}: {}{}",
                 self.matched_readers(),
                 self.topic.name(),
                 self.participant.why_nobody(),
@@ -172,10 +172,10 @@ impl<T: TopicData> DataWriter<T> {
         self.enabling.check()?;
         let (name, waiting) = (self.topic.name(), self.topic.waiting());
         let what = match self.topic.is_logged() {
-            true => "not all samples are with all readers, and durable in all logs,",
+            true => "not all samples are received by all readers and durable in all logs",
             false => "readers have not received all samples",
         };
-        Err(DdsError::Timeout(format!("of `{name}` {what} after {timeout}{waiting}")))
+        Err(DdsError::Timeout(format!("topic `{name}`: {what} after {timeout}{waiting}")))
     }
 
     /// Writes a sample, which is copied once, into the memory that readers read. If that memory is
@@ -363,7 +363,12 @@ impl<T: TopicData> DataWriter<T> {
     /// ```
     #[inline(always)]
     pub fn loan_as_left(&self) -> DdsResult<Loan<'_, T>> {
-        const { assert!(is_plain::<T>(), "only plain types can be built over what is left") };
+        const {
+            assert!(
+                is_plain::<T>(),
+                "only samples of plain types can be built over an earlier record"
+            )
+        };
         let terms = self.shared.terms();
         Ok(Loan::as_left(self, self.claim(self.room_for_one(&terms))?, terms))
     }
@@ -377,7 +382,7 @@ impl<T: TopicData> DataWriter<T> {
     /// State of an enabled writer. Panics if the writer is not enabled.
     #[inline(always)]
     fn started(&self) -> &Started {
-        self.enabling.started().expect("nothing is claimed of a writer that is not enabled")
+        self.enabling.started().expect("writer is enabled before it claims memory")
     }
 
     #[inline(always)]

@@ -397,7 +397,8 @@ impl<T: TopicData> DataReaderBuilder<T> {
         let is_elsewhere = |subscriber: &Subscriber| !subscriber.is_of(&participant);
         if !topic.is_of(&participant) || subscriber.as_ref().is_some_and(is_elsewhere) {
             return Err(DdsError::PreconditionNotMet(format!(
-                "topic `{}` belongs to another participant: create it from the one that reads it",
+                "topic `{}` belongs to another participant: create the topic from the participant \
+                 that reads it",
                 topic.name()
             )));
         }

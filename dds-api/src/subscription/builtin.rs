@@ -46,8 +46,8 @@ pub(crate) fn is_builtin(topic: &str) -> bool {
 /// The error of an operation that builtin entities do not allow (I-186).
 pub(crate) fn not_with_builtin(what: &str) -> DdsError {
     DdsError::IllegalOperation(format!(
-        "{what} is the participant's own: nothing is written or changed there; readers of builtin topics come from \
-         builtin_reader, those of a multi-topic from the multi-topic"
+        "{what} belongs to the participant and cannot be written or changed: get readers of \
+         builtin topics from builtin_reader, and readers of a multi-topic from the multi-topic"
     ))
 }
 

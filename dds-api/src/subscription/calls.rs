@@ -234,7 +234,8 @@ impl<T: TopicData> DataReader<T> {
 
     fn unknown(&self, instance: InstanceHandle) -> DdsError {
         DdsError::BadParameter(format!(
-            "{instance} is no instance that this reader of `{}` knows: ask lookup_instance, or the info of a sample",
+            "{instance} is not an instance that this reader of `{}` knows: use a handle from \
+             lookup_instance or from the info of a sample",
             self.topic().name()
         ))
     }

@@ -130,8 +130,8 @@ impl GroupAccess {
             return Ok(());
         }
         Err(DdsError::PreconditionNotMet(
-            "this reader's subscriber has PRESENTATION with access_scope GROUP, so its readers are read together: \
-             begin_access of the subscriber comes first, and end_access afterwards"
+            "this reader's subscriber has PRESENTATION with access_scope GROUP, so its readers are \
+             read together: call begin_access of the subscriber first, and end_access afterwards"
                 .to_owned(),
         ))
     }
@@ -162,7 +162,7 @@ impl GroupAccess {
         let mut state = self.lock();
         let Some(depth) = state.depth.checked_sub(1) else {
             return Err(DdsError::PreconditionNotMet(
-                "this subscriber's readers are not accessed: begin_access comes before end_access"
+                "this subscriber has no open access: call begin_access before end_access"
                     .to_owned(),
             ));
         };
@@ -272,8 +272,8 @@ pub(crate) fn check_order<'a>(
     match others.find(|(other, _)| *other != key) {
         None => Ok(()),
         Some((_, other)) => Err(DdsError::InconsistentPolicy(format!(
-            "PRESENTATION of this {what} has access_scope GROUP, and its topics `{other}` and `{topic}` have each an order of \
-             its own: make both with the same .common_order()"
+            "PRESENTATION of this {what} has access_scope GROUP, but its topics `{other}` and \
+             `{topic}` have separate orders: create both with the same .common_order()"
         ))),
     }
 }

@@ -222,7 +222,7 @@ impl<T: TopicData> Shelf<T> {
         for (incoming, within) in set.into_iter().zip(places) {
             self.cache.set_place(place + u64::from(within));
             let has_room = self.put(now, incoming, false);
-            debug_assert!(has_room, "there was room for all of it");
+            debug_assert!(has_room, "cache has room for the whole set");
         }
     }
 }

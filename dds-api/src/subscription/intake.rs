@@ -392,7 +392,7 @@ impl<T: TopicData> ReaderCore<T> {
     #[cold]
     pub(super) fn note_unreadable(&self) {
         self.unreadable.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(topic = self.topic.name(), "a sample of no known form");
+        tracing::warn!(topic = self.topic.name(), "sample of unknown format discarded");
     }
 }
 

@@ -231,13 +231,15 @@ impl Others {
                 }
                 Some(Page::Refused(because)) => {
                     let text = format!(
-                        "participant {of}, which keeps a log, was asked for the past: {because}"
+                        "participant {of}, which keeps a log, failed to answer a request for past \
+                         samples: {because}"
                     );
                     why = Some(DdsError::Error(text));
                 }
                 None => {
                     why = Some(DdsError::Timeout(format!(
-                        "participant {of}, which keeps a log, has not told of the past in time"
+                        "participant {of}, which keeps a log, has not answered a request for past \
+                         samples in time"
                     )));
                 }
             }
@@ -319,8 +321,8 @@ fn half_way(deadline: Time, others: usize) -> Time {
 
 fn nobody() -> DdsError {
     DdsError::PreconditionNotMet(
-        "this participant keeps no log of the topic, and nobody who is there has one that lacks nothing: make the topic \
-         persistent, and give a participant a log folder, or run `squall store`"
+        "this participant keeps no log of the topic, and no other participant has a complete one: \
+         make the topic persistent, and give a participant a log folder, or run `squall store`"
             .to_owned(),
     )
 }
@@ -441,7 +443,8 @@ impl<T: TopicData> Iterator for PastSamples<T> {
 fn unreadable(error: &LogError) -> DdsError {
     match error {
         LogError::Gone { from } => DdsError::BadParameter(format!(
-            "what was asked for is no longer in the log (see log_retention): it begins with sample {from} now"
+            "the requested samples are no longer in the log (see log_retention), which now begins \
+             with sample {from}"
         )),
         LogError::Beyond { .. } => DdsError::BadParameter(error.to_string()),
         error => DdsError::Error(format!("the log cannot be read: {error}")),

@@ -210,7 +210,7 @@ impl<T: TopicData> DataReader<T> {
             _ if is_there => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
             _ => Err(DdsError::Timeout(format!(
-                "{} of {count} writers of `{}` were there after {timeout}: {}",
+                "{} of {count} writers of `{}` had matched after {timeout}: {}",
                 self.matched_writers(),
                 self.topic.name(),
                 self.participant.why_nobody()
@@ -368,8 +368,8 @@ impl<T: TopicData> DataReader<T> {
             _ if is_known => Ok(()),
             _ if standing.is_out() => Err(standing.error()),
             _ => Err(DdsError::Timeout(format!(
-                "what was kept of `{}` has not come after {timeout}: another participant that has it \
-                 is slow, or there is very much of it; wait longer{}",
+                "historical data of `{}` has not arrived after {timeout}: the participant that \
+                 sends the data is slow, or there is a lot of data; wait longer{}",
                 self.topic.name(),
                 self.topic.waiting()
             ))),

@@ -173,7 +173,7 @@ impl<T: TopicData> Shelf<T> {
             Ok(()) => {
                 let mut all = set.into_iter();
                 let has_stalled = all.any(|incoming| !self.put(now, incoming, false));
-                debug_assert!(!has_stalled, "there was room for all of the set");
+                debug_assert!(!has_stalled, "cache has room for the whole set");
                 self.stalled_set.extend(all);
                 return !has_stalled;
             }

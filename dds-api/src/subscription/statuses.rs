@@ -141,7 +141,8 @@ impl<T: TopicData> DataReader<T> {
         let known = engine.act(|machine, _, _| machine.partner(own, publication));
         known.and_then(PublicationBuiltinTopicData::new).ok_or_else(|| {
             DdsError::BadParameter(format!(
-                "{publication} is no writer that this reader of `{}` is matched with: it may be gone",
+                "{publication} is not a writer that this reader of `{}` is matched with: the \
+                 writer may have left",
                 self.topic.name()
             ))
         })

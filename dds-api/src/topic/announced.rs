@@ -180,7 +180,8 @@ impl DomainParticipant {
             let AnnouncedTopic { facts, of, .. } = found;
             let of = of.ok_or_else(|| {
                 DdsError::PreconditionNotMet(format!(
-                    "of the type `{}` of topic `{name}` nothing is told but its name: make the topic with its type",
+                    "type `{}` of topic `{name}` is announced by name only: create the topic with \
+                     its type",
                     facts.data_type.name
                 ))
             })?;

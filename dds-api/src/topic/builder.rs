@@ -333,8 +333,9 @@ impl<T: TopicData> TopicBuilder<T> {
         options.has_instances = data_type.is_keyed();
         if data_type.is_nested() {
             return Err(DdsError::BadParameter(format!(
-                "topic `{name}`: its type `{}` is nested, so it is the type of no topic: make a topic of a type that has \
-                 it as a member, or remove @nested",
+                "topic `{name}`: its type `{}` is nested, and a nested type cannot be the type of \
+                 a topic: create a topic of a type that has the nested type as a member, or remove \
+                 @nested",
                 T::type_name(&support)
             )));
         }
@@ -365,7 +366,7 @@ impl<T: TopicData> TopicBuilder<T> {
 
 fn two_orders(profile: &str) -> DdsError {
     DdsError::InconsistentPolicy(format!(
-        "by profile `{profile}` a topic has an order in common with others and one for each partition: leave out \
-         `squall.topic.common_order` or `squall.topic.sharded_by_partition`"
+        "profile `{profile}` gives a topic both a common order and an order for each partition: \
+         leave out `squall.topic.common_order` or `squall.topic.sharded_by_partition`"
     ))
 }

@@ -97,17 +97,15 @@ impl KeepingOptions {
         // If there are no instances that may be over, records are dropped in their order (I-230).
         let cleanup = service.service_cleanup_delay.nanos().filter(|_| self.has_instances);
         if lifespan == Some(0) {
-            return Err("nothing would be kept: make lifespan more than none".into());
+            return Err("nothing would be kept: make lifespan longer than zero".into());
         }
         let LogRetention { time, bytes, samples } = self.log_retention;
         let limited = time.is_some() || bytes.is_some() || samples.is_some();
         if limited && depth.is_none() && service.max_samples.limit().is_none() && lifespan.is_none()
         {
-            return Err(
-                "all samples are kept for readers that come late, so no log may drop any: leave \
-                        `log_retention` out, or keep less (`keep_last`, `max_samples`, `lifespan`)"
-                    .into(),
-            );
+            return Err("all samples are kept for late joiners, so no log may drop any: leave \
+                 `log_retention` out, or keep less (`keep_last`, `max_samples`, `lifespan`)"
+                .into());
         }
         let log_limit = |limit: Option<u64>| match limit.filter(|_| level.is_logged()) {
             // Zero stands for no limit. A limit of one keeps the same samples as a limit of

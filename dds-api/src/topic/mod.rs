@@ -269,8 +269,8 @@ impl<T: TopicData> Topic<T> {
         let is_wrong = self.policies().order.is_by_partition() && shard(partition).is_none();
         is_wrong.then(|| {
             format!(
-                "PARTITION {:?}: the topic is sharded by it, so each writer and reader is in one, and that is a name: make \
-                 one for each",
+                "PARTITION {:?}: the topic is sharded by partition, so each writer and reader has \
+                 exactly one partition, and no pattern: create one for each partition",
                 partition.name
             )
         })

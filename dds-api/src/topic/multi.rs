@@ -154,7 +154,8 @@ fn constituent(participant: &Arc<Inner>, name: &str) -> DdsResult<Topic<DynamicD
     let found = found.and_then(TopicEntity::any_topic);
     found.ok_or_else(|| {
         DdsError::PreconditionNotMet(format!(
-            "the participant has no topic `{name}` that is enabled: make or find it before it is joined with others"
+            "the participant has no topic `{name}` that is enabled: create or find the topic \
+             before joining it with others"
         ))
     })
 }
@@ -218,7 +219,7 @@ impl Plan {
         let topics = &selection.topics;
         for (index, (name, at)) in topics.iter().enumerate() {
             if topics[..index].iter().any(|(other, _)| other == name) {
-                return fail(*at, format!("topic `{name}` stands there twice"));
+                return fail(*at, format!("topic `{name}` occurs twice"));
             }
         }
         let members: Vec<Vec<String>> = types.iter().map(DynamicType::member_names).collect();
@@ -238,8 +239,8 @@ impl Plan {
                         return fail(
                             *at,
                             format!(
-                                "`{one}` and `{other}` both have a member `{name}`, by which they would be joined, and \
-                                 its values there cannot be compared"
+                                "`{one}` and `{other}` are joined by their common member `{name}`, \
+                                 but its values cannot be compared"
                             ),
                         );
                     }
@@ -271,13 +272,13 @@ impl Plan {
             };
             let of = match result.member(&name) {
                 Ok((_, of)) => of,
-                Err(why) => return fail(at, format!("of samples that are made: {}", why.reason)),
+                Err(why) => return fail(at, format!("type of the joined samples: {}", why.reason)),
             };
             if let Err(why) = TypeConsistency::default().check(&of, &source) {
                 let topic = &topics[table].0;
                 return fail(
                     at,
-                    format!("`{path}` of `{topic}` cannot be `{name}`: {}", why.reason),
+                    format!("`{path}` of `{topic}` cannot be assigned to `{name}`: {}", why.reason),
                 );
             }
             all.push((table, path, name));

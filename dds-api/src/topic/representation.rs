@@ -60,24 +60,23 @@ impl Forms {
         let by_type =
             |why: &str| refuse(&format!("its type allows {allowed} (@data_representation), {why}"));
         if !allowed.contains(Representations::XCDR1) && !allowed.contains(Representations::XCDR2) {
-            return by_type("which nobody sends here: allow XCDR2 as well");
+            return by_type("which no writer supports: allow XCDR2 as well");
         }
         let found = policy.value.iter().find(|one| !allowed.contains(representation(**one)));
         if let Some(found) = found {
             return by_type(&format!(
-                "and {found:?} is asked for: leave it out of the list, or clear the list"
+                "and {found:?} is requested: leave it out of the list, or clear the list"
             ));
         }
         let is_cdr = |one: &DataRepresentationId| *one != DataRepresentationId::Xml;
         if whose == Whose::Writer && policy.value.first().is_some_and(|first| !is_cdr(first)) {
             return refuse(
-                "XML comes first, and a writer writes what comes first; nobody sends XML here: begin with Xcdr or Xcdr2",
+                "XML comes first, and a writer uses the first entry, but XML is not supported: \
+                 begin with Xcdr or Xcdr2",
             );
         }
         if !policy.value.is_empty() && !policy.value.iter().any(is_cdr) {
-            return refuse(
-                "XML is all there is in it, and nobody sends XML here: add Xcdr or Xcdr2",
-            );
+            return refuse("XML is the only entry, but XML is not supported: add Xcdr or Xcdr2");
         }
         // An empty list stands for XCDR1. XCDR1 does not say where a part ends whose members differ
         // in another version.

@@ -232,16 +232,11 @@ fn xml_entities_have_names_and_policies_and_follow_file_changes() {
         let wrong = |result: DdsResult<()>| result.unwrap_err().to_string();
         let told = wrong(all.writer("W").map(drop));
         assert!(
-            told.contains(
-                "participant `L::P` has no writer `W`; those that are there: `Alone`, `Out::W`"
-            ),
+            told.contains("participant `L::P` has no writer `W`; available: `Alone`, `Out::W`"),
             "{told}"
         );
         let told = wrong(all.filter("In::R").map(drop));
-        assert!(
-            told.contains("has no reader with a filter `In::R`; those that are there: none"),
-            "{told}"
-        );
+        assert!(told.contains("has no reader with a filter `In::R`; available: none"), "{told}");
         for other in [
             all.reader("x").map(drop),
             all.topic("x").map(drop),
@@ -452,7 +447,7 @@ fn each_semantic_type_error_is_reported_with_position() {
     for (name, told, meant) in [
         ("Nav::Fxi", "which is not there", "; did you mean `Nav::Fix`?"),
         ("Fix", "which is not there", "; did you mean `Nav::Fix`?"),
-        ("Nav::E", "which is no struct or union", ""),
+        ("Nav::E", "which is not a struct or union", ""),
     ] {
         let expected = format!("{AT} `{name}`, {told}; {EXPECTED}{meant}");
         assert_eq!(errors(&registered(name)), [expected]);

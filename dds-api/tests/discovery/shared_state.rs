@@ -147,7 +147,7 @@ fn failed_join_or_wait_reports_reason() {
         assert!(error.to_string().contains(words), "`{error}` does not say `{words}`");
     };
     let alone = meeting.table(2).start_limit(Timeout::millis(50)).join(ZERO, |_| {});
-    says(alone.err().unwrap(), "start the others");
+    says(alone.err().unwrap(), "start the other members");
     says(meeting.table(0).join(ZERO, |_| {}).err().unwrap(), "1 to 65535");
     let stranger = {
         let config = meeting.table(2).start_limit(Timeout::secs(5));

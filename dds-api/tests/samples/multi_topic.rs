@@ -303,8 +303,12 @@ fn error_in_multi_topic_expression_is_reported_with_its_position() {
     says("SELECT name FROM Location NATURAL JOIN", 39, "");
     says("SELECT nickname FROM FlightPlan", 8, "none of the topics has a member `nickname`");
     says("SELECT carrier FROM FlightPlan", 8, "carrier");
-    says("SELECT flight AS name FROM FlightPlan", 8, "`flight` of `FlightPlan` cannot be `name`");
-    says("SELECT name FROM FlightPlan NATURAL JOIN FlightPlan", 42, "stands there twice");
+    says(
+        "SELECT flight AS name FROM FlightPlan",
+        8,
+        "`flight` of `FlightPlan` cannot be assigned to `name`",
+    );
+    says("SELECT name FROM FlightPlan NATURAL JOIN FlightPlan", 42, "occurs twice");
     says("SELECT name FROM FlightPlan WHERE carrier = 'AF'", 35, "carrier");
     says("SELECT * FROM FlightPlan", 1, "none of the topics has a member `x`");
     let unknown = refused("SELECT name FROM Plans", &[]);

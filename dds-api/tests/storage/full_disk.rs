@@ -235,7 +235,7 @@ fn read_only_file_system_for_logs_is_reported() {
     remount("remount,ro");
     let config = ParticipantConfig::new().runtime_dir(&folder).log_folder(&disk.0);
     let refused = DomainParticipant::with_config(0, config).err().unwrap().to_string();
-    for words in ["small disk/domain-0", "it may only be read", "name another place"] {
+    for words in ["small disk/domain-0", "it is read-only", "name another folder"] {
         assert!(refused.contains(words), "{refused}");
     }
     remount("remount,rw");

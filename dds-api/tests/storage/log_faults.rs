@@ -218,9 +218,9 @@ fn unusable_log_folder_is_refused_with_the_reason() {
     says(&stage.opens(), &["logs/domain-0/0/identity is of format 9", "use the program"]);
     assert_eq!(std::fs::read(&identity).unwrap(), bad, "it is left as it is");
     std::fs::write(&identity, &good[..20]).unwrap();
-    says(&stage.opens(), &["logs/domain-0/0/identity does not begin", "bring it back"]);
+    says(&stage.opens(), &["logs/domain-0/0/identity has no valid log header", "restore the file"]);
     std::fs::remove_file(&identity).unwrap();
-    says(&stage.opens(), &["logs/domain-0/0 has logs", "identity", "bring it back"]);
+    says(&stage.opens(), &["logs/domain-0/0 has logs", "identity", "restore this file"]);
     let other = logs.join("domain-1");
     std::fs::write(&identity, &good).unwrap();
     assert_eq!(stage.opens(), "open");
@@ -236,7 +236,7 @@ fn unusable_log_folder_is_refused_with_the_reason() {
 fn read_only_log_folder_is_reported() {
     let stage = Stage::new();
     stage.keep_in(Path::new("/sys"));
-    says(&stage.opens(), &["/sys/domain-0", "it may only be read", "name another place"]);
+    says(&stage.opens(), &["/sys/domain-0", "it is read-only", "name another folder"]);
     stage.end();
 }
 
@@ -295,11 +295,17 @@ fn removal_of_a_log_folder_during_writing_is_reported() {
             ask(&mut keeper, "status").starts_with("0 logs, failed")
         });
         let said = ask(&mut keeper, "status");
-        says(&said, &["logs/domain-0/0", "removed", "start again"]);
+        says(&said, &["logs/domain-0/0", "removed", "restart the process"]);
         let said = ask(&mut keeper, "sync 100");
         says(
             &said,
-            &["not durable", "takes nothing more", "removed", "Nobody keeps", "squall store"],
+            &[
+                "not durable",
+                "takes nothing more",
+                "removed",
+                "No participant keeps",
+                "squall store",
+            ],
         );
         assert_eq!(ask(&mut keeper, "write 100"), "wrote 100", "the topic goes on");
         // Another participant keeps a log.
@@ -346,7 +352,7 @@ fn file_size_limit_is_treated_as_a_full_disk() {
             assert_eq!(ask(&mut keeper, "sync 60000"), "durable");
             assert_eq!(ask(&mut keeper, "status"), "1 logs, Some(Open)");
         } else {
-            says(&said, &["not durable", "disk was full", "Nobody keeps"]);
+            says(&said, &["not durable", "disk was full", "No participant keeps"]);
         }
         assert_eq!(ask(&mut keeper, "write 100"), "wrote 100", "the topic goes on");
         leave(keeper);
@@ -462,7 +468,7 @@ fn damaged_log_that_may_have_more_samples_is_named() {
         }
         let mut keepers = [(); 2].map(|()| stage.start("keeps"));
         for keeper in &mut keepers {
-            until("it is named", || ask(keeper, "begin 100").contains("which is harmed"));
+            until("it is named", || ask(keeper, "begin 100").contains("which is damaged"));
         }
         let said = ask(&mut keepers[1], "status");
         says(

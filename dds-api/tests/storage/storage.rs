@@ -672,7 +672,7 @@ fn participants_agree_on_the_cleanup_delay() {
     for other in [Some(Duration::ZERO), None] {
         let other = cleaned(&here, "Readings", other);
         let refused = here.writer(&other).create().err().unwrap().to_string();
-        assert!(refused.contains("of instances that are over for 60s"), "{refused}");
+        assert!(refused.contains("until 60s after the end of an instance"), "{refused}");
     }
     let mut qos = TopicQos::default();
     qos.reliability.kind = ReliabilityQosPolicyKind::Reliable;

@@ -442,10 +442,10 @@ fn xml_representation_is_refused_with_the_reason() {
     let told = said(participant.writer(&topic).representation(Xml).create().map(drop));
     assert_eq!(
         told,
-        "a writer of `Nav::Remark unordered`: DATA_REPRESENTATION: XML comes first, and a writer writes what comes first; nobody \
-         sends XML here: begin with Xcdr or Xcdr2"
+        "a writer of `Nav::Remark unordered`: DATA_REPRESENTATION: XML comes first, and a writer \
+         uses the first entry, but XML is not supported: begin with Xcdr or Xcdr2"
     );
     let told = said(participant.reader(&topic).representations([Xml]).create().map(drop));
-    assert!(told.contains("XML is all there is in it") && told.contains("add Xcdr"), "{told}");
+    assert!(told.contains("XML is the only entry") && told.contains("add Xcdr"), "{told}");
     assert!(participant.reader(&topic).representations([Xml, Xcdr]).create().is_ok());
 }

@@ -73,8 +73,9 @@ fn nested_type_is_refused_as_topic_type() {
     assert_eq!(
         told.to_string(),
         DdsError::BadParameter(
-            "topic `Places`: its type `Fleet::Place` is nested, so it is the type of no topic: make a topic of a type that \
-             has it as a member, or remove @nested"
+            "topic `Places`: its type `Fleet::Place` is nested, and a nested type cannot be the \
+             type of a topic: create a topic of a type that has the nested type as a member, or \
+             remove @nested"
                 .to_owned()
         )
         .to_string()
@@ -121,8 +122,8 @@ fn representation_not_allowed_by_the_type_is_refused() {
     let meeting = Meeting::new();
     let participant = meeting.join();
     let topic = participant.topic_of::<Track>().create().unwrap();
-    let said = "DATA_REPRESENTATION: its type allows XCDR2 (@data_representation), and Xcdr is asked for: leave it out of the \
-                list, or clear the list";
+    let said = "DATA_REPRESENTATION: its type allows XCDR2 (@data_representation), and Xcdr is \
+        requested: leave it out of the list, or clear the list";
     let mut writer_qos = ours(&topic.qos());
     writer_qos.representation.value = vec![DataRepresentationId::Xcdr2, DataRepresentationId::Xcdr];
     let told = refused(participant.writer(&topic).qos(&writer_qos).create());

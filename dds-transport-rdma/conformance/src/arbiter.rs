@@ -111,7 +111,7 @@ pub fn one_of_many_founds_at_once<R: Rig>(seed: u64) {
             .iter()
             .map(|told| match told {
                 Founding::Founded(group) | Founding::Exists(group) => *group,
-                Founding::Exhausted => panic!("so often was not asked"),
+                Founding::Exhausted => panic!("founding exhausted after few requests"),
             })
             .collect();
         assert_eq!(groups.len(), 1, "{told:?}");

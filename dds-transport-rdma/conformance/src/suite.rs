@@ -215,7 +215,7 @@ impl<R: Rig> Suite<R> {
             }
             self.pass();
         }
-        panic!("it did not come about that {what}");
+        panic!("the condition did not become true: {what}");
     }
 
     /// Opens a region at `owner` and waits until all other nodes see it and the owner knows.

@@ -173,8 +173,9 @@ impl Arena {
 fn not_locked(bytes: usize, errno: Errno) -> String {
     let limit = getrlimit(Resource::Memlock).current.map_or("any".to_owned(), |it| it.to_string());
     format!(
-        "{bytes} bytes of shared memory could not be locked ({}): it takes CAP_IPC_LOCK, or an RLIMIT_MEMLOCK, which is {limit} bytes \
-         here, for all that the process locks: `ulimit -l`, or `LimitMEMLOCK=` of a systemd unit; or give writers less .memory()",
+        "{bytes} bytes of shared memory could not be locked ({}): the process needs CAP_IPC_LOCK, \
+         or a larger RLIMIT_MEMLOCK ({limit} bytes here, for all its locked memory): `ulimit -l`, \
+         or `LimitMEMLOCK=` of a systemd unit; or give writers less .memory()",
         std::io::Error::from(errno)
     )
 }
@@ -223,7 +224,7 @@ impl Arenas {
         if let Some((index, offset)) =
             self.arenas.iter().find_map(|(index, arena)| Some((*index, arena.find_free(bytes)?)))
         {
-            let arena = self.arenas.get_mut(&index).expect("it was just found");
+            let arena = self.arenas.get_mut(&index).expect("the arena was just found");
             arena.take_free(offset, bytes);
             arena.clear(offset, bytes);
             return Ok(carved(index, arena, offset, bytes, None));
@@ -236,7 +237,7 @@ impl Arenas {
                 (new_arena.index, Some(new_arena))
             }
         };
-        let arena = self.arenas.get_mut(&index).expect("it was found or made above");
+        let arena = self.arenas.get_mut(&index).expect("the arena was found or created above");
         let offset = arena.top;
         if let Err(text) = arena.allocate_to(offset + bytes, &mut self.budget) {
             if new_arena.is_some() {
@@ -265,15 +266,16 @@ impl Arenas {
         let longest = usize::try_from(limit).unwrap_or(usize::MAX) / page * page;
         if bytes > longest {
             return Err(format!(
-                "{bytes} bytes of shared memory are more than a file of this process may have, {limit} bytes \
-                 (RLIMIT_FSIZE); raise the limit with `ulimit -f`, or with `LimitFSIZE=` of a systemd unit"
+                "{bytes} bytes of shared memory exceed the file size limit of this process, \
+                 {limit} bytes (RLIMIT_FSIZE); raise the limit with `ulimit -f`, or with \
+                 `LimitFSIZE=` of a systemd unit"
             ));
         }
         let size = size.min(longest).max(bytes.next_multiple_of(page));
         let arena = Arena::new(size, self.kind).map_err(|errno| {
             format!(
-                "an arena of {size} bytes of shared memory could not be made ({}); it needs Linux \
-                 5.1, address space and a free descriptor (ulimit -v, ulimit -n)",
+                "an arena of {size} bytes of shared memory could not be created ({}); an arena \
+                 needs Linux 5.1, address space and a free descriptor (ulimit -v, ulimit -n)",
                 std::io::Error::from(errno)
             )
         })?;

@@ -66,7 +66,7 @@ impl Barrier for ProcessBarrier {
         if let Err(errno) = issue() {
             // The barrier was allowed when this node joined. Stores leave a processor within
             // microseconds, so after this pause no store from before it is under way.
-            tracing::warn!(%errno, "membarrier is refused since the join; waiting instead");
+            tracing::warn!(%errno, "membarrier refused since the join; this node waits instead");
             std::thread::sleep(REFUSED_PAUSE);
         }
     }

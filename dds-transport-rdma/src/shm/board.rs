@@ -82,7 +82,7 @@ impl Board {
     ) -> Option<u32> {
         let place = self.table().iter().position(Option::is_none)?;
         if let Err(errno) = self.prepare(place, barriers, memory) {
-            tracing::warn!(%errno, "a peer gets no place among the bells; only turns wake it");
+            tracing::warn!(%errno, "no place among the bells for a peer; only turns wake it");
             self.pages.hide(place);
             return None;
         }

@@ -104,7 +104,7 @@ impl ShmConfig {
             self.memory_limit = Some(parse_bytes(text).ok_or_else(|| JoinError::BadSetting {
                 name: "SQUALL_MEMORY_LIMIT",
                 value: text.clone(),
-                expected: "a number of bytes, with K, M or G after it if you like",
+                expected: "a number of bytes, optionally followed by K, M or G",
             })?);
         }
         if self.versions.is_empty() || self.versions.len() > wire::VERSIONS_LIMIT {

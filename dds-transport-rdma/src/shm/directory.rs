@@ -244,12 +244,10 @@ impl Folder {
         let stat = fstat(&file).map_err(failed)?;
         let fault = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => self.check_owner(stat.st_uid, stat.st_gid).err(),
-            kind => Some(format!("is no file but a {kind:?}")),
+            kind => Some(format!("is a {kind:?} instead of a file")),
         };
         if let Some(fault) = fault {
-            return Err(
-                self.damaged(format!("has something in the place of its lock: {LOCK:?} {fault}"))
-            );
+            return Err(self.damaged(format!("has no valid lock file: {LOCK:?} {fault}")));
         }
         while let Err(errno) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
             match errno {
@@ -272,7 +270,7 @@ impl Folder {
 
     fn discard(&self, domain: impl AsFd, name: &str) {
         if let Err(errno) = unlinkat(domain, name, AtFlags::empty()) {
-            tracing::debug!(name, %errno, "a file that was not finished stays");
+            tracing::debug!(name, %errno, "unfinished file not removed");
         }
     }
 
@@ -343,7 +341,7 @@ impl Folder {
     /// Sets the mark that this node lives; `None` if the system allows none.
     pub(crate) fn set_mark(&self) -> Option<OwnedFd> {
         let mark = self.marks.set(self.node);
-        mark.inspect_err(|errno| tracing::warn!(%errno, "this node has no mark that it lives")).ok()
+        mark.inspect_err(|errno| tracing::warn!(%errno, "life mark of this node not created")).ok()
     }
 
     /// Returns the sockets of all nodes but `own`.
@@ -432,7 +430,7 @@ impl Folder {
             }
             // The process that removed the lock file removes the folder too.
             Ok(None) => self.remove_folders(&folders),
-            Err(error) => tracing::warn!(%error, "the folder of the domain stays"),
+            Err(error) => tracing::warn!(%error, "folder of the domain not removed"),
         }
     }
 
@@ -477,7 +475,7 @@ impl Folder {
     fn mark_as_made(&self, runtime: &OwnedFd) {
         let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         if let Err(errno) = openat(runtime, MADE, flags, Mode::RUSR) {
-            tracing::debug!(path = %self.runtime_dir.display(), %errno, "the folder stays");
+            tracing::debug!(path = %self.runtime_dir.display(), %errno, "runtime folder stays");
         }
     }
 

@@ -63,7 +63,8 @@ impl Backing for Held {
             // bytes that stay, and a page that could not be replaced may be gone.
             tracing::error!(
                 %errno,
-                "{} bytes of a peer's memory, in which samples lie that are in hand, could not be copied: this process ends",
+                "{} bytes of a peer's memory with samples that the application holds could not be \
+                 copied: this process aborts",
                 bytes.len()
             );
             std::process::abort();
@@ -181,7 +182,7 @@ impl Imports {
         self.memories.remove(&index);
         match self.arenas.remove(&index) {
             Some(_) if index != 0 => Ok(()),
-            _ => fault(format!("arena {index} cannot be gone")),
+            _ => fault(format!("arena {index} cannot be retired")),
         }
     }
 
@@ -229,7 +230,7 @@ impl Imports {
                 mapping.populate(space.offset, space.bytes).map_err(|errno| errno.to_string())
             })
         {
-            tracing::warn!(error, "a peer's memory is not mapped in at once");
+            tracing::warn!(error, "memory of a peer not populated at once");
         }
         let base = mapping.at(space.offset, space.bytes);
         self.next_serial = announced.serial + 1;
@@ -244,11 +245,12 @@ impl Imports {
     /// charge it to this process.
     fn check_memory_behind(&self, space: &Space) -> Result<(), String> {
         const BLOCK: u64 = 512;
-        let memory = self.memories.get(&space.arena).ok_or("its memory is not at hand")?;
+        let memory =
+            self.memories.get(&space.arena).ok_or("the descriptor of its arena is missing")?;
         let blocks = fstat(memory).map_err(|errno| errno.to_string())?.st_blocks as u64;
         let end = (space.offset + space.bytes) as u64;
         if blocks.saturating_mul(BLOCK) < end {
-            return Err(format!("{end} bytes were shown and only {blocks} blocks have memory"));
+            return Err(format!("{end} bytes were announced and only {blocks} blocks have memory"));
         }
         budget::check_room(space.bytes as u64)
     }
@@ -317,7 +319,7 @@ pub(crate) fn check_sealed(memory: &OwnedFd, bytes: u64) -> Result<u32, String> 
     let seals = fcntl_get_seals(memory).map_err(|_| "it cannot be sealed".to_owned())?;
     let stat = fstat(memory).map_err(|errno| errno.to_string())?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err("it is no memory".to_owned());
+        return Err("it is no memory file".to_owned());
     }
     if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
         return Err("it is not sealed against being cut".to_owned());

@@ -93,7 +93,10 @@ impl Pages {
             other => {
                 // The kernel has no memory for the description of a page, and other threads are
                 // about to read that page.
-                tracing::error!(?other, "a page of the bells is lost and cannot be mapped again");
+                tracing::error!(
+                    ?other,
+                    "page of the bells lost and not mapped again: this process aborts"
+                );
                 std::process::abort();
             }
         }

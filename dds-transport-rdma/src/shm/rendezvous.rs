@@ -275,7 +275,7 @@ impl Rendezvous {
             }
             Command::CutOff { peer } => {
                 self.with_peer(peer, |this, connection| {
-                    this.cut_off(connection, "its queue is full and it does not read");
+                    this.cut_off(connection, "the peer does not read, and its queue is full");
                 });
             }
             Command::Released { connection, serial } => {
@@ -348,7 +348,7 @@ impl Rendezvous {
     /// Tells the node that a peer is down. No event of that peer follows.
     fn peer_down(&mut self, connection: &mut Connection, evidence: Evidence) {
         let Some(peer) = connection.peer() else { return };
-        let node = connection.node.expect("a peer has said who it is");
+        let node = connection.node.expect("a peer has sent its hello");
         tracing::debug!(%node, ?evidence, pid = connection.credentials.pid, "peer down");
         self.peers[peer.index()] = None;
         self.handed_over.remove(connection.key);
@@ -465,13 +465,13 @@ impl Rendezvous {
         for key in due {
             self.with(key, |this, connection| {
                 if connection.silence_deadline(silence_limit).is_some_and(|at| at <= now) {
-                    this.cut_off(connection, "it has not read its full queue for too long");
+                    this.cut_off(connection, "the peer has not read its full queue for too long");
                 }
                 connection.flush();
                 match connection.phase {
                     Phase::Greeting { deadline: Some(at), .. } if at <= now => {
                         let pid = connection.credentials.pid;
-                        tracing::warn!(pid, "a stranger did not say who it is in time");
+                        tracing::warn!(pid, "connection closed: no hello arrived in time");
                         connection.finish();
                     }
                     Phase::Ended { deadline, .. } if deadline <= now => {

@@ -54,8 +54,8 @@ impl Spares {
         let limit = getrlimit(Resource::Nofile).current;
         let limit = limit.map_or("any number".to_owned(), |limit| limit.to_string());
         format!(
-            "it has no descriptors left for another peer: it may have {limit} open; raise its limit (ulimit -n), or have it \
-             close files"
+            "the refusing process has no descriptors left for another peer: it may have {limit} \
+             open; raise its limit (ulimit -n), or have it close files"
         )
     }
 }

@@ -251,7 +251,8 @@ impl GroupBuilder {
         let (bytes, longest) = self.memory;
         Geometry::fitting(bytes, MESSAGES, longest).ok_or_else(|| {
             GroupError::Join(format!(
-                "a memory of {bytes} bytes for messages of {longest} cannot be"
+                "a memory of {bytes} bytes is invalid for messages of up to {longest} bytes; \
+                 change either size"
             ))
         })
     }

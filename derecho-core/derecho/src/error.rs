@@ -87,15 +87,19 @@ impl fmt::Display for GroupError {
             }
             GroupError::Isolated(fate) => {
                 let why = match fate {
-                    Fate::Excluded => "the others went on without it, for it was silent too long",
-                    Fate::Blind => "it does not see what the others have received",
-                    Fate::Minority => "it has lost so many others that it may decide nothing",
-                    _ => "the group has decided something that nobody who is left could tell it",
+                    Fate::Excluded => {
+                        "the other members excluded this process: it was silent for too long"
+                    }
+                    Fate::Blind => "this process does not see what the other members have received",
+                    Fate::Minority => {
+                        "this process lost so many members that no majority is left here"
+                    }
+                    _ => "no remaining member could tell this process a decision of the group",
                 };
                 write!(
                     f,
-                    "this process is isolated from the group: {why}. What it has sent and not seen \
-                     delivered may be lost; join again, or ask for rejoin(true)"
+                    "this process is isolated from the group: {why}. Messages that this process \
+                     sent and has not seen delivered may be lost; join again, or use rejoin(true)"
                 )
             }
             GroupError::OtherDeclarations => f.write_str(
@@ -125,20 +129,21 @@ impl fmt::Display for GroupError {
                 ),
                 false => write!(
                     f,
-                    "shard {shard} of `{subgroup}` waits for logs that may be newer than those that are \
-                     here: {}; start the processes that keep them, or bring their folders back",
+                    "shard {shard} of `{subgroup}` waits for logs that may be newer than the \
+                     present ones: {}; start the processes that keep these logs, or restore their \
+                     folders",
                     logs.join(", ")
                 ),
             },
             GroupError::Gone { from } => {
                 write!(
                     f,
-                    "the log begins with version {from}: a checkpoint stands for what was before"
+                    "the log begins with version {from}: a checkpoint replaces the earlier updates"
                 )
             }
             GroupError::Log(text) => write!(f, "the log: {text}"),
             GroupError::NotInThisPlace(what) => {
-                write!(f, "the layout gives this process a place in which it does not {what}")
+                write!(f, "the layout gives this process a seat that does not {what}")
             }
             GroupError::TooLong { length, longest } => write!(
                 f,
@@ -146,12 +151,17 @@ impl fmt::Display for GroupError {
             ),
             GroupError::NoMember(node) => write!(f, "{node:?} is no member of the view"),
             GroupError::TimedOut(limit) => {
-                write!(f, "not within {} ms; others may be slow, try again", limit.as_millis())
+                write!(
+                    f,
+                    "the call timed out after {} ms: other members may be slow; try again",
+                    limit.as_millis()
+                )
             }
             GroupError::InUpcall => f.write_str(
-                "this call waits for upcalls and was made in one; make it in another thread",
+                "this call waits for upcalls and was made within an upcall; make the call in \
+                 another thread",
             ),
-            GroupError::Link(text) => write!(f, "the link refused it: {text}"),
+            GroupError::Link(text) => write!(f, "the link refused the request: {text}"),
         }
     }
 }

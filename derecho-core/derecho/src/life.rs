@@ -106,7 +106,7 @@ impl<L: Link + Send + 'static> Cradle<L> {
             (self.connect)().map_err(GroupError::Join)?;
         self.open_archive(LogId(link.node().0))?;
         let GroupBuilder { entrance, weight, patience, attributes, pace, .. } = &self.builder;
-        let refused = |error| GroupError::Join(format!("its link refused memory: {error}"));
+        let refused = |error| GroupError::Join(format!("the link refused memory: {error}"));
         let acks = link.open(ACKS, ACKS_WORDS).map_err(refused)?;
         let control = Share::open_control(&mut link).map_err(refused)?;
         let bell = Arc::clone(&parker);
@@ -163,12 +163,12 @@ impl<L> Cradle<L> {
         }
         let GroupBuilder { name, logs, log_settings, .. } = &self.builder;
         let Some(folder) = logs else {
-            let why = "it declares a logged type, and no folder for logs: say `logs(folder)`";
+            let why = "a logged type is declared, but no folder for logs; add `logs(folder)`";
             return Err(GroupError::Join(why.into()));
         };
         let is_logged = |key: &u64| self.types.get(shard_of(*key).0).is_some_and(|it| it.logged);
         if self.builder.checkpoints.iter().any(|(key, _)| is_logged(key)) {
-            let why = "it declares a checkpoint of a logged type, which begins from its logs";
+            let why = "a checkpoint is declared for a logged type, which begins from its logs";
             return Err(GroupError::Join(why.into()));
         }
         let archive = Archive::open(folder, &Home::of_group(name), fresh, *log_settings);
@@ -358,7 +358,7 @@ impl<L: Link + Send + 'static> Upcalls<L> {
         while !self.shared.closing.load(Ordering::Acquire) {
             match cradle.begin() {
                 Ok(next) => return Some(next),
-                Err(error) => tracing::warn!(%error, "this process cannot come in again yet"),
+                Err(error) => tracing::warn!(%error, "rejoin failed; trying again"),
             }
             std::thread::sleep(RETRY);
         }

@@ -87,11 +87,11 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
             Condition::Open => LogCondition::Open,
             Condition::Full => LogCondition::Full,
             Condition::Harmed(error) => {
-                LogCondition::Harmed(Condition::reason(error, "it cannot be opened"))
+                LogCondition::Harmed(Condition::reason(error, "the log cannot be opened"))
             }
-            Condition::Detached => LogCondition::Failed("its disk was full".into()),
+            Condition::Detached => LogCondition::Failed("the disk was full".into()),
             Condition::Failed(error) => {
-                LogCondition::Failed(Condition::reason(error, "its thread has ended"))
+                LogCondition::Failed(Condition::reason(error, "the thread of the log has ended"))
             }
         });
         Ok(LogStatus {
@@ -173,7 +173,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
 
     fn read_log(&self, until: &Until) -> Result<(u64, T)> {
         const TRIES: usize = 5;
-        let mut last = GroupError::Log("it cannot be read".into());
+        let mut last = GroupError::Log("the file cannot be read".into());
         // A concurrent checkpoint removes files that are being read.
         for _ in 0..TRIES {
             match self.try_read_log(until) {

@@ -275,7 +275,7 @@ fn missing_members_subgroups_and_seats_are_reported_as_errors() {
         if error.to_string().contains("2 members are needed, 1 are there") {
             break;
         }
-        assert!(error.to_string().contains("nobody has come yet"), "{error}");
+        assert!(error.to_string().contains("no member has joined yet"), "{error}");
         assert!(Instant::now() < deadline, "{error}");
     }
     assert!(matches!(first.shard::<Chain>("other", 0), Err(GroupError::NoSuchSubgroup(_))));

@@ -62,12 +62,12 @@ impl<M: Machine, L: Link> Duty<M, L> {
                 // The peer has died meanwhile; the event that reports the death is on its way to
                 // the machine.
                 Err(LinkError::PeerGone(_)) => {}
-                Err(error) => tracing::error!(%error, "the link refused a post"),
+                Err(error) => tracing::error!(%error, "post refused by the link"),
             }
         }
         for region in effects.take_closes() {
             if let Err(error) = link.close(region) {
-                tracing::error!(%error, "the link refused to close a region");
+                tracing::error!(%error, "closing of a region refused by the link");
             }
         }
         if !effects.touched().is_empty() || !effects.hinted().is_empty() {

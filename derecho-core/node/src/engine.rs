@@ -258,8 +258,9 @@ impl<M: Machine, L: Link> Shared<M, L> {
             // The thread that had the role does not exist in this process and cannot give it up,
             // and a turn would write what the parent writes.
             eprintln!(
-                "squall: this process was forked from one that is a member of a domain, and asks what only that one knows: \
-                 it has no part in the domain; make a participant after the fork"
+                "squall: this process was forked from a member of a domain, and made a call that \
+                 only that member can answer: a forked process is no member; create a participant \
+                 after the fork"
             );
             std::process::abort();
         }
@@ -421,8 +422,9 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     pub fn act<T>(&self, f: impl FnOnce(&mut M, &mut L, &mut Effects) -> T) -> T {
         assert!(
             !inside::is_in(self.place()),
-            "what a call waits for asked for what only a turn can tell, and no turn is done while it is asked: \
-             ask before the call, and within it readers and writers for samples and for room"
+            "the condition of a wait made a call that needs a turn of the engine, and no turn runs \
+             while the condition is checked: ask before the call, and within the condition ask \
+             readers and writers only for samples and for room"
         );
         let mut role = self.shared.demand_role(holder::APPLICATION);
         let result = role.duty.act(f);
@@ -489,7 +491,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         // Rare: a handle was dropped while a condition was checking the handle's object.
         let thread = std::thread::Builder::new().name("squall-apart".into());
         if let Err(error) = thread.spawn(move || engine.act(f)) {
-            tracing::error!(%error, "no thread can be started: an end is not told to the domain");
+            tracing::error!(%error, "thread not started: an ended entity stays announced");
         }
     }
 

@@ -52,7 +52,7 @@ fn page() -> Option<Page> {
     // SAFETY: exactly the page that was just mapped, which nobody else knows of.
     let wiped = unsafe { madvise(mapped, length, Advice::LinuxWipeOnFork) };
     if let Err(error) = wiped {
-        tracing::warn!(%error, "a fork of this process will not be noticed");
+        tracing::warn!(%error, "forks of this process cannot be detected");
         return None;
     }
     NonNull::new(mapped.cast()).map(Page)

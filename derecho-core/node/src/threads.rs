@@ -45,7 +45,10 @@ impl Cores {
         let mut all = Cores::default();
         for core in cores {
             let word = all.0.get_mut(core / 64).ok_or_else(|| {
-                ThreadError(format!("there is no core {core}: they are below {}", CpuSet::MAX_CPU))
+                ThreadError(format!(
+                    "there is no core {core}: core numbers are below {}",
+                    CpuSet::MAX_CPU
+                ))
             })?;
             *word |= 1 << (core % 64);
         }
@@ -133,13 +136,13 @@ fn pin(cores: Cores) -> Result<(), ThreadError> {
     let missing = cores.numbers().find(|core| !has.is_set(*core));
     let why = match (pinned, missing) {
         (Ok(()), None) => return Ok(()),
-        (Ok(()), Some(core)) => format!("there is no core {core} that it may use"),
+        (Ok(()), Some(core)) => format!("there is no core {core} that the thread may use"),
         (Err(errno), _) => std::io::Error::from(errno).to_string(),
     };
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     Err(ThreadError(format!(
-        "a thread cannot be pinned to the cores {cores:?}: {why}; this machine has {}, and the process may be kept to fewer of them \
-         (taskset, cpuset cgroups)",
+        "a thread cannot be pinned to the cores {cores:?}: {why}; this machine has {}, and the process may be limited to \
+         fewer cores (taskset, cpuset cgroups)",
         online.trim()
     )))
 }
@@ -179,7 +182,7 @@ pub(crate) fn fail_where_files_end() {
         pthread_sigmask(SIG_BLOCK, &raw const set, std::ptr::null_mut())
     };
     if masked != 0 {
-        tracing::warn!("a limit of the length of files would end this process: {masked}");
+        tracing::warn!("SIGXFSZ not blocked: a file size limit would end this process: {masked}");
     }
 }
 
@@ -199,9 +202,10 @@ fn schedule(class: SchedulingClass) -> Result<(), ThreadError> {
     let what = match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::INVAL) => "priorities go from 1 to 99".to_owned(),
         _ => format!(
-            "it takes CAP_SYS_NICE, or RLIMIT_RTPRIO of {priority} at least, which is {limit} here: `ulimit -r {priority}`, \
-             `LimitRTPRIO={priority}` of a systemd unit, or `setcap cap_sys_nice=ep` on the program; in a container also time \
-             for such threads (cpu.rt_runtime_us)"
+            "the process needs CAP_SYS_NICE, or an RLIMIT_RTPRIO of at least {priority} (here: \
+             {limit}): `ulimit -r {priority}`, `LimitRTPRIO={priority}` of a systemd unit, or \
+             `setcap cap_sys_nice=ep` on the program; in a container also real-time processor time \
+             (cpu.rt_runtime_us)"
         ),
     };
     Err(ThreadError(format!(

@@ -145,7 +145,7 @@ impl Registry {
             let ends = cut.of(key).into_iter().flat_map(|cut| &cut.last.ends);
             let past: Vec<StreamId> = ends.map(|(stream, _)| *stream).collect();
             self.add(key, layout.clone(), &past);
-            let queue = self.subgroups.get_mut(&key).expect("it was added to just now");
+            let queue = self.subgroups.get_mut(&key).expect("the subgroup has an epoch");
             queue.drain(..queue.len() - 1);
         }
     }

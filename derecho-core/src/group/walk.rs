@@ -82,7 +82,7 @@ impl<S: State> Group<S> {
     /// Notes that an epoch of a subgroup has begun here.
     pub(super) fn begun(&mut self, id: SubgroupId) {
         let Some(key) = self.key_of(id) else { return };
-        let walk = self.walks.get_mut(&key).expect("it was just found");
+        let walk = self.walks.get_mut(&key).expect("the key of a walk was found above");
         let first = !core::mem::replace(&mut walk.begun, true) && walk.told.number == 0;
         (walk.left_behind, self.unsettled) = (false, true);
         let Epoch { number, name: epoch, layout, .. } = walk.told.clone();
@@ -193,7 +193,7 @@ impl<S: State> Group<S> {
                 true => self.node.next_epoch(id, epoch, memory, effects),
                 false => self.node.change_layout(id, epoch, memory, effects),
             };
-            let walk = self.walks.get_mut(&key).expect("it was there before");
+            let walk = self.walks.get_mut(&key).expect("the subgroup has a walk");
             if told {
                 if !ended {
                     let is_new = |node: &NodeId| walk.told.layout.seat_of(*node).is_none();

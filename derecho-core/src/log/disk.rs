@@ -51,12 +51,12 @@ impl fmt::Display for DiskError {
             DiskError::NotFound => f.write_str("it is not there"),
             DiskError::NotAFolder => f.write_str("it is not a folder"),
             DiskError::Removed => f.write_str(
-                "somebody has removed it while it was written, so what was written is nowhere",
+                "the file or folder was removed while it was open, so what was written is lost",
             ),
             DiskError::Full => f.write_str(
                 "there is no room left: the disk is full, or a quota or the limit of a file's length is reached",
             ),
-            DiskError::ReadOnly => f.write_str("it may only be read"),
+            DiskError::ReadOnly => f.write_str("it is read-only"),
             DiskError::FailedSync => f.write_str("a sync failed, so what was written may be lost"),
             DiskError::Other(text) => f.write_str(text),
         }

@@ -30,14 +30,14 @@ impl fmt::Display for BadCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BadCause::NoRecord => f.write_str("no record begins there"),
-            BadCause::HeaderSum => f.write_str("the sum of its header is wrong"),
-            BadCause::BodySum => f.write_str("the sum of its body is wrong"),
-            BadCause::Field(name) => write!(f, "its {name} is none"),
+            BadCause::HeaderSum => f.write_str("the checksum of its header is wrong"),
+            BadCause::BodySum => f.write_str("the checksum of its body is wrong"),
+            BadCause::Field(name) => write!(f, "its {name} is invalid"),
             BadCause::OtherVersion(found) => write!(f, "version {found} is there instead"),
             BadCause::Lost => {
-                f.write_str("it is gone although a later record says that it was synced")
+                f.write_str("it is missing, although a later record says that it was synced")
             }
-            BadCause::Short => f.write_str("the file ends before it does"),
+            BadCause::Short => f.write_str("the file ends before the end of the record"),
         }
     }
 }
@@ -179,12 +179,13 @@ impl LogError {
 fn advice(cause: &DiskError) -> &'static str {
     match cause {
         DiskError::NotAFolder => "; name a folder",
-        DiskError::Removed => "; start again what is to be kept, in a folder that stays",
+        DiskError::Removed => "; restart the process with a folder that nobody removes",
         DiskError::Full => "; make room",
         DiskError::ReadOnly => {
-            "; let this user write there, mount the file system to be written, or name another place"
+            "; give this user write permission, mount the file system writable, or name another \
+             folder"
         }
-        DiskError::FailedSync => "; look after the disk, and start again what keeps logs there",
+        DiskError::FailedSync => "; check the disk, and restart the processes that keep logs there",
         DiskError::NotFound | DiskError::Other(_) => "",
     }
 }
@@ -210,14 +211,14 @@ impl fmt::Display for LogError {
             LogError::Disk { file, cause } => write!(f, "{file}: {cause}{}", advice(cause)),
             LogError::BadRecord { file, offset, version, cause } => write!(
                 f,
-                "{file}, offset {offset}: the record of version {version} is bad: {cause}; \
-                 bring the log back from another member, or cut it there"
+                "{file}, offset {offset}: the record of version {version} is bad: {cause}; restore \
+                 the log from another member, or truncate the log there"
             ),
             LogError::BadHeader { file } => {
                 write!(
                     f,
-                    "{file} does not begin as a file of a log, so it was not written by one, or is harmed; bring it back \
-                     from a copy, or take it away"
+                    "{file} has no valid log header: the file is damaged, or no log file; restore \
+                     the file from a copy, or remove it"
                 )
             }
             LogError::Format { file, found } => write!(
@@ -230,8 +231,8 @@ impl fmt::Display for LogError {
                 let folder = if folder.is_empty() { "the log folder" } else { folder };
                 write!(
                     f,
-                    "{folder} has logs, of stream {stream}, and no file `{}` that says whose; bring it back from a copy, or \
-                     take the logs away",
+                    "{folder} has logs, of stream {stream}, but no file `{}`, which identifies \
+                     their owner; restore this file from a copy, or remove the logs",
                     super::folder::IDENTITY
                 )
             }
@@ -240,29 +241,30 @@ impl fmt::Display for LogError {
                 write!(f, "{folder} is of group {found}; choose another folder")
             }
             LogError::OtherLog { file, found } => {
-                write!(f, "{file} was written in another log folder, {found}; take it away")
+                write!(f, "{file} was written in another log folder, {found}; remove this file")
             }
             LogError::Gap { stream, missing, next } => write!(
                 f,
-                "stream {stream}: version {missing} is in no file, the next one is {next}; \
-                 bring the missing file back"
+                "stream {stream}: version {missing} is in no file, the next version is {next}; \
+                 restore the missing file"
             ),
             LogError::Lost { stream, version, end: None } => write!(
                 f,
-                "stream {stream}: the file {stream}-{:016x}.log was synced here and is gone; bring it back from a copy, or \
-                 accept the loss with `squall log truncate`",
+                "stream {stream}: the file {stream}-{:016x}.log was synced here and is gone; \
+                 restore the file from a copy, or accept the loss with `squall log truncate`",
                 version.0
             ),
             LogError::Lost { stream, version, end: Some((found, synced)) } => write!(
                 f,
-                "stream {stream}: what is sound in the file {stream}-{:016x}.log ends at offset {found}, and it was synced up to \
-                 {synced}; bring it back from a copy, or accept the loss with `squall log truncate`",
+                "stream {stream}: the sound part of the file {stream}-{:016x}.log ends at offset \
+                 {found}, but the file was synced up to {synced}; restore the file from a copy, or \
+                 accept the loss with `squall log truncate`",
                 version.0
             ),
             LogError::Locked => f.write_str(
                 "another process writes in this log folder; end it first, or wait for its end",
             ),
-            LogError::Failed => f.write_str("the log has failed before and takes nothing more"),
+            LogError::Failed => f.write_str("the log failed earlier and accepts no more records"),
             LogError::NoViews => f.write_str(
                 "the log of views in the same folder cannot be written, so nothing there counts as durable; \
                  see the log of this process for why, or `squall log verify`",

@@ -57,12 +57,12 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Geometry => f.write_str("the header of its stream is no valid geometry"),
-            Fault::Entry { index } => write!(f, "its entry {index} is nonsense"),
-            Fault::Overrun => f.write_str("it overran memory that is still being read"),
-            Fault::Note => f.write_str("it sent a control message that makes no sense"),
+            Fault::Geometry => f.write_str("the geometry in its stream header is invalid"),
+            Fault::Entry { index } => write!(f, "its entry {index} is invalid"),
+            Fault::Overrun => f.write_str("the sender overran memory that is still being read"),
+            Fault::Note => f.write_str("its control message is invalid"),
             Fault::Acknowledgement { sent } => {
-                write!(f, "its acknowledgement of {sent} messages is nonsense")
+                write!(f, "its acknowledgement of {sent} sent messages is invalid")
             }
         }
     }

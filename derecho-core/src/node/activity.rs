@@ -95,7 +95,7 @@ impl Rest {
 
     /// Begins another epoch with this number of senders. The subgroup must be active.
     pub(super) fn begin_again(&mut self, senders: usize) {
-        assert!(!self.resting, "what is told something is looked at");
+        assert!(!self.resting, "the subgroup is active when an epoch begins");
         let shown = self.shown;
         *self = Rest { shown, ..Rest::new(senders) };
         self.show_again();

@@ -140,7 +140,7 @@ impl Node {
                 let line = tethered.then(|| (self.acks.replica(), line));
                 let known = self.streams.iter_mut().find(|known| known.region() == stream);
                 let from = known.and_then(|s| s.add_member(None, None, id.0, line));
-                let from = from.expect("an own stream and an own line");
+                let from = from.expect("the stream and the line are this node's own");
                 receiver.start(from, effects);
                 let inbox = receiver.inbox().cloned();
                 self.events.extend(inbox.map(|inbox| NodeEvent::Subscribed(id, inbox)));

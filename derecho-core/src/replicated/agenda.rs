@@ -50,7 +50,7 @@ impl PartialEq for Agenda {
 impl Agenda {
     /// Creates an agenda without members.
     pub fn new(types: Arc<[Declaration]>) -> Agenda {
-        let none = || (Vec::new(), Some("nobody has come yet".to_string()));
+        let none = || (Vec::new(), Some("no member has joined yet".to_string()));
         Agenda {
             era: 0,
             declared: declared(&types),

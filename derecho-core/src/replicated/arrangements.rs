@@ -57,7 +57,9 @@ impl Arrangement for Fixed {
             let least = self.least.min(list.len()).max(1);
             if shard.len() < least {
                 let there = shard.len();
-                return Err(format!("shard {number} needs {least} of its list, {there} are there"));
+                return Err(format!(
+                    "shard {number} needs {least} members of its list, {there} are there"
+                ));
             }
             shards.push(shard);
         }
@@ -190,7 +192,7 @@ mod tests {
             Ok(vec![vec![Place { reads: false, ..Place::full(members[0].node) }]])
         };
         let custom = Custom { name: "deaf".into(), rule: deaf };
-        assert!(make(&custom, &members(&[1]), &[]).unwrap_err().contains("nobody reads"));
+        assert!(make(&custom, &members(&[1]), &[]).unwrap_err().contains("has no reader"));
     }
 
     proptest! {

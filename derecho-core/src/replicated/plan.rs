@@ -128,7 +128,7 @@ pub(super) fn make(
     let shards = arrangement.arrange(members, before)?;
     if shards.len() > MOST_SHARDS {
         return Err(format!(
-            "the layout names {} shards; {MOST_SHARDS} are the most",
+            "the layout has {} shards; the maximum is {MOST_SHARDS}",
             shards.len()
         ));
     }
@@ -137,11 +137,11 @@ pub(super) fn make(
         let nodes: BTreeSet<NodeId> = shard.iter().map(|place| place.node).collect();
         if nodes.len() < shard.len() || !nodes.is_subset(&known) {
             return Err(format!(
-                "the layout names somebody twice, or no member, in shard {number}"
+                "shard {number} of the layout names a node twice, or a node that is no member"
             ));
         }
         if shard.iter().all(|place| !place.reads) {
-            return Err(format!("in the layout nobody reads in shard {number}"));
+            return Err(format!("shard {number} of the layout has no reader"));
         }
     }
     Ok(shards)

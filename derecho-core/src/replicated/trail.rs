@@ -119,7 +119,7 @@ impl Trail for ObjectTrail {
     }
 
     fn entry<'a, 'b: 'a>(&'a self, (): (), epoch: EpochId) -> Entry<'a> {
-        let applied = self.waiting.front().expect("it was found");
+        let applied = self.waiting.front().expect("an update is waiting");
         let kind = if applied.is_sound { Kind::Sample } else { Kind::Unregistered };
         Entry {
             kind,

@@ -154,7 +154,7 @@ impl LogBook {
         let is_harmed =
             |log: &LogId| self.claims.values().any(|(_, claim)| claim.harmed.contains(log));
         let describe = |log: &LogId| match is_harmed(log) {
-            true => format!("{log}, which is harmed"),
+            true => format!("{log}, which is damaged"),
             false => log.to_string(),
         };
         logs.iter().map(describe).collect()
@@ -271,7 +271,7 @@ mod tests {
         book.claim(NodeId(2), 0, harmed(5));
         let waits = Standing::Waits([LogId(2)].into());
         assert_eq!(book.standing(0), waits);
-        assert_eq!(book.described(&waits), [format!("{}, which is harmed", LogId(2))]);
+        assert_eq!(book.described(&waits), [format!("{}, which is damaged", LogId(2))]);
         // The operator allows a restart without it.
         let accounts = [LogId(2)].into();
         book.claim(NodeId(1), 0, Claim { accounts, ..claim(1, 4, &[1, 2]) });

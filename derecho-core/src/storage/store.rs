@@ -250,7 +250,7 @@ impl Store {
             return;
         }
         // I-330: everything below depends on the copy, as do all later reads of the record.
-        let last = self.pieces.back().expect("there is one always");
+        let last = self.pieces.back().expect("a store has at least one piece");
         let memory = Arc::clone(last.segment.memory());
         let record = memory.record(place.at as usize, record.len());
         if cleans {
@@ -311,14 +311,14 @@ impl Store {
 
     fn put(&mut self, head: Head, record: &[u8]) -> Place {
         loop {
-            let last = self.pieces.back_mut().expect("there is one always");
+            let last = self.pieces.back_mut().expect("a store has at least one piece");
             if let Some(at) = last.segment.put(head, record) {
                 last.live += head.footprint();
                 return Place { segment: last.number, at: at as u32 };
             }
             let size = last.segment.size();
             let segment = self.segment_after(size, record.len());
-            let last = self.pieces.back_mut().expect("there is one always");
+            let last = self.pieces.back_mut().expect("a store has at least one piece");
             last.segment.set_next(Some(Arc::clone(&segment)));
             let number = last.number + 1;
             self.pieces.push_back(Piece { number, segment, live: 0 });

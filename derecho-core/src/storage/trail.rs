@@ -33,7 +33,7 @@ impl Trail for StoreTrail {
 
     fn entry<'a, 'b: 'a>(&'a self, beside: Self::Beside<'b>, epoch: EpochId) -> Entry<'a> {
         let (store, meaning) = beside;
-        let kept = self.held.as_ref().expect("it was found");
+        let kept = self.held.as_ref().expect("the cursor holds a record");
         entry(kept, store.streams(), (epoch, meaning))
     }
 

@@ -14,7 +14,7 @@ pub struct Fixed<const DIGITS: u32, const SCALE: u32>(i128);
 impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
     const LIMIT: i128 = {
         assert!(DIGITS >= 1 && DIGITS <= 31, "a fixed has 1 to 31 digits");
-        assert!(SCALE <= DIGITS, "a fixed has no more digits behind the point than in all");
+        assert!(SCALE <= DIGITS, "the scale of a fixed is at most its number of digits");
         10_i128.pow(DIGITS)
     };
 

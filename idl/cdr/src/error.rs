@@ -240,8 +240,8 @@ impl fmt::Display for CdrError {
             ),
             Self::NoRoom { offset, needed, left } => write!(
                 f,
-                "the buffer is too small: {needed} bytes are to be written at byte {offset}, where \
-                 it has {left} left; ask serialized_size for the size"
+                "the buffer is too small: {needed} bytes are to be written at byte {offset}, but \
+                 only {left} are left; ask serialized_size for the size"
             ),
             Self::InvalidBool { offset, found } => write!(
                 f,
@@ -297,22 +297,22 @@ impl fmt::Display for CdrError {
             Self::OtherCase { type_name, found, .. } => write!(
                 f,
                 "a value of {type_name} has the discriminator {found}, which does not select its \
-                 variant; give it one that does"
+                 variant; set a discriminator that does"
             ),
             Self::NoLabel { type_name, .. } => write!(
                 f,
-                "the default case of {type_name} cannot be written, because its other cases have \
-                 all values of the discriminator; remove it"
+                "the default case of {type_name} cannot be written, because the other cases have \
+                 all values of the discriminator; remove the default case"
             ),
             Self::UnknownMember { offset, type_name, id } => write!(
                 f,
-                "the member {id} at byte {offset} is not known to {type_name} and has to be \
-                 understood; use the writer's version of the type"
+                "the member {id} at byte {offset} is not known to {type_name} and is marked \
+                 must_understand; use the writer's version of the type"
             ),
             Self::MissingMember { offset, type_name, id } => write!(
                 f,
-                "the member {id} of {type_name} is not there, up to byte {offset}, and the value \
-                 is nothing without it; check that the writer uses the same type"
+                "the required member {id} of {type_name} is missing in the data up to byte \
+                 {offset}; check that the writer uses the same type"
             ),
             Self::UnexpectedMember { offset, expected, found } => {
                 write!(f, "the optional member {expected} is expected at byte {offset}, found ")?;
@@ -327,20 +327,24 @@ impl fmt::Display for CdrError {
             }
             Self::TooDeep { offset } => write!(
                 f,
-                "at byte {offset} values contain others more than {} times; make the value flatter",
+                "values at byte {offset} are nested more than {} deep; make the value flatter",
                 crate::MAX_DEPTH
             ),
             Self::InvalidFixed { offset } => write!(
                 f,
-                "the bytes at {offset} are no decimal number of this type; check that the writer \
-                 uses the same type"
+                "the bytes at {offset} are not a decimal number of this type; check that the \
+                 writer uses the same type"
             ),
             Self::WideCharacter { found, .. } => write!(
                 f,
                 "the character {found:?} does not fit its type; use a string, or a wide character"
             ),
             Self::BitsExceeded { bits } => {
-                write!(f, "the number does not fit {bits} bits; give the field more, or less to it")
+                write!(
+                    f,
+                    "the number does not fit {bits} bits; give the field more bits, or write a \
+                     smaller number"
+                )
             }
             Self::TrailingBytes { offset, left } => write!(
                 f,
@@ -386,7 +390,7 @@ fn representation_name(id: u16) -> &'static str {
         0x0004 => "XML",
         0x0008 | 0x0009 => "D_CDR2, for appendable types",
         0x000a | 0x000b => "PL_CDR2, for mutable types",
-        _ => "not one that the standards name",
+        _ => "unknown to the standards",
     }
 }
 

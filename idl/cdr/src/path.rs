@@ -184,11 +184,11 @@ fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<Followed, Stri
         }
         (TypeKind::Sequence(element) | TypeKind::Array(element, _), PathStep::Index(index)) => {
             let Ok(place) = usize::try_from(*index) else {
-                return Err(format!("elements are counted from 0, there is none {index}"));
+                return Err(format!("indexes of elements start at 0, found {index}"));
             };
             match of.kind {
                 TypeKind::Array(_, count) if place >= count => {
-                    Err(format!("the array has {count} elements, there is none {place}"))
+                    Err(format!("the array has {count} elements, found index {place}"))
                 }
                 _ => Ok((Step::Part(place), element())),
             }
@@ -254,12 +254,12 @@ pub fn parse_path(text: &str) -> Result<Vec<(usize, PathStep)>, PathError> {
         let name_at = match rest.strip_prefix('.') {
             Some(_) if !steps.is_empty() => at + 1,
             _ if steps.is_empty() => at,
-            _ => return Err(fail(at, "here `.` or `[` was expected")),
+            _ => return Err(fail(at, "expected `.` or `[`")),
         };
         let rest = &text[name_at..];
         let size = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
         if size == 0 {
-            return Err(fail(name_at, "here the name of a member was expected"));
+            return Err(fail(name_at, "expected the name of a member"));
         }
         steps.push((name_at, PathStep::Member(rest[..size].to_owned())));
         at = name_at + size;
@@ -281,7 +281,7 @@ fn parse_index(inside: &str) -> Result<(PathStep, usize), &'static str> {
     let word = inside[..end].trim();
     let step = match word.parse() {
         Ok(number) => PathStep::Index(number),
-        Err(_) if word.is_empty() => return Err("a number or a key was expected in brackets"),
+        Err(_) if word.is_empty() => return Err("expected a number or a key in brackets"),
         Err(_) => PathStep::Key(word.to_owned()),
     };
     Ok((step, end + 1))

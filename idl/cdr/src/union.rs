@@ -261,7 +261,7 @@ pub fn default_union<T: DdsUnion>() -> T {
     let label = T::default_discriminator().label();
     let selected = case_of::<T>(label).and_then(|case| T::of_case(case, label));
     let first = || T::of_case(0, label_of::<T>(0).unwrap_or(label));
-    selected.or_else(first).expect("there is a case, and these are labels of the discriminator's")
+    selected.or_else(first).expect("union has a case, and its label fits the discriminator")
 }
 
 /// Returns the label for a case: its first one, or the first that no case has.

@@ -79,18 +79,15 @@ fn member_path_error_states_position_and_reason() {
         wrong::<Derived>("choice.Middle"),
         "`choice.Middle`, at 7: `Either` has no member `Middle`; it has Left, Right"
     );
-    assert_eq!(wrong::<Numbers>("i[2]"), "`i[2]`, at 1: the array has 2 elements, there is none 2");
+    assert_eq!(wrong::<Numbers>("i[2]"), "`i[2]`, at 1: the array has 2 elements, found index 2");
     assert_eq!(wrong::<Numbers>("a.b"), "`a.b`, at 2: a uint8 has no member `b`");
     assert_eq!(wrong::<Numbers>("a[0]"), "`a[0]`, at 1: a uint8 has no elements");
-    assert_eq!(
-        wrong::<Derived>("inner."),
-        "`inner.`, at 6: here the name of a member was expected"
-    );
+    assert_eq!(wrong::<Derived>("inner."), "`inner.`, at 6: expected the name of a member");
     assert_eq!(wrong::<Derived>("texts[1"), "`texts[1`, at 5: `]` is missing");
-    assert_eq!(wrong::<Derived>("texts[1]x"), "`texts[1]x`, at 8: here `.` or `[` was expected");
+    assert_eq!(wrong::<Derived>("texts[1]x"), "`texts[1]x`, at 8: expected `.` or `[`");
     assert_eq!(
         wrong::<Derived>("texts[-1]"),
-        "`texts[-1]`, at 5: elements are counted from 0, there is none -1"
+        "`texts[-1]`, at 5: indexes of elements start at 0, found -1"
     );
 }
 

@@ -276,7 +276,7 @@ impl Attributes {
         match self.said.iter().find(|word| *word == "topic") {
             Some(word) if self.nested => Err(Error::new(
                 word.span(),
-                "a nested type is the type of no topic: remove `nested` or `topic`",
+                "a nested type cannot be the type of a topic: remove `nested` or `topic`",
             )),
             _ => Ok(()),
         }
@@ -286,7 +286,10 @@ impl Attributes {
         while !input.is_empty() {
             let word = input.call(Ident::parse_any)?;
             if self.said.contains(&word) {
-                return Err(Error::new(word.span(), format!("`{word}` is said twice: remove one")));
+                return Err(Error::new(
+                    word.span(),
+                    format!("`{word}` is given twice: remove one"),
+                ));
             }
             require_value(&word, input)?;
             self.read_item(&word, input)?;
@@ -328,8 +331,8 @@ impl Attributes {
                 input.parse::<Token![=]>()?;
                 let kind = read_try_construct(input)?;
                 if kind == "Trim" {
-                    let message =
-                        "nothing to trim to: a discriminator is no string; use \"use_default\"";
+                    let message = "a discriminator is not a string and cannot be trimmed: use \
+                                   \"use_default\"";
                     return Err(Error::new(kind.span(), message));
                 }
                 self.discriminator_try_construct = Some(kind);

@@ -124,7 +124,7 @@ pub(crate) fn implement_set(
         let Some(bits) = attributes.bits else {
             return Err(Error::new_spanned(
                 field_ident,
-                "a field of a bitset says how many bits it has: add #[dds(bits = 3)]",
+                "a field of a bitset needs its number of bits: add #[dds(bits = 3)]",
             ));
         };
         idents.push(field_ident);

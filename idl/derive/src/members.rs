@@ -54,7 +54,10 @@ impl<'a> Member<'a> {
         autoid_hash: bool,
     ) -> syn::Result<Self> {
         if attributes.id.is_some() && attributes.hashid.is_some() {
-            return Err(Error::new_spanned(ident, "an id and a hashid: remove one"));
+            return Err(Error::new_spanned(
+                ident,
+                "`id` and `hashid` exclude each other: remove one",
+            ));
         }
         let name = attributes.name_of(ident);
         let id = match (&attributes.hashid, attributes.id) {
@@ -168,8 +171,8 @@ impl<'a> Member<'a> {
             quote_spanned! {ty.span()=>
                 const _: () = ::core::assert!(
                     <#ty as #types::DdsType>::EXTERNAL,
-                    "an external member lies elsewhere in memory: make its type a Box, or an \
-                     Option of a Box"
+                    "an external member is stored outside of the struct: make its type a Box, or \
+                     an Option of a Box"
                 );
             }
         });
@@ -177,14 +180,14 @@ impl<'a> Member<'a> {
             quote_spanned! {ty.span()=>
                 const _: () = ::core::assert!(
                     !<#ty as #types::DdsType>::OPTIONAL,
-                    "a member of the key is in every sample: remove `key` or `Option`"
+                    "a member of the key cannot be optional: remove `key` or `Option`"
                 );
             }
         });
         let trims = self.attributes.try_construct.as_ref().filter(|kind| *kind == "Trim");
         let trim = trims.filter(|_| self.attributes.bounds().is_empty()).map(|kind| {
             quote_spanned! {kind.span()=>
-                ::core::compile_error!("nothing to trim to: give the member a bound, or use \"use_default\"");
+                ::core::compile_error!("the member has no bound to trim to: give it one, or use \"use_default\"");
             }
         });
         quote!(#bounds #elements #external #present #trim)

@@ -61,7 +61,7 @@ fn plan<'a>(
         return Err(Error::new_spanned(
             &input.ident,
             "the members of a DDS type have names: give this struct named fields, \
-             `struct Name { field: Type }`; a bitmask says so with #[dds(bitmask)]",
+             `struct Name { field: Type }`; a bitmask needs #[dds(bitmask)]",
         ));
     };
     let mut plan = Plan {
@@ -469,14 +469,15 @@ impl Plan<'_> {
                 const _: () = ::core::assert!(
                     <#name as #types::DdsType>::EXTENSIBILITY as u8
                         == <#base as #types::DdsType>::EXTENSIBILITY as u8,
-                    "a struct changes as its base does: give it the same extensibility"
+                    "a struct and its base must have the same extensibility: change one of them"
                 );
             }
         });
         quote! {
             const _: () = ::core::assert!(
                 #types::derived::are_unique(<#name as #types::DdsStruct>::IDS),
-                "two members, of the base or of the struct, have the same id: give one another id"
+                "two members, of the base or of the struct, have the same id: give one of them \
+                 another id"
             );
             #base
             #(#members)*

@@ -59,8 +59,8 @@ pub(crate) fn implement(
     let Some(discriminator) = &container.discriminator else {
         return Err(Error::new_spanned(
             &input.ident,
-            "a union says what selects its member: add discriminator = \"i32\", or another \
-             integer, bool, char, WChar or an enum",
+            "a union needs a discriminator: add discriminator = \"i32\", or another integer, bool, \
+             char, WChar or an enum",
         ));
     };
     let (mut cases, mut members) = (Vec::new(), Vec::new());
@@ -97,8 +97,8 @@ fn read(
     if attributes.default.is_some() {
         return Err(Error::new_spanned(
             &variant.ident,
-            "`default` of a variant takes no value: it is the member of all labels without a case; \
-             what the member is where nothing is said is `default_value = EXPR`",
+            "`default` of a variant takes no value: it marks the variant of all labels without a \
+             case; the default value of the member is `default_value = EXPR`",
         ));
     }
     attributes.default = attributes.default_value.take();
@@ -126,7 +126,7 @@ fn read(
     if let Some(attribute) = marked.into_iter().find(|attribute| attribute.path().is_ident("dds")) {
         return Err(Error::new_spanned(
             attribute,
-            "what is said of a union's member stands in front of its variant: move it there",
+            "attributes of a union's member belong in front of its variant: move this one there",
         ));
     }
     if let (None, Some(value)) = (field, &attributes.default) {
@@ -278,8 +278,8 @@ fn generate(
         quote_spanned! {ty.span()=>
             const _: () = ::core::assert!(
                 !<#ty as #types::DdsType>::OPTIONAL,
-                "the member of a union is there if it is selected: remove Option, or give the case \
-                 where nothing is there a variant without a member"
+                "the member of a union cannot be optional: remove Option, or use a variant without \
+                 a member for the case without a value"
             );
         }
     });

@@ -179,7 +179,7 @@ fn fit_primitive(value: Value, primitive: Primitive, ty: &Type) -> Result<Value,
         (Primitive::Char | Primitive::WChar, Value::Char(c)) => {
             let (bits, most) = if primitive == Primitive::Char { (8, 0xFF) } else { (16, 0xFFFF) };
             if u32::from(*c) > most {
-                return Err(format!("{c:?} is no character of {bits} bits"));
+                return Err(format!("the character {c:?} does not fit {bits} bits"));
             }
             Ok(value)
         }

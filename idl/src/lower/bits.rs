@@ -38,7 +38,7 @@ impl Lowering<'_> {
             }
             if let Some(other) = taken.insert(position, span) {
                 let text = format!("`{}` is bit {position}, which is taken", literal.name.text);
-                self.reports.error_with(span, text, (other, "it is this one's"));
+                self.reports.error_with(span, text, (other, "position used here"));
             }
             next = position + 1;
             let declarator = Declarator { name: literal.name.clone(), lengths: Vec::new() };
@@ -132,7 +132,7 @@ impl Lowering<'_> {
                         *primitive
                     }
                     Type::Primitive(primitive) if primitive.bits().is_some() => {
-                        let text = format!("{ty} has no {bits} bits");
+                        let text = format!("{ty} has fewer than {bits} bits");
                         return Err(self.reports.error(spec.span, text));
                     }
                     _ => {

@@ -96,8 +96,8 @@ impl Lowering<'_> {
         if let (false, false, Some(first)) =
             (is_type, found.verbatim.is_empty(), notes.annotations.first())
         {
-            let text = "Rust by `@verbatim` is for types and for the beginning and end of the \
-                        file; here it has no effect";
+            let text = "`@verbatim` with Rust text belongs on a type or at the beginning or end of \
+                        the file; here it has no effect";
             self.reports.warning(first.span, text);
         }
         found
@@ -338,7 +338,8 @@ impl Lowering<'_> {
     ) -> Checked<()> {
         let found = self.found(notes, Place::Typedef);
         if let Some((_, span)) = found.topic {
-            let text = "`@topic` of a typedef says nothing: put it in front of the struct or union";
+            let text = "`@topic` has no effect on a typedef: put it in front of the struct or \
+                        union";
             self.reports.warning(span, text);
         }
         let base = self.complete_type(spec)?;
@@ -380,7 +381,7 @@ impl Lowering<'_> {
         for (name, scope) in std::mem::take(&mut self.forwards) {
             self.scopes.open(scope);
             if let Some(Meaning::Incomplete(_)) = self.scopes.find_quietly(&name.text) {
-                let text = format!("`{}` is declared here and defined nowhere", name.text);
+                let text = format!("`{}` is declared here but not defined", name.text);
                 self.reports.error(name.span, text);
             }
         }
@@ -427,7 +428,7 @@ impl Lowering<'_> {
         let topic = found.topic.take();
         if let (Some((_, span)), Some(true)) = (&topic, found.nested) {
             let text =
-                "a type that is `@nested` is the type of no topic; remove `@nested` or `@topic`";
+                "a `@nested` type cannot be the type of a topic; remove `@nested` or `@topic`";
             self.reports.error(*span, text);
         }
         let defaults = self.scopes.defaults();

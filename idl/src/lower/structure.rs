@@ -111,10 +111,10 @@ impl Lowering<'_> {
             let member = self.member(&base, declarator, &syntax.notes, &found)?;
             if is_optional && (member.key || member.default.is_some()) {
                 let text = if member.key {
-                    "a member of the key is in every sample; remove `@optional` or `@key`"
+                    "a member of the key cannot be optional; remove `@optional` or `@key`"
                 } else {
-                    "an optional member is absent where a sample lacks it, so it has no \
-                     `@default`; remove one of the two"
+                    "an optional member cannot have a `@default`: a sample without a value has no \
+                     such member; remove one of the two"
                 };
                 self.reports.error(declarator.name.span, text);
             }
@@ -138,7 +138,7 @@ impl Lowering<'_> {
                      the two",
                     name.text
                 );
-                Err(self.reports.error_with(name.span, text, (other, "it is declared here")))
+                Err(self.reports.error_with(name.span, text, (other, "declared here")))
             }
         }
     }
@@ -215,7 +215,7 @@ impl Lowering<'_> {
             let Some(id) = id else { continue };
             if let Some(other) = taken.insert(id, span) {
                 let text = format!("`{}` has the member id {id}, which is taken", member.name);
-                self.reports.error_with(span, text, (other, "it is this member's"));
+                self.reports.error_with(span, text, (other, "id used here"));
             }
             next = id.checked_add(1);
         }
@@ -254,7 +254,7 @@ impl Lowering<'_> {
                     Value::Integer(_) | Value::Floating(_) | Value::LongDouble(_) | Value::Fixed(_)
                 );
                 if !is_number {
-                    let text = format!("values of type {element} have no order");
+                    let text = format!("values of type {element} have no order; remove this bound");
                     return Err(self.reports.error(expression.span, text));
                 }
                 *bound = Some(value);
@@ -264,7 +264,7 @@ impl Lowering<'_> {
         if let (Some(min), Some(at)) = (&min, found.min)
             && !is_within(min, &(None, max.clone()))
         {
-            return Err(self.reports.error(at.span, "the least value is above the greatest one"));
+            return Err(self.reports.error(at.span, "the minimum is above the maximum"));
         }
         Ok((min, max))
     }

@@ -80,8 +80,8 @@ impl Lowering<'_> {
                 let (digits, scale) = (self.small(&parts.0)?, self.small(&parts.1)?);
                 if digits == 0 || scale > digits {
                     let text = format!(
-                        "a fixed-point type has 1 to {FIXED_DIGITS} digits, and no more of them \
-                         behind the point than in all"
+                        "a fixed-point type has 1 to {FIXED_DIGITS} digits, and its scale is at \
+                         most its number of digits"
                     );
                     return Err(self.reports.error(spec.span, text));
                 }

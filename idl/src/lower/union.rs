@@ -89,7 +89,8 @@ impl Lowering<'_> {
         if let Some(span) = taken.default
             && covered
         {
-            self.reports.warning(span, "every value has a case, so this one never comes");
+            self.reports
+                .warning(span, "every value has a case, so the default case is unreachable");
         }
         Ok(Union {
             name: self.full_name(&union.name),
@@ -119,7 +120,7 @@ impl Lowering<'_> {
                     let same = taken.labels.iter().find(|(other, _)| *other == value);
                     if let Some((_, other)) = same {
                         let text = format!("there is a case {value} already");
-                        let other = (*other, "it is here");
+                        let other = (*other, "first case here");
                         return Err(self.reports.error_with(expression.span, text, other));
                     }
                     taken.labels.push((value.clone(), expression.span));
@@ -128,7 +129,7 @@ impl Lowering<'_> {
                 Label::Default(span) => {
                     if let Some(other) = taken.default.replace(*span) {
                         let text = "there is a default case already";
-                        let other = (other, "it is here");
+                        let other = (other, "first default case here");
                         return Err(self.reports.error_with(*span, text, other));
                     }
                     is_default = true;

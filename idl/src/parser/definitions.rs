@@ -89,8 +89,7 @@ impl Parser<'_> {
         self.advance();
         let name = self.name("the name of a module")?;
         if self.at("<") {
-            let text = "a module with parameters is a template, which no DDS file needs; write \
-                        the module out";
+            let text = "template modules are not supported; write the module without parameters";
             let span = self.peek().span;
             return Err(self.reports.error(span, text));
         }

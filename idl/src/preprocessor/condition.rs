@@ -141,7 +141,7 @@ impl Condition<'_, '_> {
             let right = self.level(level + 1)?;
             value = match apply(found, value, right) {
                 Some(value) => value,
-                None => return self.wrong(format!("`{found}` cannot be worked out here")),
+                None => return self.wrong(format!("`{found}` cannot be evaluated here")),
             };
         }
     }

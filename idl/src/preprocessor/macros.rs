@@ -106,10 +106,10 @@ impl<'a> Preprocessor<'a> {
             && !same(old, &new)
         {
             let (text, at) = (
-                format!("the macro `{name}` stands for something else already; #undef it first"),
+                format!("the macro `{name}` is already defined differently; #undef it first"),
                 old.defined,
             );
-            self.reports.error_with(span, text, (at, "it is defined here"));
+            self.reports.error_with(span, text, (at, "defined here"));
             return;
         }
         self.macros.insert(name, Rc::new(new));
@@ -185,7 +185,7 @@ impl<'a> Preprocessor<'a> {
         let mut out = Vec::new();
         while let Some(queued) = queue.pop_front() {
             if out.len() > MAX_EXPANSION {
-                self.stop(queued.token.span, "macros give too much here");
+                self.stop(queued.token.span, "the expansion of macros is too long here");
             }
             if self.stopped {
                 return Vec::new();
@@ -215,7 +215,7 @@ impl<'a> Preprocessor<'a> {
         let found = Rc::clone(found);
         let span = queued.token.span;
         if queued.depth() >= MAX_EXPANSION_DEPTH || queue.len() > MAX_EXPANSION {
-            self.stop(span, &format!("the macro `{name}` gives too much here"));
+            self.stop(span, &format!("the expansion of the macro `{name}` is too long here"));
             return true;
         }
         let mut arguments = Vec::new();
@@ -243,7 +243,10 @@ impl<'a> Preprocessor<'a> {
         self.argument_depth -= 1;
         self.expanded += body.len();
         if body.len() + queue.len() > MAX_EXPANSION || self.expanded > MAX_EXPANDED {
-            self.stop(span, &format!("the macro `{}` gives too much here", origin.name));
+            self.stop(
+                span,
+                &format!("the expansion of the macro `{}` is too long here", origin.name),
+            );
             return true;
         }
         for part in body.into_iter().rev() {
@@ -387,7 +390,7 @@ impl<'a> Preprocessor<'a> {
             let bare = text.strip_prefix('_').filter(|rest| !rest.starts_with('_'));
             TokenKind::Word { text: bare.unwrap_or(&text).into(), escaped: bare.is_some() }
         } else {
-            let message = format!("`##` gives `{text}`, which is no name and no number");
+            let message = format!("`##` produces `{text}`, which is neither a name nor a number");
             self.reports.error(used.token.span, message);
             return vec![left];
         };

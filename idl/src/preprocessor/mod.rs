@@ -289,7 +289,8 @@ impl<'a> Preprocessor<'a> {
             }
             // A version for human readers, as some revision control systems write it.
             "ident" | "sccs" => {
-                self.reports.note(span, format!("`#{word}` is for people, and has no effect"));
+                self.reports
+                    .note(span, format!("`#{word}` is for human readers and has no effect"));
             }
             // Line markers of another preprocessor are ignored; positions stay those of the
             // actual file.

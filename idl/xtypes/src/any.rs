@@ -41,7 +41,7 @@ use crate::{
 /// assert_eq!(report.what.get::<Fix>()?, fix);
 /// assert_eq!(
 ///     report.what.get::<u32>().unwrap_err().to_string(),
-///     "this any holds `Fix`, which cannot be taken as uint32: `the type`: it is uint32, the writer's is a struct"
+///     "this any holds `Fix`, which cannot be taken as uint32: `the type`: uint32 in the reader's type, a struct in the writer's"
 /// );
 /// // Who has no such type finds out what it is.
 /// assert_eq!(report.what.data()?.of().name(), "Fix");
@@ -167,7 +167,8 @@ impl DynamicData {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn any(&self, path: &str) -> Result<Any, DataError> {
-        let none = || DataError::Unfit { path: path.to_owned(), reason: "is no any".to_owned() };
+        let none =
+            || DataError::Unfit { path: path.to_owned(), reason: "is not an any".to_owned() };
         Any::from_value(self.get_value(path)?).ok_or_else(none)
     }
 
@@ -212,17 +213,19 @@ impl fmt::Display for AnyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("this any is empty; ask `is_empty` first"),
-            Self::Told(error) => write!(f, "what this any tells of its type is broken: {error}"),
-            Self::Type(error) => write!(f, "what this any tells of its type is wrong: {error}"),
+            Self::Told(error) => write!(f, "the type objects of this any cannot be read: {error}"),
+            Self::Type(error) => {
+                write!(f, "the type objects of this any are not a valid type: {error}")
+            }
             Self::Other { held, wanted, why } => {
                 write!(f, "this any holds {held}, which cannot be taken as {wanted}")?;
                 match why {
                     Some(why) => write!(f, ": {why}"),
-                    None => f.write_str("; ask for that type, or look at it with `data`"),
+                    None => f.write_str("; ask for that type, or read the value with `data`"),
                 }
             }
-            Self::Value(error) => write!(f, "the value in this any is broken: {error}"),
-            Self::Data(error) => write!(f, "the value in this any is broken: {error}"),
+            Self::Value(error) => write!(f, "the value in this any cannot be read: {error}"),
+            Self::Data(error) => write!(f, "the value in this any cannot be read: {error}"),
         }
     }
 }

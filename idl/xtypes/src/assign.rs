@@ -65,7 +65,7 @@ impl<'a> Rules<'a> {
 
     fn inside(&mut self, step: String, check: impl FnOnce(&mut Self) -> Checked) -> Checked {
         if self.path.len() > MAX_DEPTH as usize {
-            return self.refuse("here types are nested deeper than values can be");
+            return self.refuse("types are nested deeper than values can be");
         }
         self.path.push(step);
         let checked = check(self);
@@ -167,10 +167,11 @@ impl<'a> Rules<'a> {
                 Kind::Bitmask { bit_bound: other_bits, flags: others },
             ) => {
                 self.require(bit_bound == other_bits, || {
-                    format!("it has {bit_bound} bits, the writer's has {other_bits}")
+                    format!("{bit_bound} bits in the reader's type, {other_bits} in the writer's")
                 })?;
                 self.require(!self.exact || flags == others, || {
-                    "its bits have other names than the writer's, and types may not differ".into()
+                    "the bits have other names in the writer's type, and types may not differ"
+                        .into()
                 })
             }
             (Kind::Bitset(fields), Kind::Bitset(others)) => self.bitset(fields, others),
@@ -182,7 +183,9 @@ impl<'a> Rules<'a> {
 
     fn bits(&self, one: u32, other: u32) -> Checked {
         let is_right = if self.exact { one == other } else { bytes(one) == bytes(other) };
-        self.require(is_right, || format!("it has {one} bits, the writer's has {other}"))
+        self.require(is_right, || {
+            format!("{one} bits in the reader's type, {other} in the writer's")
+        })
     }
 
     fn bound(&self, reader: u32, writer: u32, ignored: bool, of_what: &str) -> Checked {
@@ -196,7 +199,7 @@ impl<'a> Rules<'a> {
                 NO_BOUND => format!("any number of {of_what}"),
                 bound => format!("at most {bound} {of_what}"),
             };
-            format!("it has {}, the writer's has {}", text(reader), text(writer))
+            format!("{} in the reader's type, {} in the writer's", text(reader), text(writer))
         })
     }
 
@@ -211,14 +214,16 @@ impl<'a> Rules<'a> {
                 self.require(named.value == literal.value, || {
                     let (name, ours, theirs) =
                         (shown(&literal.name, &named.name), literal.value, named.value);
-                    format!("`{name}` is {ours}, and {theirs} to the writer")
+                    format!("`{name}` is {ours} in the reader's type, {theirs} in the writer's")
                 })?;
             } else if !self.consistency.ignore_member_names
                 && let Some(other) = others.iter().find(|other| other.value == literal.value)
             {
                 let (name, other) = (&literal.name.text, &other.name.text);
-                return self
-                    .refuse(format!("{} is `{name}`, and `{other}` to the writer", literal.value));
+                return self.refuse(format!(
+                    "{} is `{name}` in the reader's type, `{other}` in the writer's",
+                    literal.value
+                ));
             }
         }
         if self.exact {
@@ -226,12 +231,12 @@ impl<'a> Rules<'a> {
                 literals.iter().map(|literal| literal.value).collect()
             };
             return self.require(values(literals) == values(others), || {
-                "its enumerators are others than the writer's, and types may not differ".into()
+                "the writer's enumerators are different, and types may not differ".into()
             });
         }
         let is_common = |one: &Literal| others.iter().any(|other| other.value == one.value);
         self.require(literals.iter().any(is_common), || {
-            "it has no enumerator that the writer has".to_owned()
+            "the reader's and the writer's type have no enumerator in common".to_owned()
         })
     }
 
@@ -240,7 +245,11 @@ impl<'a> Rules<'a> {
             bytes(fields.iter().map(|field| field.position + field.bits).max().unwrap_or(0))
         };
         self.require(total(fields) == total(others), || {
-            format!("it has {} bytes, the writer's has {}", total(fields), total(others))
+            format!(
+                "{} bytes in the reader's type, {} in the writer's",
+                total(fields),
+                total(others)
+            )
         })?;
         let place = |field: &BitField| (field.position, field.bits);
         for field in fields {
@@ -249,19 +258,22 @@ impl<'a> Rules<'a> {
             };
             self.require(place(field) == place(other), || {
                 let name = shown(&field.name, &other.name);
-                format!("`{name}` has {} bits, and {} to the writer", field.bits, other.bits)
+                format!(
+                    "`{name}` has {} bits in the reader's type, {} in the writer's",
+                    field.bits, other.bits
+                )
             })?;
             let same = self.consistency.ignore_member_names || field.name.hash == other.name.hash;
             self.require(same, || {
                 format!(
-                    "the bit {} begins `{}`, and `{}` to the writer",
+                    "the bit {} begins `{}` in the reader's type, `{}` in the writer's",
                     field.position, field.name.text, other.name.text
                 )
             })?;
         }
         let places = |fields: &[BitField]| -> BTreeSet<_> { fields.iter().map(place).collect() };
         self.require(!self.exact || places(fields) == places(others), || {
-            "its fields are others than the writer's, and types may not differ".to_owned()
+            "the writer's fields are different, and types may not differ".to_owned()
         })
     }
 
@@ -287,11 +299,14 @@ impl<'a> Rules<'a> {
                 (None, _) if is_mutable => self.lacked_by_reader(theirs)?,
                 (Some(_), _) => {
                     let name = &theirs.name.text;
-                    return self.refuse(format!("`{name}` is at another place to the writer"));
+                    return self
+                        .refuse(format!("`{name}` is at another position in the writer's type"));
                 }
                 (None, Some(ours)) => {
                     let (ours, theirs) = (&ours.name.text, &theirs.name.text);
-                    return self.refuse(format!("where `{ours}` is, the writer has `{theirs}`"));
+                    return self.refuse(format!(
+                        "at the position of `{ours}`, the writer's type has `{theirs}`"
+                    ));
                 }
                 (None, None) => self.lacked_by_reader(theirs)?,
             }
@@ -321,7 +336,7 @@ impl<'a> Rules<'a> {
             }
         }
         self.require(common || ours.is_empty() || theirs.is_empty(), || {
-            "it has no member that the writer has".to_owned()
+            "the reader's and the writer's type have no member in common".to_owned()
         })
     }
 
@@ -341,14 +356,15 @@ impl<'a> Rules<'a> {
                     let (name, other) = (&ours.name.text, &theirs.name.text);
                     return self.refuse(match same_name {
                         true => format!(
-                            "`{}` has the id {}, and {} to the writer",
+                            "`{}` has the id {} in the reader's type, {} in the writer's",
                             shown(&ours.name, &theirs.name),
                             ours.id,
                             theirs.id
                         ),
                         false => {
                             format!(
-                                "the member {} is `{name}`, and `{other}` to the writer",
+                                "the member {} is `{name}` in the reader's type, `{other}` in the \
+                                 writer's",
                                 ours.id
                             )
                         }
@@ -417,7 +433,9 @@ impl<'a> Rules<'a> {
                 match others.iter().find(is_known) {
                     Some(other) => {
                         let name = &other.name.text;
-                        self.refuse(format!("the writer's key may be `{name}`, which it lacks"))
+                        self.refuse(format!(
+                            "the writer's key may be `{name}`, which the reader's enum lacks"
+                        ))
                     }
                     None => Ok(()),
                 }
@@ -452,7 +470,7 @@ impl<'a> Rules<'a> {
                 return self.refuse(format!("the {who} lacks a case {label}{}", self.why_fixed()));
             }
             self.require(our_default.is_some() == their_default.is_some(), || {
-                format!("one has a default case and the other has none{}", self.why_fixed())
+                format!("only one of the two types has a default case{}", self.why_fixed())
             })?;
         }
         let mut common = false;
@@ -480,7 +498,9 @@ impl<'a> Rules<'a> {
             self.case(ours, theirs)?;
         }
         let nothing = members(reader).is_empty() || members(writer).is_empty();
-        self.require(common || nothing, || "it has no case that the writer has".to_owned())
+        self.require(common || nothing, || {
+            "the reader's and the writer's type have no case in common".to_owned()
+        })
     }
 
     fn case(&mut self, ours: &Member, theirs: &Member) -> Checked {

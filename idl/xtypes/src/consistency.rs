@@ -108,13 +108,13 @@ impl TypeConsistency {
         }
         let path = reader.name().to_owned();
         if self.force_type_validation {
-            let reason = "the writer does not say what its type is made of, and \
+            let reason = "the writer announced only the name of its type, and \
                           force_type_validation is set";
             return Err(Mismatch { path, reason: reason.to_owned() });
         }
         if reader.name() != writer_name {
             let reason = format!(
-                "the writer's type is `{writer_name}`, and it does not say what that is made of"
+                "the writer's type is `{writer_name}`, and the writer announced only this name"
             );
             return Err(Mismatch { path, reason });
         }

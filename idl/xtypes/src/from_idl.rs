@@ -31,7 +31,7 @@ impl DynamicType {
     /// ```
     pub fn from_idl(of: &Specification, name: &str) -> Result<Self, TypeObjectError> {
         let mut all = Self::all_from_idl(of, [name]);
-        all.pop().expect("one was asked for")
+        all.pop().expect("one result per requested name")
     }
 
     /// Returns several types by name, in little more time than one.

@@ -60,12 +60,12 @@ pub enum TypeObjectError {
 impl fmt::Display for TypeObjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge => f.write_str("the type has more parts than any that is in use"),
-            Self::Missing { identifier } => write!(f, "the type object {identifier} is not there"),
+            Self::TooLarge => f.write_str("the type has too many parts"),
+            Self::Missing { identifier } => write!(f, "the type object {identifier} is missing"),
             Self::WrongHash { name } => {
-                write!(f, "the object of `{name}` has another hash than its identifier")
+                write!(f, "the type object of `{name}` does not match the hash in its identifier")
             }
-            Self::Unknown { kind } => write!(f, "{kind} is no type of a value"),
+            Self::Unknown { kind } => write!(f, "{kind} cannot be the type of a value"),
             Self::Invalid { name, reason } => write!(f, "`{name}` {reason}"),
         }
     }
@@ -403,7 +403,7 @@ impl Resolver<'_> {
                 Ok(BitField { name, position, bits, holder, of })
             }
             _ => {
-                let reason = "is a field of a bitset that does not lie in its type, or in 64 bits";
+                let reason = "is a field of a bitset that does not fit its type, or 64 bits";
                 Err(TypeObjectError::Invalid { name: name.text.to_string(), reason })
             }
         }

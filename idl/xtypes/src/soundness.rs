@@ -22,13 +22,13 @@ pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
         count(graph, id, 0, &mut parts)?;
         match &node.kind {
             Kind::Enumeration { bit_bound: 33.., .. } | Kind::Enumeration { bit_bound: 0, .. } => {
-                return invalid("is an enum that has not 1 to 32 bits");
+                return invalid("is an enum whose size is not from 1 to 32 bits");
             }
             Kind::Enumeration { literals, .. } if literals.is_empty() => {
                 return invalid("is an enum without enumerators");
             }
             Kind::Bitmask { bit_bound: 65.., .. } | Kind::Bitmask { bit_bound: 0, .. } => {
-                return invalid("is a bitmask that has not 1 to 64 bits");
+                return invalid("is a bitmask whose size is not from 1 to 64 bits");
             }
             Kind::Enumeration { literals, .. }
                 if has_twice(literals.iter().map(|literal| literal.name.hash)) =>
@@ -41,7 +41,7 @@ pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
             Kind::Structure(Structure { base: Some(base), .. })
                 if !matches!(graph.kind(*base), Kind::Structure(_)) =>
             {
-                return invalid("inherits from what is no struct");
+                return invalid("inherits from a type that is not a struct");
             }
             Kind::Structure(structure) => {
                 let members = graph.members(structure);
@@ -64,10 +64,10 @@ pub(crate) fn check(graph: &Graph) -> Result<(), TypeObjectError> {
                     kind => matches!(kind, Kind::Enumeration { .. }),
                 };
                 if !is_discriminator || union.cases.is_empty() {
-                    return invalid("is a union without a case, or without what selects one");
+                    return invalid("is a union without a case, or without a valid discriminator");
                 }
                 if !are_labels(graph, union) {
-                    return invalid("is a union with a case for what its discriminator is never");
+                    return invalid("is a union with a label that its discriminator cannot have");
                 }
                 let members = || union.cases.iter().filter_map(|case| case.member.as_ref());
                 if has_twice(members().map(|member| member.id))
@@ -149,7 +149,7 @@ fn count(
         _ => 1,
     };
     if found > MOST_PARTS {
-        return invalid("has values of more parts than any that are in use");
+        return invalid("has values with too many parts");
     }
     parts[place] = Parts::Known(found);
     Ok(found)

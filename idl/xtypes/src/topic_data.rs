@@ -262,7 +262,7 @@ impl TopicData for SerializedData {
         let (payload, free) = (self.payload(), bytes.len());
         let room = bytes.get_mut(..payload.len()).ok_or_else(|| DataError::Unfit {
             path: "the sample".to_owned(),
-            reason: format!("has {} bytes, and {free} are free", payload.len()),
+            reason: format!("has {} bytes, but the buffer has only {free}", payload.len()),
         })?;
         room.copy_from_slice(payload);
         Ok(payload.len())

@@ -10,7 +10,7 @@ pub(crate) fn shown<'a>(one: &'a Name, other: &'a Name) -> &'a str {
 }
 
 pub(crate) fn differ(reader: &str, writer: &str) -> String {
-    format!("it is {reader}, the writer's is {writer}")
+    format!("{reader} in the reader's type, {writer} in the writer's")
 }
 
 pub(crate) fn word_of(kind: &Kind) -> &'static str {

@@ -94,15 +94,15 @@ fn any_returns_value_as_assignable_type_or_reports_mismatch() {
     let said = |error: AnyError| error.to_string();
     assert_eq!(
         said(any.get::<later::Other>().unwrap_err()),
-        "this any holds `Fix`, which cannot be taken as `Fix`: `Fix.id`: it is a string, the writer's is uint32"
+        "this any holds `Fix`, which cannot be taken as `Fix`: `Fix.id`: a string in the reader's type, uint32 in the writer's"
     );
     assert_eq!(
         said(any.get::<Report>().unwrap_err()),
-        "this any holds `Fix`, which cannot be taken as `Boxed::Report`; ask for that type, or look at it with `data`"
+        "this any holds `Fix`, which cannot be taken as `Boxed::Report`; ask for that type, or read the value with `data`"
     );
     assert_eq!(
         said(Any::of(&7_u32).unwrap().get::<i32>().unwrap_err()),
-        "this any holds uint32, which cannot be taken as int32: `the type`: it is int32, the writer's is uint32"
+        "this any holds uint32, which cannot be taken as int32: `the type`: int32 in the reader's type, uint32 in the writer's"
     );
     assert_eq!(Any::default().get::<Fix>(), Err(AnyError::Empty));
     assert_eq!(Any::default().data(), Err(AnyError::Empty));
@@ -144,7 +144,7 @@ fn any_is_allowed_in_every_member_position() {
                 data.set_any("few[1]", &Any::of(&true).unwrap()).unwrap();
                 assert_eq!(data.any("few[1]").unwrap().get(), Ok(true));
                 let error = data.any("id").unwrap_err();
-                assert_eq!(error.to_string(), "`id` is no any");
+                assert_eq!(error.to_string(), "`id` is not an any");
             }
         }
     }
@@ -215,9 +215,9 @@ fn text_of_any_shows_held_type_and_value() {
         assert_eq!(DynamicData::parse(&of, &data.to_text()).unwrap(), data);
     }
     for (text, error) in [
-        ("{rest: [{type_objects: \"0\"}]}", "these are no bytes in hexadecimal digits"),
-        ("{rest: [{type_objects: \"00070000\"}]}", "what this any tells of its type is broken"),
-        ("{rest: [{nothing: 1}]}", "an any has no member `nothing`; there are type"),
+        ("{rest: [{type_objects: \"0\"}]}", "expected bytes in hexadecimal digits"),
+        ("{rest: [{type_objects: \"00070000\"}]}", "the type objects of this any cannot be read"),
+        ("{rest: [{nothing: 1}]}", "an any has no member `nothing`; its members are type"),
     ] {
         let found = DynamicData::parse(&of, text).unwrap_err().to_string();
         assert!(found.contains(error), "{found}");
@@ -258,7 +258,7 @@ fn deeply_nested_any_is_read_or_rejected_without_stack_overflow() {
     let one = format!("{{type_objects: \"{digits}\", value: ");
     let deep = one.repeat(1000) + "{}" + &"}".repeat(1000);
     let error = DynamicData::parse(&DynamicType::of::<Any>(), &deep).unwrap_err();
-    assert_eq!(error.reason, "here the value is nested too deep");
+    assert_eq!(error.reason, "the value is nested too deep");
 }
 
 proptest! {

@@ -250,11 +250,11 @@ fn assignable_final_structs_have_same_members() {
     );
     assert_eq!(
         said::<one::Final, other::Final>(DEFAULT),
-        "`Final.b`: it is a string, the writer's is double"
+        "`Final.b`: a string in the reader's type, double in the writer's"
     );
     assert_eq!(
         said::<one::Final, renamed::Final>(DEFAULT),
-        "`Final`: the member 1 is `b`, and `c` to the writer"
+        "`Final`: the member 1 is `b` in the reader's type, `c` in the writer's"
     );
     let ignoring = TypeConsistency { ignore_member_names: true, ..DEFAULT };
     assert_eq!(said::<one::Final, renamed::Final>(ignoring), "goes");
@@ -268,22 +268,22 @@ fn bounds_are_compared_unless_ignored() {
     assert_eq!(said::<short::Final, long::Final>(DEFAULT), "goes");
     assert_eq!(
         said::<short::Final, long::Final>(strict),
-        "`Final.b`: it has at most 3 characters, the writer's has at most 9 characters"
+        "`Final.b`: at most 3 characters in the reader's type, at most 9 characters in the writer's"
     );
     assert_eq!(said::<long::Final, short::Final>(strict), "goes");
     assert_eq!(said::<one::Final, long::Final>(strict), "goes");
     assert_eq!(
         said::<long::Final, one::Final>(strict),
-        "`Final.b`: it has at most 9 characters, the writer's has any number of characters"
+        "`Final.b`: at most 9 characters in the reader's type, any number of characters in the writer's"
     );
     assert_eq!(said::<Open::bounded::Open, Open::one::Open>(DEFAULT), "goes");
     assert_eq!(
         said::<Open::bounded::Open, Open::one::Open>(strict),
-        "`Open.b`: it has at most 4 elements, the writer's has any number of elements"
+        "`Open.b`: at most 4 elements in the reader's type, any number of elements in the writer's"
     );
     assert_eq!(
         said::<long::Final, short::Final>(EXACT),
-        "`Final.b`: it has at most 9 characters, the writer's has at most 3 characters"
+        "`Final.b`: at most 9 characters in the reader's type, at most 3 characters in the writer's"
     );
 }
 
@@ -308,19 +308,19 @@ fn assignable_appendable_structs_share_leading_members() {
     );
     assert_eq!(
         said::<one::Open, keyed::Open>(DEFAULT),
-        "`Open.a`: it is not of the key, the writer's is a member of the key"
+        "`Open.a`: not of the key in the reader's type, a member of the key in the writer's"
     );
     assert_eq!(
         said::<one::Open, swapped::Open>(DEFAULT),
-        "`Open`: `b` is at another place to the writer"
+        "`Open`: `b` is at another position in the writer's type"
     );
     assert_eq!(
         said::<one::Open, optional::Open>(DEFAULT),
-        "`Open.a`: it is not optional, the writer's is optional"
+        "`Open.a`: not optional in the reader's type, optional in the writer's"
     );
     assert_eq!(
         said::<one::Open, mutable::Open>(DEFAULT),
-        "`Open`: it is appendable, the writer's is mutable"
+        "`Open`: appendable in the reader's type, mutable in the writer's"
     );
     assert_eq!(
         said::<one::Open, more::Open>(EXACT),
@@ -335,19 +335,19 @@ fn mutable_structs_are_matched_by_member_ids() {
     assert_eq!(said::<swapped::Free, one::Free>(DEFAULT), "goes");
     assert_eq!(
         said::<one::Free, apart::Free>(DEFAULT),
-        "`Free`: it has no member that the writer has"
+        "`Free`: the reader's and the writer's type have no member in common"
     );
     assert_eq!(
         said::<one::Free, moved::Free>(DEFAULT),
-        "`Free`: `a` has the id 5, and 6 to the writer"
+        "`Free`: `a` has the id 5 in the reader's type, 6 in the writer's"
     );
     assert_eq!(
         said::<one::Free, wider::Free>(DEFAULT),
-        "`Free.b`: it is an array [2], the writer's is an array [3]"
+        "`Free.b`: an array [2] in the reader's type, an array [3] in the writer's"
     );
     assert_eq!(
         said::<one::Free, map::Free>(DEFAULT),
-        "`Free.a`: it is int32, the writer's is a map"
+        "`Free.a`: int32 in the reader's type, a map in the writer's"
     );
 }
 
@@ -357,7 +357,7 @@ fn assignability_requires_same_key_without_truncation() {
     assert_eq!(said::<long::Keyed, short::Keyed>(DEFAULT), "goes");
     assert_eq!(
         said::<short::Keyed, long::Keyed>(DEFAULT),
-        "`Keyed.name`: it has at most 3 characters, the writer's has at most 9 characters"
+        "`Keyed.name`: at most 3 characters in the reader's type, at most 9 characters in the writer's"
     );
     assert_eq!(
         said::<short::Keyed, more::Keyed>(DEFAULT),
@@ -373,15 +373,15 @@ fn assignability_requires_same_key_without_truncation() {
 fn assignability_error_names_member_path() {
     assert_eq!(
         said::<Outer::one::Outer, Outer::other::Outer>(DEFAULT),
-        "`Outer.header.b`: it is a string, the writer's is double"
+        "`Outer.header.b`: a string in the reader's type, double in the writer's"
     );
     assert_eq!(
         said::<Outer::one::Outer, Outer::list::Outer>(DEFAULT),
-        "`Outer.list[]`: it is appendable, the writer's is mutable"
+        "`Outer.list[]`: appendable in the reader's type, mutable in the writer's"
     );
     assert_eq!(
         said::<Outer::one::Outer, Final::one::Final>(DEFAULT),
-        "`Outer`: it is appendable, the writer's is final"
+        "`Outer`: appendable in the reader's type, final in the writer's"
     );
     assert_eq!(
         said::<Final::one::Final, Outer::one::Outer>(EXACT),
@@ -396,27 +396,45 @@ fn enum_assignability_compares_enumerator_names_and_values() {
     assert_eq!(said::<More, One>(DEFAULT), "goes");
     assert_eq!(
         said::<One, More>(EXACT),
-        "`Color`: its enumerators are others than the writer's, and types may not differ"
+        "`Color`: the writer's enumerators are different, and types may not differ"
     );
-    assert_eq!(said::<One, Other>(DEFAULT), "`Color`: `Red` is 0, and 1 to the writer");
-    assert_eq!(said::<One, Renamed>(DEFAULT), "`Color`: 0 is `Red`, and `Rot` to the writer");
+    assert_eq!(
+        said::<One, Other>(DEFAULT),
+        "`Color`: `Red` is 0 in the reader's type, 1 in the writer's"
+    );
+    assert_eq!(
+        said::<One, Renamed>(DEFAULT),
+        "`Color`: 0 is `Red` in the reader's type, `Rot` in the writer's"
+    );
     let ignoring = TypeConsistency { ignore_member_names: true, ..DEFAULT };
     assert_eq!(said::<One, Renamed>(ignoring), "goes");
     // The reader's annotation decides, and then only values count.
     assert_eq!(said::<ByValue, Renamed>(DEFAULT), "goes");
     assert_eq!(said::<ByValue, Other>(DEFAULT), "goes");
-    assert_eq!(said::<Renamed, ByValue>(DEFAULT), "`Color`: 0 is `Rot`, and `Red` to the writer");
+    assert_eq!(
+        said::<Renamed, ByValue>(DEFAULT),
+        "`Color`: 0 is `Rot` in the reader's type, `Red` in the writer's"
+    );
     assert!(said::<ByValue, Renamed>(EXACT).starts_with("`Color`: 0 is `Red`"));
     let text = "@ignore_literal_names enum Color { BLACK, WHITE };";
     let of = idl::parse("color.idl", text).unwrap();
     let of = DynamicType::from_idl(&of, "Color").unwrap();
     assert!(DEFAULT.check(&of, &DynamicType::of::<One>()).is_ok());
-    assert_eq!(said::<One, Short>(DEFAULT), "`Color`: it has 32 bits, the writer's has 8");
+    assert_eq!(
+        said::<One, Short>(DEFAULT),
+        "`Color`: 32 bits in the reader's type, 8 in the writer's"
+    );
     assert_eq!(said::<Mask, u16>(DEFAULT), "goes");
     assert_eq!(said::<u16, Mask>(DEFAULT), "goes");
     assert_eq!(said::<u32, Mask>(DEFAULT), "`the type`: a bitmask of 12 bits is no uint32");
-    assert_eq!(said::<Set, color::OtherSet>(DEFAULT), "`Set`: `b` has 4 bits, and 3 to the writer");
-    assert_eq!(said::<One, Set>(DEFAULT), "`Color`: it is an enum, the writer's is a bitset");
+    assert_eq!(
+        said::<Set, color::OtherSet>(DEFAULT),
+        "`Set`: `b` has 4 bits in the reader's type, 3 in the writer's"
+    );
+    assert_eq!(
+        said::<One, Set>(DEFAULT),
+        "`Color`: an enum in the reader's type, a bitset in the writer's"
+    );
 }
 
 #[test]
@@ -434,9 +452,13 @@ fn unions_are_matched_by_case_labels() {
     assert_eq!(said::<OpenMore, Open>(DEFAULT), "goes");
     assert_eq!(
         said::<Open, OpenOther>(DEFAULT),
-        "`Choice.B`: it is uint8, the writer's is a string".replace("uint8", "octet")
+        "`Choice.B`: uint8 in the reader's type, a string in the writer's"
+            .replace("uint8", "octet")
     );
-    assert_eq!(said::<Closed, Open>(DEFAULT), "`Choice`: it is final, the writer's is appendable");
+    assert_eq!(
+        said::<Closed, Open>(DEFAULT),
+        "`Choice`: final in the reader's type, appendable in the writer's"
+    );
 }
 
 #[test]
@@ -445,7 +467,7 @@ fn type_name_decides_if_peer_announces_no_type() {
     assert!(DEFAULT.check_named(&reader, "Final", None).is_ok());
     assert_eq!(
         DEFAULT.check_named(&reader, "Other", None).unwrap_err().to_string(),
-        "`Final`: the writer's type is `Other`, and it does not say what that is made of"
+        "`Final`: the writer's type is `Other`, and the writer announced only this name"
     );
     let forced = TypeConsistency { force_type_validation: true, ..DEFAULT };
     assert!(forced.check_named(&reader, "Final", None).is_err());

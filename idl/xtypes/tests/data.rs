@@ -225,27 +225,27 @@ fn unsuitable_value_is_rejected_with_path_and_reason() {
     );
     assert_eq!(
         said("derived.name", Value::Bool(true)),
-        "`derived.name` is a string, and this is not: Bool(true)"
+        "`derived.name` is a string, found Bool(true)"
     );
     assert_eq!(
         said("numbers.e", Value::Unsigned(65536)),
-        "`numbers.e` is uint16, and this is not: Unsigned(65536)"
+        "`numbers.e` is uint16, found Unsigned(65536)"
     );
     assert_eq!(
         said("texts.e[0]", Value::Text("seven77".to_owned())),
-        "`texts.e[0]` has at most 6 characters, and these are 7"
+        "`texts.e[0]` has at most 6 characters, found 7"
     );
     assert_eq!(
         said("texts.e[3]", Value::Text(String::new())),
-        "`texts.e[3]`, at 7: it has 0 elements, there is none 3"
+        "`texts.e[3]`, at 7: the value has 0 elements, found index 3"
     );
     assert_eq!(
         said("choice.discriminator", Value::Signed(1)),
-        "`choice.discriminator`, at 7: the discriminator follows from the member: set that"
+        "`choice.discriminator`, at 7: the discriminator follows from the member: set the member"
     );
     assert_eq!(
         said("numbers.i[2][0]", Value::Signed(1)),
-        "`numbers.i[2][0]`, at 9: the array has 2 elements, there is none 2"
+        "`numbers.i[2][0]`, at 9: the array has 2 elements, found index 2"
     );
 }
 

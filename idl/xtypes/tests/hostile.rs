@@ -183,7 +183,7 @@ fn huge_array_type_is_rejected_when_type_is_built() {
         element_identifier: Box::new(TypeIdentifier::Byte),
     });
     let of = struct_of(TypeIdentifier::None, Some(huge), 1);
-    assert_eq!(said(&only(&itself(), of)), "`` has values of more parts than any that are in use");
+    assert_eq!(said(&only(&itself(), of)), "`` has values with too many parts");
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn union_of(
 fn case_label_outside_discriminator_type_is_rejected() {
     for (of, label) in [(TypeIdentifier::Int16, 40_000), (TypeIdentifier::Boolean, 2)] {
         let said = said(&only(&itself(), union_of(1, of, &[label])));
-        assert_eq!(said, "`Loop` is a union with a case for what its discriminator is never");
+        assert_eq!(said, "`Loop` is a union with a label that its discriminator cannot have");
     }
     assert!(
         DynamicType::from_objects(&only(&itself(), union_of(1, TypeIdentifier::Int16, &[40])))
@@ -305,7 +305,7 @@ fn bitset_field_must_fit_its_holder_type() {
     for (holder, bits) in [(TK_BYTE, 9), (TK_BOOLEAN, 2), (TK_FLOAT32, 3)] {
         assert_eq!(
             said(&field(holder, bits)),
-            "`a` is a field of a bitset that does not lie in its type, or in 64 bits"
+            "`a` is a field of a bitset that does not fit its type, or 64 bits"
         );
     }
 }

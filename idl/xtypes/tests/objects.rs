@@ -308,7 +308,7 @@ fn idl_types_have_same_objects_as_derived_types_and_idlc() {
     }
     assert_eq!(topic_types(&specification).last().unwrap(), "V::Everything");
     let missing = DynamicType::from_idl(&specification, "V::Nothing").unwrap_err();
-    assert_eq!(missing.to_string(), "the type object of `V::Nothing` is not there");
+    assert_eq!(missing.to_string(), "the type object of `V::Nothing` is missing");
     let text = "struct Node; typedef sequence<Node> Nodes; struct Node { long v; Nodes next; };";
     let node = DynamicType::from_idl(&idl::parse("node.idl", text).unwrap(), "Node").unwrap();
     assert_eq!(node.objects(ObjectKind::Complete).objects.len(), 1);

@@ -79,26 +79,23 @@ fn omitted_members_get_their_defaults() {
 
 #[test]
 fn text_error_states_position_and_reason() {
-    assert_eq!(said::<Point>("{x: 1.5}"), "1:5: `x`: here int32 was expected, found `1.5`");
-    assert_eq!(said::<Point>("{x: 1\n y: 2}"), "2:2: here `}` of a struct was expected, found `y`");
-    assert_eq!(said::<Point>("{z: 1}"), "1:2: `z`: there is no member `z`; there are x, y");
-    assert_eq!(
-        said::<Point>("{x: 5000000000}"),
-        "1:5: `x`: here int32 was expected, found `5000000000`"
-    );
-    assert_eq!(said::<Point>(""), "1:1: here `{` of a struct was expected, and the text ends");
-    assert_eq!(said::<Point>("{} {}"), "1:4: here the value has ended, and more follows");
+    assert_eq!(said::<Point>("{x: 1.5}"), "1:5: `x`: expected int32, found `1.5`");
+    assert_eq!(said::<Point>("{x: 1\n y: 2}"), "2:2: expected `}` of a struct, found `y`");
+    assert_eq!(said::<Point>("{z: 1}"), "1:2: `z`: there is no member `z`; the members are x, y");
+    assert_eq!(said::<Point>("{x: 5000000000}"), "1:5: `x`: expected int32, found `5000000000`");
+    assert_eq!(said::<Point>(""), "1:1: expected `{` of a struct, found the end of the text");
+    assert_eq!(said::<Point>("{} {}"), "1:4: expected the end after the value, found more text");
     assert_eq!(
         said::<Everything>("{derived: {more: Pink}}"),
         "1:18: `derived.more`: `Pink` is none of Red, Green, Blue"
     );
     assert_eq!(
         said::<Everything>("{derived: {texts: [\"a\", 7]}}"),
-        "1:25: `derived.texts[1]`: here a string was expected, found `7`"
+        "1:25: `derived.texts[1]`: expected a string, found `7`"
     );
     assert_eq!(
         said::<Everything>("{texts: {e: [\"1234567\"]}}"),
-        "1:23: `texts.e[0]`: this has at most 6 characters, and these are 7"
+        "1:23: `texts.e[0]`: this has at most 6 characters, found 7"
     );
     assert_eq!(
         said::<Everything>("{numbers: {i: [[1,2,3]]}}"),
@@ -110,14 +107,14 @@ fn text_error_states_position_and_reason() {
     );
     assert_eq!(
         said::<Collections>("{squares: [{key: 1, value: 1}, {key: 1, value: 2}]}"),
-        "1:51: `squares`: this has each key once, and these are not in their order"
+        "1:51: `squares`: this is a map, whose keys must be unique and in ascending order"
     );
     assert_eq!(
         said::<Texts>("{a: \"x"),
         "1:5: `a`: the text that begins here has no closing quote in its line"
     );
     let deep = format!("{}{}", "{next: ".repeat(5000), "}".repeat(5000));
-    assert!(said::<Tree>(&deep).ends_with("here the value is nested too deep"));
+    assert!(said::<Tree>(&deep).ends_with("the value is nested too deep"));
 }
 
 proptest! {
@@ -175,7 +172,7 @@ fn long_double_is_written_as_decimal_digits() {
             assert_eq!(DynamicData::parse(&of, written).unwrap(), data, "{read}");
         }
     }
-    assert_eq!(said::<LongDouble>("1.5.5"), "1:1: here long double was expected, found `1.5.5`");
+    assert_eq!(said::<LongDouble>("1.5.5"), "1:1: expected long double, found `1.5.5`");
 }
 
 /// Bits that only a later version names are preserved, in text as in bytes.
@@ -192,7 +189,7 @@ fn unnamed_bitmask_bits_survive_text_round_trip() {
 fn parser_rejects_string_with_inner_nul() {
     assert_eq!(
         said::<Texts>("{a: \"x\\u0000\"}"),
-        "1:14: `a`: this is a string in which a NUL stands, and that would end it"
+        "1:14: `a`: this is a string with a NUL inside, which would end the string"
     );
     assert!(DynamicData::parse(&DynamicType::of::<Texts>(), "{b: \"x\\u0000\"}").is_ok());
 }

@@ -337,7 +337,7 @@ fn cycle(chain: &[String]) -> Wrong {
         told = format!("{} -> ... {between} others ... -> {}", chain[0], chain[chain.len() - 1]);
     }
     let found = format!("found a profile that inherits from itself ({told})");
-    Wrong::new(found, "expected bases that end")
+    Wrong::new(found, "expected a chain of bases without a cycle")
 }
 
 fn library_path(library: &str, in_dds: bool) -> String {

@@ -185,7 +185,7 @@ pub(super) fn read(
 }
 
 fn again() -> Wrong {
-    Wrong::new("found it a second time", "expected it once")
+    Wrong::new("found this element a second time", "expected it once")
 }
 
 fn no_attributes(element: &Element, path: &Path<'_>, report: &mut Report) {

@@ -135,7 +135,7 @@ pub struct Ignored {
 
 impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: ignored, it is of {}", self.place, self.path, self.product)
+        write!(f, "{}: {}: ignored, belongs to {}", self.place, self.path, self.product)
     }
 }
 

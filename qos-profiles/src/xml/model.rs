@@ -169,7 +169,7 @@ impl Library {
         match named {
             Named::Profile(at) => Place::new(&self.profiles[at].file, self.profiles[at].at),
             Named::Entries(places) => {
-                let first = places.iter().flatten().next().expect("a name stands for something");
+                let first = places.iter().flatten().next().expect("a name has at least one entry");
                 Place::new(&self.entries[*first].file, self.entries[*first].at)
             }
         }

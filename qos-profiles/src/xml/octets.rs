@@ -89,7 +89,7 @@ fn from_base64(letters: &[u8]) -> Result<Vec<u8>, String> {
         }
         bits <<= 6 * padded;
         if bits & ((1 << (8 * padded)) - 1) != 0 {
-            return Err("the last letter before `=` says more than whole bytes".to_owned());
+            return Err("the last letter before `=` has bits beyond the last whole byte".to_owned());
         }
         bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - padded]);
     }
@@ -170,7 +170,10 @@ mod tests {
             ),
             ("Cg=s", "found `Cg=s`: `=` is no letter of base64"),
             ("Cg!s", "found `Cg!s`: `!` is no letter of base64"),
-            ("Ch==", "found `Ch==`: the last letter before `=` says more than whole bytes"),
+            (
+                "Ch==",
+                "found `Ch==`: the last letter before `=` has bits beyond the last whole byte",
+            ),
         ] {
             assert_eq!(octets(text).unwrap_err().found, found, "{text}");
         }

@@ -109,7 +109,7 @@ impl QosProvider {
             Ok(list) => list,
             Err(std::env::VarError::NotPresent) => String::new(),
             Err(std::env::VarError::NotUnicode(list)) => {
-                let what = "it is no UTF-8".to_owned();
+                let what = "the list is not UTF-8".to_owned();
                 return Err(wrong_list(FILES_VARIABLE, &list.to_string_lossy(), what));
             }
         };
@@ -330,7 +330,7 @@ fn whole_file(file: &str, wrong: Wrong) -> ProfileError {
 
 fn wrong_list(name: &str, list: &str, what: String) -> ProfileErrors {
     let found = format!("found {}: {what}", super::error::quoted(list));
-    let wrong = Wrong::new(found, "expected places of files with `;` between them");
+    let wrong = Wrong::new(found, "expected paths of files, separated by `;`");
     ProfileErrors::new(vec![whole_file(name, wrong)])
 }
 

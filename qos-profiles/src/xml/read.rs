@@ -109,7 +109,9 @@ impl Reader<'_> {
                     Wrong::new("found an unknown root element", "expected `dds` or `qos_library`");
                 let wrong = match vendor::in_root(other) {
                     Some(product) => Wrong {
-                        found: format!("found the root element of a form that {product} has alone"),
+                        found: format!(
+                            "found the root element of a format that only {product} has"
+                        ),
                         ..wrong
                     },
                     None => wrong.suggest(suggest(other, ["dds", "qos_library"])),
@@ -213,10 +215,14 @@ impl Reader<'_> {
         let folder = std::path::Path::new(&*self.report.file).parent().map(PathBuf::from);
         let file = folder.unwrap_or_default().join(named);
         if self.content.depth == DEEPEST_INCLUDE || self.content.files.len() >= MOST_FILES {
-            let found =
-                format!("found {} files in each other, or {MOST_FILES} in all", self.content.depth);
-            let wrong =
-                Wrong::new(found, format!("expected fewer than {DEEPEST_INCLUDE} in each other"));
+            let found = format!(
+                "found includes nested {} deep, or {MOST_FILES} files in all",
+                self.content.depth
+            );
+            let wrong = Wrong::new(
+                found,
+                format!("expected includes nested less than {DEEPEST_INCLUDE} deep"),
+            );
             return self.report.error(element.at, path, wrong);
         }
         let same = file.canonicalize().unwrap_or_else(|_| file.clone());
@@ -233,8 +239,10 @@ impl Reader<'_> {
             }
             Err(error) => {
                 let found = format!("found {}, which cannot be read ({error})", quoted(named));
-                let wrong =
-                    Wrong::new(found, "expected a file, beside this one or with its whole way");
+                let wrong = Wrong::new(
+                    found,
+                    "expected a file, relative to this one or by its absolute path",
+                );
                 self.report.error(element.at, path, wrong);
                 self.report.whole = false;
             }
@@ -292,7 +300,7 @@ impl Reader<'_> {
         let Some(name) = name else {
             let wrong = Wrong::new(
                 "found no attribute `name`",
-                "expected one: outside of profiles nothing else leads here",
+                "expected one: outside of profiles, a set of policies is found only by name",
             );
             self.report.error(element.at, path, wrong);
             return Ok(());

@@ -97,7 +97,7 @@ impl<'a> Source<'a> {
         if let Err(error) = std::str::from_utf8(bytes) {
             let valid = &bytes[..error.valid_up_to()];
             let wrong = Wrong::new(
-                format!("found the byte 0x{:02x}, which is no UTF-8", bytes[valid.len()]),
+                format!("found the byte 0x{:02x}, which is not UTF-8", bytes[valid.len()]),
                 "expected a file in UTF-8",
             );
             return Err(Broken { at: end_of(valid), wrong });
@@ -150,7 +150,7 @@ impl<'a> Source<'a> {
                     let at = if self.namespace.is_none() { self.root } else { at };
                     self.depth += 1;
                     if self.depth > DEEPEST {
-                        let found = format!("found elements {} deep in each other", self.depth);
+                        let found = format!("found elements nested {} deep", self.depth);
                         return Err(refuse(found, &format!("expected {DEEPEST} at most")));
                     }
                     self.check_namespace(name.namespace.as_deref())

@@ -23,7 +23,7 @@ impl fmt::Display for Location {
             Self::File(path) => write!(f, "{}", path.display()),
             Self::FileIfThere(path) if path.exists() => write!(f, "{}", path.display()),
             Self::FileIfThere(path) => {
-                write!(f, "{} (not there, in the working folder)", path.display())
+                write!(f, "{} (missing in the working folder)", path.display())
             }
             Self::Text(name, _) => f.write_str(name),
         }
@@ -50,10 +50,12 @@ pub(super) fn locations(list: &str) -> Result<Vec<Location>, String> {
             let place = place.trim_end();
             let path = place.strip_prefix("file://").unwrap_or(place);
             if let Some((scheme, _)) = path.split_once("://") {
-                return Err(format!("`{scheme}://` is not read; expected `file://` or `str://`"));
+                return Err(format!(
+                    "`{scheme}://` is not supported; expected `file://` or `str://`"
+                ));
             }
             if path.is_empty() {
-                return Err("`file://` names no file".to_owned());
+                return Err("`file://` has no path behind it".to_owned());
             }
             found.push(Location::File(path.into()));
             rest = after.trim_start();
@@ -97,10 +99,10 @@ mod tests {
         let wrong = |list| locations(list).unwrap_err();
         assert_eq!(
             wrong("http://x/a.xml"),
-            "`http://` is not read; expected `file://` or `str://`"
+            "`http://` is not supported; expected `file://` or `str://`"
         );
         assert_eq!(wrong("str://<dds/>"), "expected `\"` after `str://`");
-        assert_eq!(wrong("file://"), "`file://` names no file");
+        assert_eq!(wrong("file://"), "`file://` has no path behind it");
         assert_eq!(
             wrong("str://\"<dds/>"),
             "the text of `str://\"` does not end with `\"` after an element"

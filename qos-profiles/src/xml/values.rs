@@ -215,7 +215,7 @@ fn duration(element: &Element) -> Read<'_, Duration> {
             }
         };
         if slot.replace(part).is_some() {
-            return Err(here(Wrong::new("found it a second time", "expected it once")));
+            return Err(here(Wrong::new("found this element a second time", "expected it once")));
         }
     }
     match (sec, nanosec) {
@@ -230,7 +230,7 @@ fn duration(element: &Element) -> Read<'_, Duration> {
             duration.ok_or_else(|| Wrong::new("found no duration", EXPECTED).into())
         }
         _ => Err(Wrong::new(
-            "found a duration of which one part has no end and the other has",
+            "found a duration with one infinite and one finite part",
             "expected both or none to be infinite",
         )
         .into()),

@@ -165,7 +165,7 @@ impl JournalReader {
             }
             let record = Record::from_words(words);
             records.push(record.ok_or_else(|| {
-                io::Error::other(format!("a record of {:?} has no known kind", self.owner))
+                io::Error::other(format!("a record of {:?} has an unknown kind", self.owner))
             })?);
         }
         self.rest.drain(..whole);

@@ -157,7 +157,7 @@ struct Member {
 pub(crate) fn run(args: MemberArgs) -> Done {
     // If the cycle is killed, its members die too, including stopped ones.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(
-        |error| Failure::new(format!("the death of the parent cannot be heard: {error}")),
+        |error| Failure::new(format!("the death of the parent cannot be watched: {error}")),
     )?;
     let shared = Arc::new(Shared {
         journals: args.journals,
@@ -269,7 +269,7 @@ impl Member {
                     writer.close(readers.iter().map(ToString::to_string).collect());
                 }
             }
-            _ => return Err(Failure::new(format!("a member does not know `{}`", words.join(" ")))),
+            _ => return Err(Failure::new(format!("unknown member command `{}`", words.join(" ")))),
         }
         Ok(())
     }

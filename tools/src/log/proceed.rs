@@ -118,11 +118,14 @@ impl Found {
         let root = root.display();
         let sound = self.there.get(&without).filter(|_| !self.harmed.contains_key(&without));
         let wrong = if let Some(path) = sound {
-            format!("log {without} is here, in {}: nobody waits for it", path.display())
+            format!("log {without} is here, in {}, so nobody waits for this log", path.display())
         } else if self.awaited.is_empty() {
-            format!("nothing waits in {root}: all logs that the logs there name are there, or back")
+            format!("no log is awaited in {root}: all logs named there are present")
         } else if !self.awaited.contains(&without) {
-            format!("nobody in {root} waits for log {without}, but for {}", names(&self.awaited))
+            format!(
+                "nobody in {root} waits for log {without}; the awaited logs are {}",
+                names(&self.awaited)
+            )
         } else {
             return Ok(());
         };
@@ -153,7 +156,7 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> Done {
     let still: Vec<&LogId> = found.awaited.iter().filter(|log| !without.contains(log)).collect();
     let awaited = |log: &&&LogId| match found.harmed.get(**log) {
         Some((error, _)) => format!(
-            "Awaited, unless a sound log has all of it: log {log}, which is harmed: {error}.\n"
+            "Awaited, unless a sound log has all of it: log {log}, which is damaged: {error}.\n"
         ),
         None => format!("Awaited: log {log}.\n"),
     };
@@ -164,13 +167,16 @@ pub(super) fn run(args: &ProceedArgs, json: bool) -> Done {
     for Word { without, at, by, after, .. } in &said {
         let (seconds, (era, number)) = (at.0 / 1_000_000_000, after);
         text += &format!(
-            "{by} has said, {seconds} s after 1970 and after view {number} of era {era:x}, to go on without log {without}.\n"
+            "{by} has decided, {seconds} s after 1970 and after view {number} of era {era:x}, to \
+             proceed without log {without}.\n"
         );
     }
     if !without.is_empty() {
         text += match found.runs {
-            true => "Who waits here goes on within a second, if nobody else is awaited.",
-            false => "Nobody runs here. It counts when somebody restarts.",
+            true => {
+                "Processes that wait here continue within a second, unless they await other logs."
+            }
+            false => "No process runs here. The decision takes effect at the next start.",
         };
     }
     let word = |word: &Word| json!({ "without": word.without.to_string(), "at": word.at.0, "by": word.by });

@@ -167,7 +167,9 @@ impl WithPayload for Ping {
             let Some(sample) = await_answer(&reader, &control)? else { return Ok(()) };
             let end = clock::now();
             if check(sample.bytes(), Read::Ends).map(|(index, _)| index) != Some(index) {
-                return Err(Failure::new(format!("the answer to sample {index} is another one")));
+                return Err(Failure::new(format!(
+                    "the answer to sample {index} is of another sample"
+                )));
             }
             if index >= warm_up {
                 times.saturating_record((end - start) / 2);

@@ -224,12 +224,14 @@ impl Means {
     pub(crate) fn are_offered(&self) -> Result<(), Failure> {
         if self.level == Level::Unordered && !self.ablate.is_empty() {
             return Err(Failure::Usage(
-                "only what an atomic topic does can be switched off: add --level atomic".to_owned(),
+                "only mechanisms of an atomic topic can be switched off: add --level atomic"
+                    .to_owned(),
             ));
         }
         if (self.level == Level::Logged) != self.logs.is_some() {
             return Err(Failure::Usage(
-                "--level logged needs a folder on the disk that is meant: --logs DIR, and only that level does"
+                "--level logged needs a folder on the disk to measure (--logs DIR); other levels \
+                 take no --logs"
                     .to_owned(),
             ));
         }
@@ -367,7 +369,9 @@ pub(crate) fn within_match_limit(
             return Ok(false);
         }
         if Instant::now() >= deadline {
-            return Err(Failure::new(format!("the others were not there after {MATCH_LIMIT:?}")));
+            return Err(Failure::new(format!(
+                "the other roles did not appear within {MATCH_LIMIT:?}"
+            )));
         }
     }
     Ok(true)

@@ -24,7 +24,7 @@ const TOLD: usize = 20;
     squall sim run --group local --faults crash,pause --nodes 4\n  \
     squall sim run --aimed                        faults at every step of view changes\n  \
     squall sim run --minutes 30                   one seed after the other, for half an hour\n\n\
-    A seed with the same options is the same life, to the last word that lands. Exit code 1 if any\n\
+    A seed with the same options repeats the same run, word by word. Exit code 1 if any\n\
     rule was broken; each violation names the command that shows it step by step.")]
 pub(crate) struct RunArgs {
     /// Range of seeds, without the second one.
@@ -263,8 +263,8 @@ fn text(sum: &Account, seeds: u64, told: &[Value], seconds: f64) -> String {
     }
     let Coverage { overslept, layouts_met, transfers_cut, .. } = sum.coverage;
     text += &format!(
-        "decisions that a stopped node has overslept: {overslept}; changes of layout that met a view change: \
-         {layouts_met}; state transfers cut short: {transfers_cut}\n\n"
+        "decisions that a stopped node missed: {overslept}; changes of layout that met a view \
+         change: {layouts_met}; state transfers cut short: {transfers_cut}\n\n"
     );
     for found in told.iter().take(TOLD) {
         let what = found["what"].as_str().unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::outcome::{Done, Outcome, show};
 /// Show the topics of a domain.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  squall ls --domain 7 --json\n\n\
-    Takes part in the domain meanwhile. Without an answer within --wait nobody has a writer or reader there.")]
+    Joins the domain meanwhile. If no topic appears within --wait, no participant has a writer or reader.")]
 pub(crate) struct LsArgs {
     #[command(flatten)]
     domain: Domain,

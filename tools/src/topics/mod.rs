@@ -76,7 +76,8 @@ fn require_membership(participant: &DomainParticipant) -> Result<(), Failure> {
     match participant.is_isolated() {
         false => Ok(()),
         true => Err(Failure::new(
-            "the other participants go on without this one: it was stopped for too long. Start it anew",
+            "the other participants excluded this one, because it was stopped for too long; start \
+             the command again",
         )),
     }
 }
@@ -97,11 +98,12 @@ fn announced(
         require_membership(participant)?;
         if Instant::now() >= deadline {
             let there = match names.is_empty() {
-                true => "no topics are there".to_owned(),
-                false => format!("there are {}", names.join(", ")),
+                true => "the domain has no topics".to_owned(),
+                false => format!("the domain has the topics {}", names.join(", ")),
             };
             return Err(Failure::new(format!(
-                "nobody has had a writer or reader of a topic `{name}` for {seconds} s; {there}"
+                "no participant of the domain had a writer or reader of a topic `{name}` within \
+                 {seconds} s; {there}"
             )));
         }
         std::thread::sleep(Duration::from_millis(5));

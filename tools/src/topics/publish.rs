@@ -29,7 +29,7 @@ const PATIENCE: Timeout = Timeout::secs(10);
     squall publish Wind '{station: 7}' --count 100 --every 0.01\n  \
     squall publish Wind --idl weather.idl --readers 0 < samples.jsonl\n\n\
     A sample is JSON, or text as squall spy shows it; members that are left out have their defaults. Without one each line of\n\
-    standard input is a sample. The type is learnt from those who have the topic; with --idl nobody needs to.")]
+    standard input is a sample. The type comes from the participants that have the topic, or from --idl.")]
 pub(crate) struct PublishArgs {
     /// Name of the topic.
     topic: String,

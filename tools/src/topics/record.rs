@@ -31,8 +31,8 @@ use crate::outcome::{Done, Failure, Outcome, say, show};
 #[command(after_help = "Examples:\n  \
     squall record --out flight.rec\n  \
     squall record --topics 'Nav/*' --topics Alarm --out flight.rec --for 60\n\n\
-    Topics are recorded from the moment on at which somebody has them, with what is kept of them. It reads as any reader that\n\
-    loses nothing: a disk that is slower than the writers holds them up. Ends at SIGINT or SIGTERM. squall replay writes it again.")]
+    A topic is recorded from the moment when a participant has it, including its kept samples. squall record is a reliable\n\
+    reader: a disk that is slower than the writers delays them. Ends at SIGINT or SIGTERM. squall replay writes the samples again.")]
 pub(crate) struct RecordArgs {
     /// Record topics whose names match: `*` stands for any text, `?` for one character. May be
     /// given more than once; without it all topics are recorded.

@@ -87,7 +87,7 @@ impl Recorder {
     pub(super) fn new(path: &Path) -> Result<Recorder, Failure> {
         let file = File::create_new(path).map_err(|error| {
             Failure::new(format!(
-                "{} cannot be made: {error}; nothing that is there is written over",
+                "{} cannot be created: {error}; existing files are not overwritten",
                 path.display()
             ))
         })?;
@@ -141,12 +141,12 @@ impl Recording {
         let mut head = [0; 12];
         let is_whole = recording.fill(&mut head)?;
         if !is_whole || head[..8] != *MAGIC {
-            return Err(recording.wrong("it is no recording of squall record"));
+            return Err(recording.wrong("the file is no recording of squall record"));
         }
         let version = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
         if version != VERSION {
             return Err(recording.wrong(&format!(
-                "it is of version {version}, and this command reads version {VERSION}"
+                "the recording has version {version}, and this command reads version {VERSION}"
             )));
         }
         recording.at = head.len() as u64;
@@ -190,7 +190,7 @@ impl Recording {
             return Ok(None);
         }
         if crc32c::crc32c(&bytes) != sum {
-            return Err(self.wrong("the sum of an entry is wrong: the file is damaged"));
+            return Err(self.wrong("the checksum of an entry is wrong: the file is damaged"));
         }
         let entry = from_cdr(&bytes).map_err(|error| self.wrong(&error.to_string()))?;
         self.at += 8 + u64::from(size);

@@ -27,8 +27,8 @@ const PATIENCE: Timeout = Timeout::secs(10);
 #[command(after_help = "Examples:\n  \
     squall replay flight.rec\n  \
     squall replay flight.rec --topics 'Nav/*' --speed 10 --readers 1\n\n\
-    Topics have the types and the levels with which they were recorded; whoever reads them has to say the same. Samples have the\n\
-    time stamps of now, unless --timestamps is said.")]
+    Topics have the types and levels with which they were recorded; readers must use the same ones. Samples get the current\n\
+    time as time stamp, unless --timestamps is given.")]
 pub(crate) struct ReplayArgs {
     /// Recording to read.
     file: PathBuf,
@@ -61,7 +61,10 @@ struct Target {
 pub(crate) fn run(args: &ReplayArgs, json: bool) -> Done {
     let globs = globs(&args.topics)?;
     if !(args.speed >= 0.0 && args.speed.is_finite()) {
-        return Err(Failure::Usage(format!("--speed {}: 0 or more is wanted", args.speed)));
+        return Err(Failure::Usage(format!(
+            "--speed {}: use a finite number, 0 or more",
+            args.speed
+        )));
     }
     let wait = time("wait", args.wait)?;
     let mut recording = Recording::open(&args.file)?;
@@ -88,7 +91,8 @@ pub(crate) fn run(args: &ReplayArgs, json: bool) -> Done {
             Entry::Sample(sample) => {
                 let target = targets.get(&sample.topic).ok_or_else(|| {
                     Failure::new(format!(
-                        "{}: a sample of topic {}, of which nothing was said: the file is damaged",
+                        "{}: a sample of topic {} comes before any entry of this topic: the file \
+                         is damaged",
                         args.file.display(),
                         sample.topic
                     ))

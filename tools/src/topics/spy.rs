@@ -21,8 +21,8 @@ const DEPTH: u32 = 1 << 12;
 #[command(after_help = "Examples:\n  \
     squall spy Attitude\n  \
     squall spy Track --filter \"altitude < 1000\" --count 10 --json\n\n\
-    The type is learnt from those who write or read the topic. It holds up no writer: of what comes faster than it is\n\
-    shown the last samples of each instance are shown. With --json each sample is one line.")]
+    The type comes from the participants that write or read the topic. squall spy delays no writer: if samples come faster\n\
+    than they are shown, the last samples of each instance are shown. With --json each sample is one line.")]
 pub(crate) struct SpyArgs {
     /// Name of the topic.
     topic: String,
@@ -81,7 +81,8 @@ pub(crate) fn run(args: &SpyArgs, json: bool) -> Done {
     let unreadable: u64 = readers.iter().map(|reader| reader.unreadable_samples()).sum();
     if unreadable > 0 {
         eprintln!(
-            "squall: {unreadable} samples could not be read: nobody tells how they lie in memory"
+            "squall: {unreadable} samples could not be read: no participant announced their memory \
+             layout"
         );
     }
     Ok(Outcome::Yes)

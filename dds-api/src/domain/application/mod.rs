@@ -315,7 +315,7 @@ impl Application {
             let names: Vec<String> = all.keys().map(|name| format!("`{name}`")).collect();
             let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             DdsError::BadParameter(format!(
-                "participant `{}` has no {what} `{name}`; those that are there: {there}",
+                "participant `{}` has no {what} `{name}`; available: {there}",
                 self.name
             ))
         })

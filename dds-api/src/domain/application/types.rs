@@ -54,7 +54,7 @@ impl Types {
             let name = registered.type_name.as_str();
             let found = match &made[name] {
                 Ok(of) if is_for_topics(of) => continue,
-                Ok(_) => format!("type_ref: found `{name}`, which is no struct or union"),
+                Ok(_) => format!("type_ref: found `{name}`, which is not a struct or union"),
                 Err(_) if !known.iter().any(|known| known == name) => {
                     format!("type_ref: found `{name}`, which is not there")
                 }
@@ -107,7 +107,7 @@ fn error(text: &TypeText, told: &Diagnostic) -> Option<ProfileError> {
     };
     let (found, expected) = match message.split_once("; ") {
         Some((found, expected)) => (found.to_owned(), expected.to_owned()),
-        None => (message.to_owned(), "expected a type as DDS-XTYPES has it".to_owned()),
+        None => (message.to_owned(), "expected a type as defined by DDS-XTYPES".to_owned()),
     };
     let first: Option<Place> =
         told.related.first().and_then(|other| text.origin(other.line)).map(|(place, _)| place);

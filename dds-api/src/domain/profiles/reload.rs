@@ -138,13 +138,14 @@ impl Change {
         let Change { qos, given: new, changed, fixed } = self;
         let told = |policies, reason| ReloadedEntity { policies, reason, ..entity.clone() };
         if !fixed.is_empty() {
-            let reason = "may not change once it is there: make it anew".to_owned();
+            let reason = "cannot change after creation: create the entity anew".to_owned();
             report.unchanged.push(told(fixed, Some(reason)));
         }
         let applied = match qos.inconsistencies().first() {
             _ if changed.is_empty() => Ok(()),
             Some(wrong) => Err(DdsError::InconsistentPolicy(format!(
-                "{wrong}; the file agrees with itself, but not with what was said otherwise or may not change"
+                "{wrong}; the file is consistent, but contradicts values that were set elsewhere \
+                 or cannot change"
             ))),
             None => apply(qos),
         };
@@ -330,8 +331,10 @@ fn check_level(old: &Given, new: &Given, entity: &ReloadedEntity, report: &mut Q
     let fixed = [PolicyId::Reliability, PolicyId::Durability];
     if was != is && fixed.iter().all(|policy| old.qos.agrees(&new.qos, *policy)) {
         let is = is.map_or("unordered".to_owned(), |level| level.to_string());
-        let reason =
-            format!("it would be {is} by `squall.delivery`, which may not change: make it anew");
+        let reason = format!(
+            "the topic would be {is} by `squall.delivery`, which cannot change: create the topic \
+             anew"
+        );
         report.unchanged.push(ReloadedEntity { reason: Some(reason), ..entity.clone() });
     }
 }

@@ -41,7 +41,7 @@ impl AtomicTopics {
     /// Handles a direct message of another participant.
     pub(in crate::mapping) fn direct(&mut self, domain: &mut Domain, from: NodeId, bytes: &[u8]) {
         if !self.depot.direct(domain, from, bytes) {
-            tracing::warn!(node = %from, "a participant tells what makes no sense");
+            tracing::warn!(node = %from, "malformed direct message ignored");
         }
     }
 

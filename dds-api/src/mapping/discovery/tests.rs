@@ -25,7 +25,11 @@ fn a_layout_follows_from_the_endpoints_of_a_topic() {
     assert_eq!(say(&mut state, A, 1, atomic(EndpointKind::Reader)), [key]);
     assert_eq!(say(&mut state, B, 2, atomic(EndpointKind::Reader)), [key]);
     let plain = endpoint(EndpointKind::Reader, "a", TopicLevel::Unordered);
-    assert_eq!(say(&mut state, A, 2, Some(plain)), [], "another topic's");
+    assert_eq!(
+        say(&mut state, A, 2, Some(plain)),
+        [],
+        "unordered topic has no key in the order of the atomic one"
+    );
     let view = View::of_founders([(A, 1), (B, 1)]);
     let seats = |state: &Discovery| {
         let seats = state.layout(key, &view).seats.into_iter();
@@ -55,17 +59,20 @@ fn holders_of_kept_samples_follow_from_members_of_the_topic() {
     let names = |state: &Discovery| state.holders(key).map(|it| it.names().to_vec());
     assert_eq!(names(&state), Some(vec![B]));
     let view = View::of_founders([(A, 1), (B, 1)]);
-    assert!(state.layout(key, &view).seats.iter().all(|seat| seat.reads), "writers keep, too");
+    assert!(
+        state.layout(key, &view).seats.iter().all(|seat| seat.reads),
+        "writers keep samples too"
+    );
     assert_eq!(state.readers(key), 1);
     state.apply(A, &state.motion(key, Motion::Holds(7)));
-    assert_eq!(names(&state), Some(vec![B]), "of another beginning");
+    assert_eq!(names(&state), Some(vec![B]), "report is about another beginning");
     say(&mut state, B, 1, None);
     assert_eq!((names(&state), state.holders(key).unwrap().vacancy()), (Some(vec![]), Some(1)));
     let mut other = Discovery::default();
     assert!(other.restore(&state.snapshot()));
     assert_eq!(other.snapshot(), state.snapshot());
     other.apply(A, &other.motion(key, Motion::Holds(1)));
-    assert_eq!(names(&other), Some(vec![A]), "it had got it just before");
+    assert_eq!(names(&other), Some(vec![A]), "A had received the samples before");
     state.apply(A, &state.motion(key, Motion::Lacks(1)));
     assert_eq!((names(&state), state.holders(key).unwrap().beginning()), (Some(vec![A]), 2));
     say(&mut state, A, 1, None);
@@ -99,9 +106,13 @@ fn excluded_endpoint_joins_when_contradicting_endpoints_are_gone() {
         assert_eq!(inside(state), [(c, 1)]);
         assert!(!state.take_news().iter().any(|news| matches!(news, News::LetIn(_))));
         assert_eq!(say(state, c, 1, None), [key]);
-        assert_eq!(inside(state), [(A, 2), (B, 1)], "in the order in which they came");
+        assert_eq!(
+            inside(state),
+            [(A, 2), (B, 1)],
+            "endpoints are admitted in the order of their announcements"
+        );
         assert!(state.take_news().iter().any(|news| matches!(news, News::LetIn(_))));
-        assert!(state.holders(key).is_none(), "nothing of this is kept");
+        assert!(state.holders(key).is_none(), "atomic topic keeps no samples");
         state.forget(B);
         // The only remaining endpoint may change its level.
         assert_eq!(say(state, A, 2, of(TopicLevel::VolatileStorage)), [key]);
@@ -158,7 +169,7 @@ fn offers_of_departed_writers_are_remembered_while_topic_exists() {
         state.forget(node);
     }
     let remembered = |state: &Discovery| state.writers_once(key).count();
-    assert_eq!(remembered(&state), 1, "of what is usual nothing needs to be known");
+    assert_eq!(remembered(&state), 1, "departed writer with usual policies is not remembered");
     let mut other = Discovery::default();
     assert!(other.restore(&state.snapshot()));
     assert_eq!((remembered(&other), other.snapshot()), (1, state.snapshot()));

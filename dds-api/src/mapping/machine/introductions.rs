@@ -145,8 +145,8 @@ impl TopicFacts {
 fn check_length(length: usize, what: &str) -> Result<(), String> {
     match length > LONGEST_ANNOUNCEMENT {
         true => Err(format!(
-            "what is to be announced of it has {length} bytes, and the most is {LONGEST_ANNOUNCEMENT}: give it less \
-             {what}"
+            "the announcement has {length} bytes, more than the maximum of {LONGEST_ANNOUNCEMENT}: \
+             use less {what}"
         )),
         false => Ok(()),
     }

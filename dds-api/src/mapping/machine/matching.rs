@@ -219,7 +219,7 @@ impl ParticipantMachine {
         if !self.inconsistent.insert(who) {
             return;
         }
-        tracing::warn!(%why, "what one participant means by a topic is not what another one does");
+        tracing::warn!(%why, "topic is inconsistent with another participant's");
         if let Some(board) = self.topics.get(topic) {
             board.note(StatusKind::InconsistentTopic, |all| {
                 all.inconsistent_topic.count(1);
@@ -320,7 +320,7 @@ impl ParticipantMachine {
                     }
                     None => tracing::error!(
                         topic = %reader.endpoint.topic,
-                        "this participant is matched with as many writers as it can be"
+                        "writer not matched: this participant has the maximum of matched writers"
                     ),
                 }
             }

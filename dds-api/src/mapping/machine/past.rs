@@ -69,7 +69,12 @@ impl ParticipantMachine {
         let ask = Ask { key, ..ask };
         self.past.asks(&ask, of);
         if !self.group.send_direct(of, Word::Ask(ask).to_bytes(), effects) {
-            self.past.answered(of, ask.reading, ask.page, Page::Refused("it is gone".to_owned()));
+            self.past.answered(
+                of,
+                ask.reading,
+                ask.page,
+                Page::Refused("the participant has left".to_owned()),
+            );
         }
         Some((of, others.len() - 1))
     }
@@ -90,16 +95,16 @@ impl ParticipantMachine {
         match word {
             Some(Word::Ask(ask)) => {
                 let why = match self.complete_log_of(ask.key) {
-                    None => "it keeps no complete log of the topic",
+                    None => "the participant keeps no complete log of the topic",
                     Some(_) if self.past.is_asked(from, ask) => return,
-                    Some(_) => "too many others have asked already",
+                    Some(_) => "too many requests of other participants are pending",
                 };
                 self.answer_past((from, ask), Page::Refused(why.to_owned()), effects);
             }
             Some(Word::Answer { reading, page, content }) => {
                 self.past.answered(from, reading, page, content);
             }
-            None => tracing::warn!(node = %from, "a participant tells what makes no sense"),
+            None => tracing::warn!(node = %from, "malformed message about past samples ignored"),
         }
     }
 }

@@ -61,15 +61,15 @@ impl ParticipantMachine {
 
     /// An endpoint in its state after a change.
     fn changed(&self, id: u64, change: impl Fn(&mut Policies)) -> Result<Endpoint, String> {
-        let Some(known) = self.own(id) else { return Err("it is no more".to_owned()) };
+        let Some(known) = self.own(id) else { return Err("the endpoint is deleted".to_owned()) };
         let mut endpoint = known.clone();
         change(Arc::make_mut(&mut endpoint.policies));
         if endpoint.order.is_by_partition()
             && shard(endpoint.policies.partition()) != shard(known.policies.partition())
         {
             return Err(format!(
-                "PARTITION decides by which stream samples of `{}` go, for that is sharded by it: make another writer \
-                 or reader",
+                "PARTITION cannot change, because it selects the shard of topic `{}`, which is \
+                 sharded by partition: create another writer or reader",
                 endpoint.topic
             ));
         }
@@ -175,8 +175,8 @@ pub(super) fn check_length(endpoint: &Endpoint) -> Result<(), String> {
     let length = endpoint.encode().len();
     match length > LONGEST_ANNOUNCEMENT {
         true => Err(format!(
-            "what is to be announced of it has {length} bytes, and the most is {LONGEST_ANNOUNCEMENT}: give it less \
-             USER_DATA, GROUP_DATA or PARTITION"
+            "the announcement has {length} bytes, more than the maximum of {LONGEST_ANNOUNCEMENT}: \
+             use less USER_DATA, GROUP_DATA or PARTITION"
         )),
         false => Ok(()),
     }
@@ -225,7 +225,7 @@ mod tests {
         let left = |level| writer(level, |_, all| all.partition.name = vec!["left".to_owned()]);
         assert!(
             terms_of(&left(TopicLevel::Unordered)).partition.is_none(),
-            "readers know the stream's"
+            "readers know the partition of the stream"
         );
         let mut atomic = left(TopicLevel::Atomic);
         assert_eq!(terms_of(&atomic).partition.as_deref(), Some(&b"left"[..]));
@@ -271,7 +271,7 @@ mod tests {
         let usual = writer(TopicLevel::Unordered, |_, _| ()).encode().len();
         assert!(saying(LONGEST_ANNOUNCEMENT - 2 * usual).is_ok());
         let why = saying(LONGEST_ANNOUNCEMENT).unwrap_err();
-        assert!(why.contains("give it less USER_DATA"), "{why}");
+        assert!(why.contains("use less USER_DATA"), "{why}");
     }
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(tell(&board, &Due { next: Some(Time(7)), ..Due::default() }), 0);
         assert!(board.changes().is_empty());
         assert_eq!(tell(&board, &Due { is_alive: Some(true), ..Due::default() }), 1);
-        assert!(board.changes().is_empty(), "nothing is lost");
+        assert!(board.changes().is_empty(), "writer is alive");
         assert_eq!(tell(&board, &Due { is_alive: Some(false), ..Due::default() }), 1);
         let mut due = Due { next: Some(Time(7)), ..Due::default() };
         due.missed.count = 3;

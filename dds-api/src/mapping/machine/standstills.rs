@@ -55,7 +55,7 @@ impl ParticipantMachine {
             } else if still.said.is_some() {
                 let topic = self.name_of(key).unwrap_or_default();
                 let lasted = now.since(still.since) / 1_000_000;
-                tracing::info!(%topic, lasted_ms = lasted, "an order goes on that stood still");
+                tracing::info!(%topic, lasted_ms = lasted, "standstill of an order ended");
             }
         }
         for (key, at) in since {

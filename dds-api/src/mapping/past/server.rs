@@ -40,7 +40,7 @@ impl PastServer {
         (from, ask): (NodeId, &Ask),
     ) -> Page {
         let Some((dir, stream)) = log else {
-            return Page::Refused("it keeps no log of the topic".to_owned());
+            return Page::Refused("the participant keeps no log of the topic".to_owned());
         };
         let answer = match ask.wanted {
             Wanted::StateAt(time) => state_at(&dir, stream, WallTime(time)),
@@ -49,7 +49,7 @@ impl PastServer {
         answer.unwrap_or_else(|error| match error {
             LogError::Gone { from } => Page::Gone(from.0),
             LogError::Beyond { last } => Page::Beyond(last.0),
-            error => Page::Refused(format!("its log cannot be read: {error}")),
+            error => Page::Refused(format!("the participant's log cannot be read: {error}")),
         })
     }
 
@@ -68,7 +68,7 @@ impl PastServer {
                 PastFiles::after(dir, stream, place)?
             }
             (None, Wanted::StateAt(_)) => {
-                return Ok(Page::Refused("it is no reading".to_owned()));
+                return Ok(Page::Refused("a request for the state has no pages".to_owned()));
             }
         };
         let since = WallTime(if let Wanted::Since(time, _) = ask.wanted { time } else { 0 });
@@ -94,7 +94,8 @@ fn state_at(dir: &Path, stream: StreamKey, time: WallTime) -> Result<Page, LogEr
     let state = files::state_at(dir, stream, time)?;
     if state.iter().map(|record| record.payload.len()).sum::<usize>() > STATE_BYTES {
         return Ok(Page::Refused(format!(
-            "the state has more than {} MiB, which is the most that is told to others: ask where the log is",
+            "the state has more than {} MiB, the limit for answers to other participants: ask in \
+             the participant that keeps the log",
             STATE_BYTES >> 20
         )));
     }

@@ -149,7 +149,7 @@ fn samples_of_each_writer_leave_together_when_outermost_set_ends() {
     assert!(!changes.is_in_set() && !first.write(None) && is_not_met(changes.end(None)));
     changes.begin();
     changes.end(None).unwrap();
-    assert_eq!(writers.asked(), [], "it has left already");
+    assert_eq!(writers.asked(), [], "set without samples writes nothing");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn group_set_is_written_as_one_and_reports_one_or_several_authors() {
     drop(first);
     changes.end(None).unwrap();
     let expected = [Asked::Write(2, 2, Authors::Several)];
-    assert_eq!(writers.asked(), expected, "who is left goes on with them");
+    assert_eq!(writers.asked(), expected, "remaining writer writes its samples of the set");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn writer_that_is_gone_or_added_no_sample_writes_nothing() {
     assert!(gone.write(None));
     drop(gone);
     let refuse = |gathered: &mut Gathered, _: &mut Vec<Effect>| {
-        gathered.add(0, 4, |_| Err("it cannot be encoded"))
+        gathered.add(0, 4, |_| Err("sample cannot be encoded"))
     };
     let added = changes.gather(2, || there.held_back(), refuse);
     assert!(added.is_some_and(|added| added.is_err()));
@@ -238,7 +238,7 @@ fn set_has_room_if_its_next_writer_has_room() {
     let writers = Writers::coherent();
     let (changes, first, second) = (&writers.changes, writers.writer(1), writers.writer(2));
     changes.begin();
-    assert!(changes.has_room(), "there is nothing to write");
+    assert!(changes.has_room(), "empty set needs no room");
     assert!(first.write(None) && first.write(None) && second.write(None));
     second.has_room.store(false, Ordering::Relaxed);
     assert!(changes.has_room());
@@ -246,9 +246,9 @@ fn set_has_room_if_its_next_writer_has_room() {
     assert!(!changes.has_room());
     assert_eq!(writers.asked(), [Asked::Room(1, 2), Asked::Room(1, 2)]);
     drop(first);
-    assert!(changes.has_room(), "who is gone needs none");
+    assert!(changes.has_room(), "departed writer needs no room");
     let state = changes.lock();
-    assert!(!changes.has_room(), "somebody ends it just now");
+    assert!(!changes.has_room(), "set that another thread is ending has no known room");
     drop(state);
 }
 
@@ -268,7 +268,11 @@ fn writer_of_suspended_publisher_wakes_its_readers_once_on_resume() {
     assert!(changes.is_suspended() && wakes_later(&first) && writers.asked().is_empty());
     changes.begin();
     changes.resume().unwrap();
-    assert_eq!(writers.asked(), [Asked::Wake(1), Asked::Wake(2)], "and not before it was");
+    assert_eq!(
+        writers.asked(),
+        [Asked::Wake(1), Asked::Wake(2)],
+        "readers wake once, on the last resume"
+    );
     assert!(changes.is_in_set() && !changes.is_suspended() && !wakes_later(&second));
     changes.suspend();
     changes.resume().unwrap();
@@ -279,13 +283,13 @@ fn writer_of_suspended_publisher_wakes_its_readers_once_on_resume() {
 #[test]
 fn writers_of_a_group_share_one_order_while_they_exist() {
     let group = Writers::with(PresentationQosPolicyAccessScopeKind::Group, true).changes;
-    assert!(group.join(1, None, "a").is_err(), "it has none");
+    assert!(group.join(1, None, "a").is_err(), "topic without order cannot join a group");
     group.join(1, Some(7), "a").unwrap();
     group.join(2, Some(7), "b").unwrap();
     let other = || group.join(3, Some(8), "c");
     assert!(matches!(other(), Err(DdsError::InconsistentPolicy(_))));
     group.leave(1);
-    let Err(why) = other() else { panic!("another one is left") };
+    let Err(why) = other() else { panic!("writer `b` still has another order") };
     assert!(why.to_string().contains("`b`"), "{why}");
     group.leave(2);
     other().unwrap();
@@ -309,7 +313,7 @@ fn writer_dropped_while_its_set_ends_causes_no_deadlock() {
             assert_eq!(writers.asked().len(), 1);
         }
     });
-    for what in ["it is written", "there is room"] {
+    for what in ["set is written", "set has room"] {
         assert_eq!(is_done.recv_timeout(Duration::from_secs(10)), Ok(true), "{what}");
     }
 }

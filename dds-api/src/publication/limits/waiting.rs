@@ -97,8 +97,9 @@ impl<T: TopicData> DataWriter<T> {
             }
             if !self.wait_at_work(deadline, || self.is_admitted(limits, key))? {
                 return Err(DdsError::Timeout(format!(
-                    "readers of `{}` have not received so many samples within {blocking} that RESOURCE_LIMITS let its \
-                     writer write another one: {}",
+                    "a writer of `{}` timed out after {blocking}: RESOURCE_LIMITS allow no more \
+                     samples that readers have not received ({}); raise the limit or \
+                     max_blocking_time",
                     self.topic().name(),
                     limits.in_words()
                 )));
@@ -121,8 +122,8 @@ impl<T: TopicData> DataWriter<T> {
 
     fn one_instance_too_many(&self, limits: &Limits) -> DdsError {
         DdsError::OutOfResources(format!(
-            "this writer of `{}` has {} instances to say something of, and RESOURCE_LIMITS let it have no more: unregister one, \
-             or raise max_instances",
+            "this writer of `{}` has {} instances, and RESOURCE_LIMITS allow no more: unregister \
+             one, or raise max_instances",
             self.topic().name(),
             limits.instances
         ))

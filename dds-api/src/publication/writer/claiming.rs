@@ -54,8 +54,8 @@ impl<T: TopicData> DataWriter<T> {
                 Some(Ok(place)) => return Ok(place),
                 Some(Err(ClaimError::TooLong { largest, .. })) => {
                     return Err(DdsError::OutOfResources(format!(
-                        "a sample of {} bytes does not fit a writer of `{}`, which takes up to {}: \
-                         create it with .max_sample_size({0})",
+                        "a sample of {} bytes does not fit a writer of `{}`, which takes up to {} \
+                         bytes: create the writer with .max_sample_size({0})",
                         size - HEADER,
                         self.topic.name(),
                         largest - HEADER
@@ -78,8 +78,8 @@ impl<T: TopicData> DataWriter<T> {
                     false => String::new(),
                 };
                 return Err(DdsError::Timeout(format!(
-                    "readers of `{}` have not made room for a sample of {} bytes within {}: \
-                     let them take faster, or give the writer more .memory() or a longer \
+                    "readers of `{}` have not made room for a sample of {} bytes within {}: let \
+                     the readers take faster, or give the writer more .memory() or a longer \
                      .max_blocking_time(){waiting}",
                     self.topic.name(),
                     size - HEADER,

@@ -91,8 +91,9 @@ impl<T: TopicData> DataWriter<T> {
 
     fn too_large(&self, gathered: &Gathered, largest: usize) -> DdsError {
         DdsError::OutOfResources(format!(
-            "the coherent set that is open has {} samples of `{}` already, in {} bytes, and there is no room for one more: a \
-             writer's part of a set is one record of up to {largest} bytes; create it with .max_sample_size()",
+            "the open coherent set already has {} samples of `{}`, in {} bytes, and no room for \
+             another one: a writer's part of a set is one record of up to {largest} bytes; create \
+             the writer with a larger .max_sample_size()",
             gathered.samples(),
             self.topic.name(),
             gathered.size()

@@ -208,7 +208,7 @@ impl<S> Default for Instances<S> {
     }
 }
 
-const THERE: &str = "samples and tables name instances that are there";
+const THERE: &str = "samples and tables name existing instances";
 
 impl<S> Instances<S> {
     pub(super) fn len(&self) -> usize {

@@ -63,7 +63,10 @@ impl<S> Cache<S> {
         data: S,
         key_value: impl FnOnce(&S) -> Box<[u8]>,
     ) -> Result<Outcome, Rejection<S>> {
-        debug_assert!(self.lets_pass && arrival.expires == NEVER, "it was asked whether it may");
+        debug_assert!(
+            self.lets_pass && arrival.expires == NEVER,
+            "cache lets samples without expiry pass"
+        );
         let (said, order) = ((arrival.writer, arrival.strength), arrival.order());
         let at = match self.instances.find_again(arrival.key) {
             Some(at) if self.goes_on(at, said, order, now) => at,

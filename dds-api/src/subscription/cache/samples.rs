@@ -123,7 +123,7 @@ impl<S> Default for Samples<S> {
     }
 }
 
-const TAKEN: &str = "a chain has places that are taken, and no others";
+const TAKEN: &str = "a chain consists of occupied places";
 
 impl<S> Samples<S> {
     /// Number of entries, including notices.

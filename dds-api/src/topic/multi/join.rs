@@ -261,13 +261,13 @@ mod tests {
         let of = members.iter().fold(of, |of, (name, key)| {
             of.member(name, &number, MemberOptions { key: *key, ..MemberOptions::default() })
         });
-        of.build().expect("a sound type")
+        of.build().expect("type is valid")
     }
 
     fn sample(of: &DynamicType, values: &[i64]) -> DynamicData {
         let mut sample = DynamicData::new(of);
         for (name, value) in of.member_names().iter().zip(values) {
-            sample.set(name, Value::Signed(*value)).expect("it is a number");
+            sample.set(name, Value::Signed(*value)).expect("member is a number");
         }
         sample
     }
@@ -329,7 +329,7 @@ mod tests {
                 rows[table].insert(row, values.to_vec());
                 join.put(table, row, sample(&types[table], &values))
             };
-            let news = news.expect("the types go together");
+            let news = news.expect("types of the tables and the result agree");
             let after = all(&rows);
             // The reported samples are those that are made with this row.
             let mut with = rows.clone();
@@ -350,7 +350,7 @@ mod tests {
                 over.iter().copied().collect::<BTreeSet<i64>>(),
                 expected.iter().copied().collect()
             );
-            assert_eq!(over.len(), expected.len(), "each is said once");
+            assert_eq!(over.len(), expected.len(), "each ended instance is reported once");
             (made_in_all, over_in_all) = (made_in_all + is.len(), over_in_all + over.len());
         }
         assert!(made_in_all > 1000 && over_in_all > 100, "{made_in_all} and {over_in_all}");

@@ -79,7 +79,7 @@ impl GroupMemory {
         check_sealed(&file, BYTES as u64)?;
         let seals = fcntl_get_seals(&file).map_err(|errno| errno.to_string())?;
         if seals.intersects(SealFlags::WRITE | SealFlags::FUTURE_WRITE) {
-            return Err("it cannot be written".to_owned());
+            return Err("it is sealed against writes".to_owned());
         }
         if !seals.contains(SealFlags::SEAL) {
             return Err("it is not sealed against further seals".to_owned());

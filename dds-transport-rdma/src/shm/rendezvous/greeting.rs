@@ -287,7 +287,7 @@ impl Rendezvous {
             (_, Message::Refuse { versions, reason, text }) => {
                 self.on_refusal(connection, versions, *reason, text);
             }
-            _ => self.dismiss(connection, "it does not keep to the order of a greeting"),
+            _ => self.dismiss(connection, "its greeting messages are out of order"),
         }
     }
 
@@ -305,7 +305,7 @@ impl Rendezvous {
             return Err(Unfit::Refused(Reason::Version, text));
         };
         let greeting = wire::decode_greeting(rest).map_err(|nonsense| {
-            Unfit::Refused(Reason::Other, format!("its hello is nonsense: {nonsense}"))
+            Unfit::Refused(Reason::Other, format!("its hello is invalid: {nonsense}"))
         })?;
         let here = Platform::here();
         if greeting.platform != here {
@@ -343,7 +343,7 @@ impl Rendezvous {
     }
 
     fn peer_up(&mut self, connection: &mut Connection) -> Result<(), crate::shm::imports::Fault> {
-        let node = connection.node.expect("a node says who it is before it shows memory");
+        let node = connection.node.expect("a node sends its hello before its memory");
         let (header, memory) = connection.imports.header(node)?;
         let bell = connection.bell.take().expect("a hello is answered when the doorbell is there");
         if !self.known.insert(node) {

@@ -39,8 +39,8 @@ impl Rendezvous {
             Ok(received) if received.too_much => {
                 self.on_nonsense(
                     connection,
-                    "it sent a packet that no node sends, or this process has no descriptor left \
-                     for what came with it (ulimit -n)",
+                    "the peer sent a packet that no node sends, or this process has no descriptor \
+                     left for those in the packet (ulimit -n)",
                 );
                 false
             }
@@ -143,7 +143,7 @@ impl Rendezvous {
             }
             Message::Group => self.on_group(connection, descriptor)?,
             Message::Hello { .. } | Message::Refuse { .. } | Message::Accept { .. } => {
-                return Err(Fault::new("it greets again"));
+                return Err(Fault::new("the peer greets again"));
             }
         }
         Ok(())
@@ -159,7 +159,7 @@ impl Rendezvous {
         let memory = GroupMemory::check(file).map_err(|text| {
             Fault::new(format!("the memory of the group cannot be trusted: {text}"))
         })?;
-        let node = connection.node.expect("a node says who it is before it shows memory");
+        let node = connection.node.expect("a node sends its hello before its memory");
         self.handed_over.put(connection.key, node, memory);
         Ok(())
     }

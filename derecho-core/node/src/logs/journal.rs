@@ -294,9 +294,9 @@ fn try_errand(
         && now != known
     {
         tracing::warn!(
-            "the log of stream {} is no part of what its topic has been, which has gone on without it: it was put \
-             aside, as number {number}, and `squall log dump {} --aside {number}` shows it; {} of the stream are aside \
-             now, and the last {} stay",
+            "the log of stream {} was put aside as number {number}, because its topic has \
+             continued without this log; `squall log dump {} --aside {number}` shows it; {} logs \
+             of the stream are aside now, and the last {} are kept",
             shown.key,
             writer.disk.place(),
             numbers.len(),
@@ -337,8 +337,8 @@ fn open_harmed(
         }
     };
     tracing::warn!(
-        "the log of stream {stream} is harmed: {error}. It was put aside in {place}, as number {number}, and is completed \
-         from others"
+        "the log of stream {stream} is damaged: {error}. The log was put aside in {place} as \
+         number {number}, and its records are fetched from other logs"
     );
     writer.harm.set((stream, owner.log), &place, None);
     writer.open(shown)?;
@@ -353,15 +353,16 @@ fn tidy_asides(writer: &mut Writer<Folder>, shown: &Shown) {
         Ok(removed) => {
             for (number, bytes) in removed {
                 tracing::warn!(
-                    "of the logs of stream {stream} that were put aside in {} number {number} was removed, {bytes} bytes: \
-                     others were put aside since, and only the last {} stay, as far as the topic's log retention has room",
+                    "a log of stream {stream} that was put aside in {} was removed: number \
+                     {number}, {bytes} bytes; only the last {} logs put aside are kept, as far as \
+                     the topic's log retention has room",
                     writer.disk.place(),
                     aside::MOST
                 );
             }
         }
         // They are examined again when the next log is put aside.
-        Err(error) => tracing::warn!("logs that were put aside stay: {error}"),
+        Err(error) => tracing::warn!("logs that were put aside cannot be removed: {error}"),
     }
 }
 
@@ -369,7 +370,7 @@ fn tidy_asides(writer: &mut Writer<Folder>, shown: &Shown) {
 fn words_in(root: &std::path::Path) -> Vec<Word> {
     let said = Folder::read(root).and_then(|mut root| proceed::words(&mut root));
     said.unwrap_or_else(|error| {
-        tracing::warn!("what was said with `squall log proceed` cannot be read: {error}");
+        tracing::warn!("decisions of `squall log proceed` cannot be read: {error}");
         Vec::new()
     })
 }
@@ -435,7 +436,7 @@ impl Writer<Folder> {
         }
         let (log, recovery) = StreamLog::open(&mut self.disk, of, limits, check)?;
         if let Some(torn) = recovery.torn {
-            tracing::warn!("the log of stream {} ended torn: {torn:?} is cut", shown.key);
+            tracing::warn!("the torn end of the log of stream {} was cut: {torn:?}", shown.key);
         }
         shown.publish(log.durable());
         shown.show_open();

@@ -152,7 +152,7 @@ impl Shown {
     /// Shows that there is room again, if there was none.
     pub(super) fn show_room(&self) {
         if self.state() == StreamState::Full {
-            tracing::warn!("the log of stream {} has room again, and goes on", self.key);
+            tracing::warn!("the log of stream {} has room again, and continues", self.key);
             self.show(StreamState::Open, None);
         }
     }
@@ -169,7 +169,8 @@ impl Shown {
     pub(super) fn show_harmed(&self, error: LogError) {
         if self.state() != StreamState::Harmed {
             tracing::error!(
-                "the log of stream {} is harmed, and is awaited, for it may have what no other log has: {error}",
+                "the log of stream {} is damaged, and is awaited because it may have records that \
+                 no other log has: {error}",
                 self.key
             );
             self.show(StreamState::Harmed, Some(error));

@@ -583,7 +583,7 @@ impl<D: Disk> Writer<D> {
 
     pub(super) fn give_up(&mut self, key: StreamKey, (state, error): (StreamState, LogError)) {
         let error = error.within(&self.disk.place());
-        tracing::error!("the log of stream {key} takes nothing more: {error}");
+        tracing::error!("the log of stream {key} accepts no more records: {error}");
         if let Some(kept) = self.logs.remove(&key) {
             kept.shown.show(state, Some(error));
         }

@@ -269,7 +269,7 @@ impl Batch {
     fn flush(&mut self, inboxes: &[Arc<Inbox>]) {
         let batch = &self.deliveries[..core::mem::take(&mut self.count)];
         for inbox in inboxes {
-            assert!(inbox.put(batch), "only the turn puts, and it looked");
+            assert!(inbox.put(batch), "the inbox has room, which the turn checked before");
         }
     }
 }

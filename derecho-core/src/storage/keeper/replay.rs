@@ -79,7 +79,7 @@ impl Keeper {
                 self.stage = Stage::Has;
                 return (done + 1, true);
             };
-            let (of, met) = waiting.met().nth(kept.stream() as usize).expect("it is one of these");
+            let (of, met) = waiting.met().nth(kept.stream() as usize).expect("the stream was met");
             end_until(kept.version(), waiting, &mut self.store);
             self.turn_over(kept.version());
             let stream = self.store.stream(of);

@@ -107,7 +107,7 @@ impl Store {
         }
         let size = front.pieces.back().map_or(SMALLEST / 2, |last| last.segment.size());
         let segment = self.segment_after(size, record.len());
-        segment.put(head, record).expect("it was made to hold it");
+        segment.put(head, record).expect("a new segment has room for the record");
         let Some(front) = &mut self.front else { return false };
         let number = front.pieces.back().map_or(0, |last| last.number + 1);
         if let Some(last) = front.pieces.back() {

@@ -93,7 +93,7 @@ impl Store {
                 let head = segment.head(at);
                 if segment.died(at).is_none() {
                     let record = segment.record(at, head.length as usize);
-                    let to = merged.put(head, record).expect("it was made to hold them");
+                    let to = merged.put(head, record).expect("the segment has room for both");
                     let old = Place { segment: *from, at: at as u32 };
                     let new = Place { segment: number, at: to as u32 };
                     match self.several.moves(old, new) {

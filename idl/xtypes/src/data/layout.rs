@@ -290,7 +290,7 @@ pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<()
         if bound == NO_BOUND || count <= bound as usize {
             return Ok(());
         }
-        Err(format!("has at most {bound} {what}, and these are {count}"))
+        Err(format!("has at most {bound} {what}, found {count}"))
     };
     let is_one = match (kind, value) {
         (Kind::Primitive(Primitive::Boolean), Value::Bool(_))
@@ -307,7 +307,7 @@ pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<()
         }
         (Kind::Text { wide, bound }, Value::Text(text)) => {
             if !wide && text.contains('\0') {
-                return Err("is a string in which a NUL stands, and that would end it".to_owned());
+                return Err("is a string with a NUL inside, which would end the string".to_owned());
             }
             let count = if *wide { text.encode_utf16().count() } else { text.len() };
             return within(*bound, count, "characters");
@@ -328,7 +328,7 @@ pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<()
         }
         (Kind::Array { element, count }, Value::Collection(parts)) => {
             if parts.len() != *count as usize {
-                return Err(format!("has {count} elements, and these are {}", parts.len()));
+                return Err(format!("has {count} elements, found {}", parts.len()));
             }
             return parts.iter().try_for_each(|part| require_fit(graph, element.of, part));
         }
@@ -336,7 +336,7 @@ pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<()
             within(*bound, entries.len(), "entries")?;
             let ascend = |two: &[(Value, Value)]| two[0].0.order(&two[1].0).is_lt();
             if !entries.windows(2).all(ascend) {
-                return Err("has each key once, and these are not in their order".to_owned());
+                return Err("is a map, whose keys must be unique and in ascending order".to_owned());
             }
             return entries.iter().try_for_each(|(one, other)| {
                 require_fit(graph, key.of, one)?;
@@ -350,11 +350,7 @@ pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<()
         (Kind::Structure(structure), Value::Structure(parts)) => {
             let members = graph.members(structure);
             if members.len() != parts.len() {
-                return Err(format!(
-                    "has {} members, and these are {}",
-                    members.len(),
-                    parts.len()
-                ));
+                return Err(format!("has {} members, found {}", members.len(), parts.len()));
             }
             return members.iter().zip(parts).try_for_each(|(member, part)| {
                 match (member.optional, part) {
@@ -375,7 +371,7 @@ pub(crate) fn require_fit(graph: &Graph, of: NodeId, value: &Value) -> Result<()
         }
         _ => false,
     };
-    if is_one { Ok(()) } else { Err(format!("is {}, and this is not: {value:?}", words(kind))) }
+    if is_one { Ok(()) } else { Err(format!("is {}, found {value:?}", words(kind))) }
 }
 
 fn words(kind: &Kind) -> &'static str {

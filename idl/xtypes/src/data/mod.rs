@@ -448,7 +448,7 @@ pub(crate) fn part_of(
             let place = place(*index)?;
             match place < *count as usize {
                 true => Ok((Part::Place(place), element.of)),
-                false => Err(format!("the array has {count} elements, there is none {place}")),
+                false => Err(format!("the array has {count} elements, found index {place}")),
             }
         }
         (Kind::Map { key, value, .. }, step) => {
@@ -462,8 +462,7 @@ pub(crate) fn part_of(
 }
 
 fn place(index: i64) -> Result<usize, String> {
-    usize::try_from(index)
-        .map_err(|_| format!("elements are counted from 0, there is none {index}"))
+    usize::try_from(index).map_err(|_| format!("indexes of elements start at 0, found {index}"))
 }
 
 /// Returns the key of a map's entry that a path gives.
@@ -493,7 +492,7 @@ fn key_of(graph: &Graph, of: NodeId, step: &PathStep) -> Result<Value, String> {
     };
     match layout::require_fit(graph, of, &key) {
         Ok(()) => Ok(key),
-        Err(_) => Err(format!("{step} is no key of this map")),
+        Err(_) => Err(format!("{step} is not a key of this map's key type")),
     }
 }
 
@@ -536,10 +535,10 @@ fn inside_mut<'a>(
             }
             parts
                 .get_mut(*place)
-                .ok_or_else(|| format!("it has {count} elements, there is none {place}"))
+                .ok_or_else(|| format!("the value has {count} elements, found index {place}"))
         }
         (Value::Union(_), Part::Place(_)) => {
-            Err("the discriminator follows from the member: set that".to_owned())
+            Err("the discriminator follows from the member: set the member".to_owned())
         }
         (Value::Union(union), Part::Case(case)) => {
             if union.case != *case
@@ -557,6 +556,6 @@ fn inside_mut<'a>(
             });
             Ok(&mut entries[place].1)
         }
-        _ => Err("there is nothing inside of it".to_owned()),
+        _ => Err("the value has no parts".to_owned()),
     }
 }

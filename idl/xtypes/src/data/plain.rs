@@ -24,7 +24,7 @@ pub(super) fn read(of: &DynamicType, places: &[u32], bytes: &[u8]) -> Result<Val
     let value = walk.read(of.root, 0).filter(|_| walk.places.len() == 0);
     value.ok_or_else(|| DataError::Unfit {
         path: of.name().to_owned(),
-        reason: format!("lies otherwise in memory than its {} bytes say", bytes.len()),
+        reason: format!("has another layout in memory than its {} bytes", bytes.len()),
     })
 }
 

@@ -119,7 +119,7 @@ impl Reader<'_> {
                     self.wrong(
                         child.at,
                         inner,
-                        Wrong::new("found it a second time", "expected it once"),
+                        Wrong::new("found this element a second time", "expected it once"),
                     );
                 }
                 _ => {
@@ -269,7 +269,7 @@ impl Reader<'_> {
                 self.wrong(
                     child.at,
                     inner,
-                    Wrong::new("found it a second time", "expected it once"),
+                    Wrong::new("found this element a second time", "expected it once"),
                 );
             } else {
                 group.qos = self.qos(kind, name.unwrap_or_default(), None, child, inner);
@@ -325,7 +325,7 @@ impl Reader<'_> {
                 self.wrong(
                     child.at,
                     inner,
-                    Wrong::new("found it a second time", "expected it once"),
+                    Wrong::new("found this element a second time", "expected it once"),
                 );
             } else if part == "filter" {
                 filter = self.filter(child, inner);
@@ -390,7 +390,7 @@ impl Reader<'_> {
                     self.wrong(
                         child.at,
                         inner,
-                        Wrong::new("found it a second time", "expected it once"),
+                        Wrong::new("found this element a second time", "expected it once"),
                     );
                 }
                 "expression" => expression = self.text(child, inner).map(Box::from),

@@ -234,11 +234,8 @@ impl Check {
             }
             // A cycle is reported only for the member with the smallest name.
             Err(Ok(names)) if names.iter().min() == Some(&room.name) => Wrong::new(
-                format!(
-                    "found something that inherits from itself, or for too long ({})",
-                    told(&names)
-                ),
-                format!("expected {LONGEST_CHAIN} bases that end at most"),
+                format!("found a chain of bases that is circular or too long ({})", told(&names)),
+                format!("expected a chain of at most {LONGEST_CHAIN} bases without a cycle"),
             ),
             Err(_) => return None,
         };

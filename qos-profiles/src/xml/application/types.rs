@@ -97,7 +97,7 @@ impl TypeReader<'_> {
             "forward_dcl" => self.forward(outer, element, path),
             "include" => {
                 let wrong = Wrong::new(
-                    "found an include inside of something",
+                    "found an include inside another element",
                     "expected it directly in `types`",
                 );
                 self.wrong(element, path, wrong);
@@ -166,7 +166,7 @@ impl TypeReader<'_> {
                     discriminator = Some((child, kind.map(|kind| format!("{key}{kind}"))));
                 }
                 "discriminator" => {
-                    let wrong = Wrong::new("found it a second time", "expected it once");
+                    let wrong = Wrong::new("found this element a second time", "expected it once");
                     self.wrong(child, path, wrong);
                 }
                 "case" => cases.push(child),
@@ -220,7 +220,7 @@ impl TypeReader<'_> {
         }
         if labels == 0 || members.len() != 1 {
             let found =
-                format!("found a case of {labels} sound values and {} members", members.len());
+                format!("found a case with {labels} valid values and {} members", members.len());
             self.wrong(
                 element,
                 path,

@@ -220,7 +220,9 @@ pub(crate) fn throughput(order: BareOrder, kind: Kind) -> Result<BareThroughput,
     for reader in 0..readers {
         let moved: Moved = crew.result(reader)?;
         if moved.wrong > 0 || moved.messages != written.messages {
-            return Err(Failure::new("the bare ring has lost or spoilt messages: a defect of it"));
+            return Err(Failure::new(
+                "the bare ring has lost or corrupted messages: a defect of the ring",
+            ));
         }
         let nanos = moved.t_end_ns.saturating_sub(written.t_start_ns).max(1);
         rates += moved.messages as f64 * 1e9 / nanos as f64;

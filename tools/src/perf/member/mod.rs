@@ -203,7 +203,7 @@ fn work<S: Seat>(
         }
         let quiet = quiet.get_or_insert_with(Instant::now).elapsed();
         if writing && quiet >= STALL_LIMIT {
-            return Err(Failure::new(format!("nobody made room for {STALL_LIMIT:?}")));
+            return Err(Failure::new(format!("no reader made room for {STALL_LIMIT:?}")));
         }
         let limit = if times.0 == 0 { START_LIMIT } else { SILENCE_LIMIT };
         if !writing && quiet >= limit {

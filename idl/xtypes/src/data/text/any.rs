@@ -70,7 +70,7 @@ impl Parser<'_> {
                 "type_objects" if parser.is_quoted() => {
                     let (at, digits) = parser.word("hexadecimal digits")?;
                     let Some(type_objects) = bytes_of(&digits) else {
-                        return Err((at, "these are no bytes in hexadecimal digits".to_owned()));
+                        return Err((at, "expected bytes in hexadecimal digits".to_owned()));
                     };
                     let any = Any::of_parts(type_objects, Vec::new());
                     told = Some(any.dynamic_type().map_err(|error| (at, error.to_string()))?);
@@ -84,7 +84,7 @@ impl Parser<'_> {
                     }
                 }
                 _ => {
-                    let text = "there are type, type_objects, value";
+                    let text = "its members are type, type_objects, value";
                     return Err((at, format!("an any has no member `{name}`; {text}")));
                 }
             }

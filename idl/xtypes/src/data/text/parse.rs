@@ -46,7 +46,7 @@ pub(crate) fn parse(of: &DynamicType, text: &str) -> Result<Value, TextError> {
         parser.space();
         match parser.at == text.len() {
             true => Ok(value),
-            false => parser.fail("here the value has ended, and more follows"),
+            false => parser.fail("expected the end after the value, found more text"),
         }
     });
     parsed.map_err(|(at, reason)| {
@@ -104,19 +104,19 @@ impl<'a> Parser<'a> {
         if self.take(what) {
             return Ok(());
         }
-        self.fail(format!("here `{what}` of {of} was expected{}", self.found()))
+        self.fail(format!("expected `{what}` of {of}{}", self.found()))
     }
 
     fn found(&self) -> String {
         match self.rest().chars().next() {
-            None => ", and the text ends".to_owned(),
+            None => ", found the end of the text".to_owned(),
             Some(found) => format!(", found `{found}`"),
         }
     }
 
     fn inside<T>(&mut self, step: String, work: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.path.len() >= MOST_LEVELS {
-            return self.fail("here the value is nested too deep");
+            return self.fail("the value is nested too deep");
         }
         self.path.push(step);
         let done = work(self)?;
@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
         }
         let end = self.rest().find(|c| !is_part_of_word(c)).unwrap_or(self.rest().len());
         if end == 0 {
-            return self.fail(format!("here {what} was expected{}", self.found()));
+            return self.fail(format!("expected {what}{}", self.found()));
         }
         self.at += end;
         Ok((start, self.text[start..self.at].to_owned()))
@@ -161,14 +161,14 @@ impl<'a> Parser<'a> {
                         Some('f') => text.push('\u{c}'),
                         Some('u') => {
                             let Some((character, taken)) = unicode(&self.text[at + 2..]) else {
-                                return Err((at, "this is no character".to_owned()));
+                                return Err((at, "this escape is not a character".to_owned()));
                             };
                             text.push(character);
                             for _ in 0..taken {
                                 rest.next();
                             }
                         }
-                        _ => return Err((at, "there is no such escape".to_owned())),
+                        _ => return Err((at, "unknown escape sequence".to_owned())),
                     }
                 }
                 '\n' => break,
@@ -285,7 +285,7 @@ impl<'a> Parser<'a> {
             let Some(place) = members.iter().position(|member| *member.name.text == *name) else {
                 let names: Vec<&str> = members.iter().map(|member| &*member.name.text).collect();
                 let names = names.join(", ");
-                return Err((at, format!("there is no member `{name}`; there are {names}")));
+                return Err((at, format!("there is no member `{name}`; the members are {names}")));
             };
             let member = members[place];
             parts[place] = match member.optional && parser.is_null() {
@@ -339,13 +339,16 @@ impl<'a> Parser<'a> {
         let selected = discriminator.as_ref().map(|value| layout::case_of(of, value.label()));
         let chosen = member.as_ref().map(|(case, _)| *case);
         let case = match (selected, chosen) {
-            (Some(None), _) => return Err((start, "the discriminator selects nothing".into())),
+            (Some(None), _) => return Err((start, "the discriminator selects no case".into())),
             (Some(Some(case)), Some(found)) if case != found => {
                 return Err((start, "the discriminator selects another member".to_owned()));
             }
             (Some(Some(case)), _) | (None, Some(case)) => case,
             (None, None) => {
-                return Err((start, "neither a discriminator nor a member is there".to_owned()));
+                return Err((
+                    start,
+                    "the union has neither a discriminator nor a member".to_owned(),
+                ));
             }
         };
         let mut held = union_of_case(graph, of, case);
@@ -398,9 +401,9 @@ impl<'a> Parser<'a> {
         value.ok_or_else(|| match kind {
             Kind::Enumeration { literals, .. } => {
                 let names: Vec<&str> = literals.iter().map(|literal| &*literal.name.text).collect();
-                (at, format!("{found} is none of {}", names.join(", ")))
+                (at, format!("{found} is not one of {}", names.join(", ")))
             }
-            _ => (at, format!("here {what} was expected, found {found}")),
+            _ => (at, format!("expected {what}, found {found}")),
         })
     }
 }
