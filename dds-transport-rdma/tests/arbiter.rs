@@ -260,6 +260,14 @@ fn joining_node_waits_until_member_hands_over_group_memory() {
     assert!(text.contains("stopped"), "{text}");
     actors[0].signal(Signal::CONT);
     assert_eq!(found(&*arbiter), Founding::Exists(Generation(1)));
+    // The host shows whether the members, which alone could admit the node, are stopped.
+    let is_halted = late.link.halts();
+    let members = late.link.members().unwrap();
+    assert!(members.len() == 1 && !is_halted(members[0]) && !late.link.has_met());
+    actors[0].stop();
+    assert!(is_halted(members[0]));
+    assert!(late.link.process_of(members[0]).starts_with("process "));
+    actors[0].signal(Signal::CONT);
     // By now the node has the words itself, and hands them on.
     actors.remove(0).kill();
     assert!(arbiter.entered(Generation(1), 2, 1));

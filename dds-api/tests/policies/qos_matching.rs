@@ -187,7 +187,10 @@ fn immutable_policies_cannot_change() {
     qos.reliability.kind = ReliabilityQosPolicyKind::BestEffort;
     let error = writer.set_qos(&qos).unwrap_err();
     assert!(matches!(error, DdsError::ImmutablePolicy(_)));
-    assert!(error.to_string().contains("RELIABILITY of a writer"), "{error}");
+    assert!(
+        error.to_string().contains("RELIABILITY may not change on an enabled writer"),
+        "{error}"
+    );
     let reader = participant.reader(&topic).create().unwrap();
     let mut qos = reader.qos();
     qos.history.depth = 9;
