@@ -305,7 +305,8 @@ fn participant_joins_idle_domain_whose_first_member_is_stopped() {
     child.kill();
 }
 
-/// A participant that would wait for good is not created: the only process of the domain is stopped.
+/// A participant that would wait for good is not created: the only process of the domain is
+/// stopped.
 #[test]
 fn join_fails_naming_a_process_if_all_domain_processes_are_stopped() {
     let meeting = Meeting::new();

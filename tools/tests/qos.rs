@@ -187,8 +187,8 @@ fn qos_match_reports_result_with_reasons() {
          least what a reader requests\n\
          \x20 DEADLINE: the writer offers period 9s, the reader requests 50ms; a writer must offer at most what a \
          reader requests\n\
-         \x20 PARTITION: the publisher is in `wing/left`, the subscriber in `tail`; they must share a name, or a name \
-         of the one be of a pattern of the other\n"
+         \x20 PARTITION: the publisher is in `wing/left`, the subscriber in `tail`; both need a common name, or one \
+         a name that matches a pattern of the other\n"
     );
     let report = fleet("Fleet::State", "Fleet::Strict", &["--json"]).code(1).json();
     assert_eq!(report["compatible"], false);

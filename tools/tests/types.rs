@@ -208,7 +208,7 @@ fn sequence_bound_counts_only_if_requested() {
     let strict = ["types", "assign", "short.idl", "long.idl", "--ignore-sequence-bounds=false"];
     run(&place, &strict[..4]).code(0);
     let told = run(&place, &strict).code(1);
-    assert!(told.out.contains("`S.of`: it has at most 2 elements"), "{}", told.out);
+    assert!(told.out.contains("`S.of`: at most 2 elements in the reader's type"), "{}", told.out);
 }
 
 #[test]

@@ -121,8 +121,8 @@ impl ShmArbiter {
         *self.own() = Own::Gone;
     }
 
-    /// Returns the current members of the host's group. A node killed a moment ago may still be among
-    /// them.
+    /// Returns the current members of the host's group. A node killed a moment ago may still be
+    /// among them.
     ///
     /// # Errors
     /// The error with which the host refused.

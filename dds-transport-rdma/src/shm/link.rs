@@ -137,8 +137,8 @@ impl ShmLink {
         self.admits_other_users
     }
 
-    /// Returns the current members of the host's group. A node killed a moment ago may still be among
-    /// them.
+    /// Returns the current members of the host's group. A node killed a moment ago may still be
+    /// among them.
     ///
     /// # Errors
     /// The error with which the host refused.

@@ -126,8 +126,8 @@ impl Process {
     }
 }
 
-/// Processes of the peers, and of the nodes that have called or were called and have not greeted yet,
-/// for callers that have no access to the link.
+/// Processes of the peers, and of the nodes that have called or were called and have not greeted
+/// yet, for callers that have no access to the link.
 #[derive(Default)]
 pub(crate) struct Processes(Mutex<BTreeMap<NodeId, Process>>);
 

@@ -87,7 +87,7 @@ fn text_error_states_position_and_reason() {
     assert_eq!(said::<Point>("{} {}"), "1:4: expected the end after the value, found more text");
     assert_eq!(
         said::<Everything>("{derived: {more: Pink}}"),
-        "1:18: `derived.more`: `Pink` is none of Red, Green, Blue"
+        "1:18: `derived.more`: `Pink` is not one of Red, Green, Blue"
     );
     assert_eq!(
         said::<Everything>("{derived: {texts: [\"a\", 7]}}"),

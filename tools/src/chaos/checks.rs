@@ -128,10 +128,11 @@ fn disagreement(
     format!("{name} and {others} disagree: {side} {at} one has {own}, the other {theirs}")
 }
 
-/// Checks that no survivor lacks a sample at the end that any member has delivered.
-pub(crate) fn ends_agree(evidence: &mut Evidence) {
+/// Checks that no survivor lacks a sample at the end that any member has delivered, in the topics
+/// of these levels.
+pub(crate) fn ends_agree(evidence: &mut Evidence, levels: Vec<Level>) {
     let mut found = Vec::new();
-    for level in Level::ALL.into_iter().filter(|level| level.is_ordered()) {
+    for level in levels.into_iter().filter(|level| level.is_ordered()) {
         let mut next: HashMap<SampleId, (SampleId, Reader<'_>)> = HashMap::new();
         for reader in evidence.readers(level) {
             let mut before = None;

@@ -374,7 +374,8 @@ impl<'a> Cycle<'a> {
         let survivors = self.healthy();
         self.evidence.survivors =
             survivors.iter().map(|index| self.processes[*index].number).collect();
-        checks::ends_agree(&mut self.evidence);
+        let judged = Level::ALL.into_iter().filter(|level| self.is_judged(*level)).collect();
+        checks::ends_agree(&mut self.evidence, judged);
         Ok(Ok(()))
     }
 
@@ -394,8 +395,8 @@ impl<'a> Cycle<'a> {
         failure.into_inner().map_or(Ok(held), Err)
     }
 
-    /// Whether the closing samples of a level are judged. A logged topic may have to wait for the log
-    /// of a process that stands still: the survivors' logs may lack acknowledged samples.
+    /// Whether the closing samples of a level are judged. A logged topic may have to wait for the
+    /// log of a process that stands still: the survivors' logs may lack acknowledged samples.
     fn is_judged(&self, level: Level) -> bool {
         let stands_still = |process: &Process| process.takes_part() && process.fate.is_stopped();
         level != Level::Logged || !self.processes.iter().any(stands_still)

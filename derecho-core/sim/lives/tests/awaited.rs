@@ -241,7 +241,8 @@ fn remaining_members_form_a_view_after_most_members_stop() {
         world.settle();
         let all = world.all();
         let (stop, go_on) = all.split_at(5);
-        // Each of the nodes that stop is awaited by one of the others alone, until the view changes.
+        // Each of the nodes that stop is awaited by one of the others alone, until the view
+        // changes.
         let topics: Vec<(u64, NodeIndex, NodeIndex)> = (10..)
             .zip(stop.iter().zip(go_on.iter().cycle()))
             .map(|(topic, (reader, writer))| (topic, *reader, *writer))
