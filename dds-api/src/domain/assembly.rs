@@ -118,44 +118,46 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
 /// Returns an error if the domain would never admit this participant: it has the maximum number of
 /// participants, or all that could admit this one are stopped.
 fn find_a_place(link: &ShmLink, domain: u32) -> DdsResult<()> {
-    let (begin, is_halted) = (Instant::now(), link.halts());
-    loop {
-        let (limit, obstacle) = match link.members() {
-            Ok(members) if members.len() >= RankSet::MOST => {
-                let obstacle = DdsError::OutOfResources(format!(
-                    "domain {domain} has {} participants, which is the maximum: end one of them, \
-                     let one participant serve several purposes, or use another domain",
-                    members.len()
-                ));
-                (LAST_MOMENTS, obstacle)
-            }
-            Ok(members) => match members.first() {
-                Some(first) if members.iter().all(|node| is_halted(*node)) => {
-                    let obstacle = DdsError::Error(format!(
-                        "domain {domain} cannot be joined: all its participants are stopped, that \
-                         of {} among them: let them run again, or end them",
-                        link.process_of(*first)
-                    ));
-                    (STATE_LIMIT, obstacle)
-                }
-                _ => return Ok(()),
-            },
-            Err(error) if link.has_met() => {
-                // The step that founds the group meets the same error and waits until it has
-                // passed.
-                tracing::debug!(%error, "number of participants unknown");
-                return Ok(());
-            }
-            Err(error) => {
-                let obstacle = format!("domain {domain} cannot be joined: {error}");
-                (STATE_LIMIT, DdsError::Error(obstacle))
-            }
-        };
+    let begin = Instant::now();
+    while let Some((limit, obstacle)) = obstacle(link, domain) {
         if begin.elapsed() >= limit {
             return Err(obstacle);
         }
         std::thread::sleep(LAST_MOMENTS / 20);
     }
+    Ok(())
+}
+
+/// Obstacle that keeps this participant out of the domain now, with the time that it may last.
+fn obstacle(link: &ShmLink, domain: u32) -> Option<(Duration, DdsError)> {
+    let members = match link.members() {
+        Ok(members) => members,
+        // The step that founds the group meets the same error and waits until it has passed.
+        Err(error) if link.has_met() => {
+            tracing::debug!(%error, "number of participants unknown");
+            return None;
+        }
+        Err(error) => {
+            let text = format!("domain {domain} cannot be joined: {error}");
+            return Some((STATE_LIMIT, DdsError::Error(text)));
+        }
+    };
+    if members.len() >= RankSet::MOST {
+        let text = format!(
+            "domain {domain} has {} participants, which is the maximum: end one of them, let one \
+             participant serve several purposes, or use another domain",
+            members.len()
+        );
+        return Some((LAST_MOMENTS, DdsError::OutOfResources(text)));
+    }
+    let is_halted = link.halts();
+    let first = *members.first().filter(|_| members.iter().all(|node| is_halted(*node)))?;
+    let text = format!(
+        "domain {domain} cannot be joined: all its participants are stopped, that of {} among \
+         them: let them run again, or end them",
+        link.process_of(first)
+    );
+    Some((STATE_LIMIT, DdsError::Error(text)))
 }
 
 /// Joins the domain and starts to drive the participant. If the participant may rejoin, also starts

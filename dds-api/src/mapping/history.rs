@@ -45,8 +45,8 @@ const MOST_BEHIND: u64 = 1 << 20;
 /// A sender that has already gone.
 pub(crate) const NOBODY: StreamId = StreamId { node: NodeId(0), region: RegionId(0) };
 
-/// Samples that a reader of a kept topic has given out or does not want: those of each stream
-/// before this number.
+/// Samples that a reader of a rejoining participant has given out or does not want: those of each
+/// stream before this number.
 #[derive(Default)]
 pub(crate) struct Given(BTreeMap<StreamId, u64>);
 

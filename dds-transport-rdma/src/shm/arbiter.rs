@@ -41,7 +41,7 @@ use rustix::io::Errno;
 use super::command::{Command, CommandSender};
 use super::directory::{Folder, Lock};
 use super::error::JoinError;
-use super::socket;
+use super::process::Processes;
 
 mod page;
 mod record;
@@ -61,6 +61,8 @@ pub(crate) struct ShmArbiter {
     folder: Folder,
     commands: CommandSender,
     handed_over: Arc<HandedOver>,
+    /// Processes of the nodes, for messages.
+    processes: Arc<Processes>,
     /// The shared words, set when this node takes a seat.
     page: OnceLock<Page>,
     own: Mutex<Own>,
@@ -102,12 +104,13 @@ impl ShmArbiter {
         folder: &Folder,
         commands: CommandSender,
         handed_over: Arc<HandedOver>,
+        processes: Arc<Processes>,
     ) -> ShmArbiter {
         let folder = folder.with_lock_limit(WAIT_LIMIT);
         let own = Mutex::new(Own::Standing);
         let (seat, over) = (AtomicUsize::new(SEATS), AtomicBool::new(false));
         let page = OnceLock::new();
-        ShmArbiter { node, folder, commands, handed_over, page, own, seat, over }
+        ShmArbiter { node, folder, commands, handed_over, processes, page, own, seat, over }
     }
 
     /// Ends the link. If `leaving`, the node ceases to be a member; otherwise it ends as if it
@@ -215,14 +218,6 @@ impl ShmArbiter {
         }
     }
 
-    /// Names the process of a node, as far as the kernel knows it.
-    pub(crate) fn process_of(&self, node: NodeId) -> String {
-        let socket = self.folder.connect(node);
-        let of_it = socket.and_then(|socket| socket::credentials(&socket)).ok();
-        let known = of_it.filter(|credentials| credentials.pid > 0);
-        known.map_or_else(|| format!("node {node}"), |it| format!("process {}", it.pid))
-    }
-
     /// Returns the first of these nodes that is alive.
     fn first_living(
         &self,
@@ -278,7 +273,7 @@ impl ShmArbiter {
                 return Err(LinkError::System(format!(
                     "{} has the memory with the state of the group and does not answer; it may be stopped: let it \
                      run again, or end it",
-                    self.process_of(user)
+                    self.processes.name(user)
                 )));
             }
             self.handed_over.wait(wanted, deadline.min(now + LOOK_AGAIN));

@@ -151,9 +151,9 @@ impl ShmLink {
         self.has_met
     }
 
-    /// Names the process of a node, as far as the kernel knows it.
+    /// Names the process of a node, or the node if its process is unknown.
     pub fn process_of(&self, node: NodeId) -> String {
-        self.arbiter.process_of(node)
+        self.processes.name(node)
     }
 
     /// Ends the link as if the process had died: no goodbye, and the socket stays.

@@ -145,6 +145,12 @@ impl Processes {
         self.known().remove(&node);
     }
 
+    /// Names a node's process, or the node if its process is unknown.
+    pub(crate) fn name(&self, node: NodeId) -> String {
+        let pid = self.known().get(&node).map(|process| process.pid).filter(|pid| *pid > 0);
+        pid.map_or_else(|| format!("node {node}"), |pid| format!("process {pid}"))
+    }
+
     /// Whether a node's process is stopped. False if this cannot be determined.
     pub(crate) fn is_halted(&self, node: NodeId) -> bool {
         let process = self.known().get(&node).copied();

@@ -84,11 +84,11 @@ impl AtomicTopics {
         let limit = stay.limit(&self.depot, key);
         let Some(keeper) = self.depot.keeper_mut(key) else { return };
         stay.tell_of_senders(domain.state(), key);
-        // A store that ends with the epoch is replayed by no reader that begins now (I-103).
-        let begins = stay.delivers_on(domain, key);
         if !keeper.is_whole() {
             return;
         }
+        // A store that ends with the epoch is replayed by no reader that begins now (I-103).
+        let begins = stay.delivers_on(domain, key);
         for reading in stay.readers.values_mut() {
             if let Some(catching) = &mut reading.catching {
                 // Shows the end of departed streams, because no later event may do so.

@@ -82,8 +82,9 @@ impl ShmLink {
         let found = find(&folder, node, doorbell.socket())?;
         let awaited = Awaited::new(&found.calls);
         let handed_over = Arc::new(HandedOver::default());
-        let arbiter = ShmArbiter::new(node, &folder, commands.clone(), Arc::clone(&handed_over));
         let processes = Arc::<Processes>::default();
+        let (handed, of_peers) = (Arc::clone(&handed_over), Arc::clone(&processes));
+        let arbiter = ShmArbiter::new(node, &folder, commands.clone(), handed, of_peers);
         let parts = Parts {
             checked,
             folder: folder.clone(),

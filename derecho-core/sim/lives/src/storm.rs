@@ -370,7 +370,7 @@ impl World {
         self.storm.ends.push((at, end));
     }
 
-    /// Makes a node stand still for good. The host shows it.
+    /// Makes a node stand still. The host shows it.
     pub fn halt(&mut self, node: NodeIndex) {
         self.show_halted(node, true);
         self.cluster.pause(node);
@@ -443,8 +443,7 @@ impl World {
         self.tell(node, &format!("stands still until the others are judged{at}"));
         self.tally.stops += 1;
         self.harm(node, u64::MAX);
-        self.show_halted(node, true);
-        self.cluster.pause(node);
+        self.halt(node);
         self.storm.stopped.insert(node);
     }
 
@@ -503,8 +502,7 @@ impl World {
         self.tally.pauses += 1;
         step.into_iter().for_each(|step| self.tally.coverage.pauses[step as usize] += 1);
         self.harm(node, u64::MAX);
-        self.show_halted(node, true);
-        self.cluster.pause(node);
+        self.halt(node);
         let views = step.map(|_| self.court.borrow().view_changes);
         let (low, high) = match self.storm.aimed && self.random.one_in(2) {
             true => (1_000, 200_000),
