@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 
 use derecho_core::ids::Peer;
 use derecho_core::link::Evidence;
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
+};
 use support::{Actor, Meeting, Node, config, descriptors, orders, role, say};
 
 /// Descriptors that a participant has open for each peer: the connection, and the socket that rings
@@ -130,10 +133,15 @@ impl Parent {
     }
 
     /// Kills the child, which must still be alive: its own end would also reveal the end of
-    /// its parent.
+    /// its parent. Returns when the kernel has closed the child's descriptors, which keep the
+    /// parent's socket open.
     fn end_child(self) {
         assert!(self.started.elapsed() < CHILD_LIFE / 2, "{:?}", self.started.elapsed());
-        kill_process(self.child, Signal::KILL).expect("the child lives");
+        let child = pidfd_open(self.child, PidfdFlags::empty()).expect("the child lives");
+        pidfd_send_signal(&child, Signal::KILL).expect("the child lives");
+        let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
+        let ended = poll(&mut [PollFd::new(&child, PollFlags::IN)], Some(&limit)).unwrap();
+        assert_eq!(ended, 1, "the child still runs");
     }
 }
 

@@ -200,6 +200,8 @@ pub enum LinkError {
     NoteTooLong(usize),
     /// The system refused; the text says what was asked and what to do.
     System(String),
+    /// This process or the system lacks descriptors or memory; the text says for what.
+    Exhausted(String),
 }
 
 impl fmt::Display for LinkError {
@@ -223,7 +225,7 @@ impl fmt::Display for LinkError {
             LinkError::NoteTooLong(length) => {
                 write!(f, "a note of {length} bytes is longer than the limit of {NOTE_LIMIT}")
             }
-            LinkError::System(text) => f.write_str(text),
+            LinkError::System(text) | LinkError::Exhausted(text) => f.write_str(text),
         }
     }
 }

@@ -28,8 +28,9 @@ fn attitude_example_delivers_all_1000_samples_to_both_watchers() {
 
 /// The program equals the one in the README.
 #[test]
-fn hello_example_prints_pitch_and_equals_readme() {
+fn hello_example_prints_both_samples_and_equals_readme() {
     says(env!("CARGO_BIN_EXE_hello"), 1, "pitch: 1.5");
+    says(env!("CARGO_BIN_EXE_hello"), 1, "pitch: 1.6");
     let readme = include_str!("../../README.md");
     let (_, shown) = readme.split_once("```rust\n").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dds_transport_rdma::shm::{JoinError, ShmConfig, ShmLink};
+use dds_transport_rdma::shm::{ShmConfig, ShmLink};
 use derecho_core::group::council::{Entrance, Host};
 use derecho_core::group::watch::Patience;
 use derecho_core::group::{CONTROL_LINES, CONTROL_STREAM, Group, Share, Terms, control_geometry};
@@ -75,11 +75,9 @@ pub(super) fn connect(plan: &Plan) -> DdsResult<Parts> {
     }
     (config.lock_memory, config.huge_pages) =
         (plan.real_time.lock_memory, plan.real_time.huge_pages);
-    let mut link = ShmLink::join(config).map_err(|error| match error {
-        JoinError::Memory(_) | JoinError::NoHugePages(_) => {
-            DdsError::OutOfResources(error.to_string())
-        }
-        error => DdsError::Error(error.to_string()),
+    let mut link = ShmLink::join(config).map_err(|error| match error.is_exhaustion() {
+        true => DdsError::OutOfResources(error.to_string()),
+        false => DdsError::Error(error.to_string()),
     })?;
     find_a_place(&link, plan.domain)?;
     let parker = link.parker();
@@ -139,7 +137,10 @@ fn obstacle(link: &ShmLink, domain: u32) -> Option<(Duration, DdsError)> {
         }
         Err(error) => {
             let text = format!("domain {domain} cannot be joined: {error}");
-            return Some((STATE_LIMIT, DdsError::Error(text)));
+            return Some(match error {
+                LinkError::Exhausted(_) => (Duration::ZERO, DdsError::OutOfResources(text)),
+                _ => (STATE_LIMIT, DdsError::Error(text)),
+            });
         }
     };
     if members.len() >= RankSet::MOST {

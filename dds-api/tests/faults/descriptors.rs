@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::support::{Actor, Mark, Meeting, SOON, listen, role, say, until};
 use dds_api::prelude::*;
@@ -14,7 +15,10 @@ fn participant(folder: &Path) -> DdsResult<DomainParticipant> {
 /// Role of a child process; does nothing when the test program is run normally.
 #[test]
 fn act() {
-    let Some((_, folder)) = role() else { return };
+    let Some((role, folder)) = role() else { return };
+    if role == "newcomer" {
+        return join_with_few_descriptors(&folder);
+    }
     let participant = participant(&folder).unwrap();
     let topic = participant.topic::<Mark>("Marks").atomic().create().unwrap();
     let reader = participant.reader(&topic).create().unwrap();
@@ -39,6 +43,28 @@ fn act() {
             }
         }
     }
+}
+
+/// Joins with no free descriptor, then with one, and so on, until a join succeeds. Says how many
+/// joins failed, and the longest time that one took.
+fn join_with_few_descriptors(folder: &Path) {
+    let limit = getrlimit(Resource::Nofile);
+    let current = Some(limit.maximum.unwrap_or(256).min(256));
+    setrlimit(Resource::Nofile, rustix::process::Rlimit { current, ..limit }).unwrap();
+    let (mut failed, mut longest) = (0, Duration::ZERO);
+    for free in 0.. {
+        let mut files: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+        files.truncate(files.len() - free);
+        let begin = Instant::now();
+        let joined = participant(folder).map(|_| ());
+        longest = longest.max(begin.elapsed());
+        match joined {
+            Ok(()) => break,
+            Err(DdsError::OutOfResources(_)) => failed += 1,
+            Err(error) => panic!("with {free} free descriptors: {error:?}"),
+        }
+    }
+    say(&format!("{failed} {}", longest.as_millis()));
 }
 
 fn ask(actor: &mut Actor, order: &str) -> String {
@@ -75,4 +101,19 @@ fn participant_is_refused_when_member_has_no_free_descriptors() {
     writer.write(&Mark::new(7)).unwrap();
     assert_eq!(ask(&mut child, "take"), "7 in a view of 3");
     child.kill();
+}
+
+/// The member that hands over the state of the group runs, so that no join waits for it.
+#[test]
+fn join_with_too_few_own_descriptors_is_out_of_resources_at_once() {
+    let meeting = Meeting::new();
+    let first = participant(&meeting.runtime_dir()).unwrap();
+    until("there is a view", || first.view().1 == 1);
+    let mut child = Actor::start(module_path!(), "newcomer", &meeting, 0);
+    let answer = child.hear();
+    println!("failed joins, and milliseconds of the longest: {answer}");
+    let (failed, longest) = answer.split_once(' ').unwrap();
+    assert!(failed.parse::<u32>().unwrap() > 3, "{answer}");
+    assert!(longest.parse::<u32>().unwrap() < 3000, "{answer}");
+    child.finish();
 }

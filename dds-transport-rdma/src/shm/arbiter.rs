@@ -237,7 +237,7 @@ impl ShmArbiter {
         let path = self.folder.group_path();
         let deadline = Instant::now() + WAIT_LIMIT;
         loop {
-            let lock = self.folder.stay().map_err(|error| LinkError::System(error.to_string()))?;
+            let lock = self.folder.stay()?;
             let Some((file, record)) = self.open(&lock, may_make)? else { return Ok(None) };
             let mut held = Held { _lock: lock, file, record };
             if let Some(page) = self.page.get() {
@@ -315,7 +315,7 @@ impl ShmArbiter {
     /// Whether another node of this domain is alive.
     fn others_live(&self, lock: &Lock) -> Result<bool, LinkError> {
         let others = self.folder.others(self.node, lock);
-        for place in others.map_err(|error| LinkError::System(error.to_string()))? {
+        for place in others? {
             if self.lives(place.node)? {
                 return Ok(true);
             }
@@ -336,7 +336,7 @@ fn wrong(path: &Path, fault: &str) -> LinkError {
 }
 
 fn refused(doing: String, errno: Errno) -> LinkError {
-    LinkError::System(JoinError::system(doing, errno).to_string())
+    JoinError::system(doing, errno).into()
 }
 
 impl Arbiter for ShmArbiter {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use derecho_core::ids::NodeId;
+use derecho_core::link::LinkError;
 use rustix::io::Errno;
 
 use super::config::SHARED_HUGE_PAGES;
@@ -94,6 +95,26 @@ impl JoinError {
     /// Creates the error of a failed system operation.
     pub(crate) fn system(doing: impl Into<String>, errno: Errno) -> JoinError {
         JoinError::System { doing: doing.into(), errno }
+    }
+
+    /// Whether this process or the system lacks descriptors or memory.
+    pub fn is_exhaustion(&self) -> bool {
+        match self {
+            JoinError::Memory(_) | JoinError::NoHugePages(_) => true,
+            JoinError::System { errno, .. } => {
+                matches!(*errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOSPC)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl From<JoinError> for LinkError {
+    fn from(error: JoinError) -> LinkError {
+        match error.is_exhaustion() {
+            true => LinkError::Exhausted(error.to_string()),
+            false => LinkError::System(error.to_string()),
+        }
     }
 }
 

@@ -25,12 +25,14 @@ fn main() -> DdsResult<()> {
 
     writer.wait_for_readers(1, Timeout::secs(1))?;
     writer.write(&Attitude { aircraft: 7, pitch: 1.5, roll: 0.0, yaw: 271.0 })?;
+    for sample in reader.take(.., Timeout::secs(1))? {
+        println!("{:?}", *sample);
+    }
 
     let mut sample = writer.loan()?; // in place, no copy
     sample.aircraft = 7;
     sample.pitch = 1.6;
     sample.publish()?;
-
     for sample in reader.take(.., Timeout::secs(1))? {
         println!("{:?}", *sample);
     }

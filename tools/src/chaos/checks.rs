@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::evidence::{Evidence, Reader};
 use super::journal::{Owner, Record};
+use super::process::Fate;
 use super::sample::{Level, SampleId, writer_name};
 
 /// Maximum number of violations of one kind that are reported for a cycle.
@@ -252,9 +253,9 @@ fn nobody_healthy_is_isolated(evidence: &Evidence) -> Vec<String> {
     for (process, fate) in &evidence.fates {
         let Some((time, why)) = &fate.isolated else { continue };
         let least = evidence.member_timeout / 2;
-        let was_stopped = fate.stops.iter().any(|(from, to)| {
-            let end = to.unwrap_or(*time);
-            end.saturating_sub(*from) >= least && time.saturating_sub(end) < evidence.limit
+        let silences = silences(fate, *time, evidence.member_timeout / 4);
+        let was_stopped = silences.iter().any(|(stopped, end)| {
+            *stopped >= least && time.saturating_sub(*end) < evidence.limit
         });
         let starved = evidence.starved(time.saturating_sub(evidence.limit), *time);
         if !was_stopped && starved < least {
@@ -262,6 +263,24 @@ fn nobody_healthy_is_isolated(evidence: &Evidence) -> Vec<String> {
         }
     }
     found
+}
+
+/// Returns the time for which a process was stopped in each of its silences, and the end of each.
+/// Stops belong to one silence if the process ran for at most `pause` between them: a loaded
+/// machine may give it no processor for that time.
+fn silences(fate: &Fate, until: u64, pause: u64) -> Vec<(u64, u64)> {
+    let mut silences: Vec<(u64, u64)> = Vec::new();
+    for (from, to) in &fate.stops {
+        let end = to.unwrap_or(until);
+        let stopped = end.saturating_sub(*from);
+        match silences.last_mut() {
+            Some((sum, last)) if from.saturating_sub(*last) <= pause => {
+                (*sum, *last) = (*sum + stopped, end);
+            }
+            _ => silences.push((stopped, end)),
+        }
+    }
+    silences
 }
 
 /// Returns the time from each action to the first delivery of a sample that was written after it,
@@ -288,4 +307,17 @@ fn recovery(evidence: &Evidence) -> BTreeMap<&'static str, Vec<u64>> {
         }
     }
     recovery
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stops_with_short_pauses_are_one_silence() {
+        let stops = vec![(100, Some(160)), (170, Some(230)), (300, Some(330)), (400, None)];
+        let fate = Fate { stops, ..Fate::default() };
+        assert_eq!(silences(&fate, 450, 20), [(120, 230), (30, 330), (50, 450)]);
+        assert_eq!(silences(&fate, 450, 5), [(60, 160), (60, 230), (30, 330), (50, 450)]);
+    }
 }

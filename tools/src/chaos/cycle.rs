@@ -115,6 +115,12 @@ impl<'a> Cycle<'a> {
             if !self.evidence.violations.is_empty() {
                 break;
             }
+            // The others need a member that is never killed or stopped.
+            if matches!(step.order, Order::Kill | Order::Stop | Order::Freeze)
+                && let Err(Interrupted) = self.watch_for(Cycle::has_anchor)
+            {
+                return Ok(Err(Interrupted));
+            }
             self.apply(step)?;
         }
         if self.evidence.violations.is_empty()
@@ -130,6 +136,12 @@ impl<'a> Cycle<'a> {
             return Ok(Err(Interrupted));
         }
         Ok(Ok(()))
+    }
+
+    /// Whether the process that is never killed or stopped is a member.
+    fn has_anchor(&mut self) -> bool {
+        let anchor = self.slots[self.evidence.anchor];
+        anchor.is_some_and(|index| self.processes[index].fate.ready.is_some())
     }
 
     fn violation(&mut self, text: String) {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   cycle                                   member
-//!                                      -->  READY               the participant has joined
+//!                                      -->  READY               the participant is a member
 //!   READER level on|off                <--
 //!   CHURN level on|off                 <--
 //!   WRITER level burst pause in-flight <--
@@ -175,6 +175,10 @@ pub(crate) fn run(args: MemberArgs) -> Done {
         .log_folder(args.logs)
         .member_timeout(Duration::from_millis(args.member_timeout));
     let participant = DomainParticipant::with_config(0, config)?;
+    // The participant exists before the others have admitted it.
+    while participant.view().1 == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     say("READY")?;
     let mut member = Member {
         shared: Arc::clone(&shared),

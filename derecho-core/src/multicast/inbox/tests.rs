@@ -1,0 +1,164 @@
+//! Tests of the queue of deliveries.
+
+use super::*;
+use crate::memory::OwnRegion;
+use crate::multicast::geometry::GRAIN;
+
+fn source(number: u16) -> Arc<Source> {
+    let geometry = Geometry::fitting(256, 2, 64).expect("a small shape");
+    let replica = OwnRegion::heap(geometry.words()).replica();
+    Source::new(replica, geometry, number, Arc::new(|| {}))
+}
+
+fn put(inbox: &Inbox, sources: &[Arc<Source>], rank: usize, number: u64) {
+    let extent = Extent { position: 0, length: 1 };
+    Source::hold(&sources[rank], 0, 1);
+    assert!(inbox.put(&[Delivery::new(rank, extent, number)]));
+    inbox.publish();
+}
+
+#[test]
+fn chunks_in_use_become_private_and_adjacent_chunks_are_merged() {
+    let source = source(0);
+    let geometry = source.geometry();
+    assert_eq!(geometry.chunks(), 4);
+    let private = |also: u64| {
+        let mut effects = Effects::new();
+        source.privatize(also, &mut effects);
+        effects.take_privatized().map(|(_, bytes)| bytes).collect::<Vec<_>>()
+    };
+    assert_eq!(private(0), []);
+    [0, 1, 3].into_iter().for_each(|chunk| Source::hold(&source, chunk, 1));
+    let chunk = |index| geometry.chunk_bytes(index);
+    assert_eq!(private(0), [chunk(0).start..chunk(1).end, chunk(3)]);
+    let all = private(1 << 2);
+    assert_eq!((all.len(), all.first()), (1, Some(&(chunk(0).start..chunk(3).end))));
+    let this = NonNull::from(&*source);
+    // SAFETY: the reference to chunk 1 was counted above and is released once.
+    unsafe { Source::release(this, 1) };
+    assert_eq!(private(0), [chunk(0), chunk(3)]);
+    // SAFETY: as above, for the references to chunks 0 and 3.
+    [0, 3].into_iter().for_each(|chunk| unsafe { Source::release(this, chunk) });
+    assert_eq!(private(0), []);
+}
+
+/// Records of former senders come first, with the numbers that their senders had.
+#[test]
+fn queue_continues_from_one_set_of_senders_to_the_next() {
+    let [a, b, c] = [0, 1, 2].map(source);
+    let first = [Arc::clone(&a), Arc::clone(&b)];
+    let inbox = Inbox::beginning(first.clone().into(), 100);
+    put(&inbox, &first, 0, 10);
+    put(&inbox, &first, 1, 20);
+    assert_eq!((inbox.began(), inbox.place(), inbox.next_put()), (100, 100, 102));
+    inbox.go_on(first.iter().cloned());
+    put(&inbox, &first, 0, 11);
+    let second = [Arc::clone(&c), Arc::clone(&a)];
+    inbox.go_on(second.iter().cloned());
+    // An epoch without deliveries.
+    inbox.go_on([b.clone()].into_iter());
+    inbox.go_on(second.iter().cloned());
+    put(&inbox, &second, 0, 30);
+    put(&inbox, &second, 1, 12);
+    assert_eq!((inbox.len(), inbox.next_put()), (5, 105));
+    // For each record, also the senders of its part.
+    let took: Vec<_> = core::iter::from_fn(|| inbox.take())
+        .map(|record| {
+            let senders = inbox.senders().fold(0, |all, sender| all | 1 << sender);
+            (record.sender(), record.number(), inbox.passed(), senders)
+        })
+        .collect();
+    let [first, second] = [(0, 0b011), (3, 0b101)];
+    let expected = [(0, 10, first), (1, 20, first), (0, 11, first), (2, 30, second)];
+    let expected = expected.into_iter().chain([(0, 12, second)]);
+    assert!(took.into_iter().eq(
+        expected.map(|(sender, number, (passed, senders))| { (sender, number, passed, senders) })
+    ));
+    assert!(inbox.is_empty() && inbox.take().is_none());
+    assert_eq!(inbox.place(), 105);
+}
+
+/// A queue takes everything that the memory of its senders holds, and allocates memory only
+/// for waiting records.
+#[test]
+fn queue_grows_with_number_of_waiting_records() {
+    let geometry = Geometry::fitting(4 << 20, 1 << 20, GRAIN).expect("a shape");
+    let replica = OwnRegion::heap(geometry.words()).replica();
+    let source = Source::new(replica, geometry, 3, Arc::new(|| {}));
+    let sources = [Arc::clone(&source)];
+    let inbox = Inbox::beginning(sources.clone().into(), 7);
+    let places = |inbox: &Inbox| inbox.back().places.len() / PLACE_WORDS;
+    let grains = geometry.grains();
+    assert!(grains > 2 * PLACES);
+    let deliver = |inbox: &Inbox, number: u64| {
+        let extent = Extent { position: number as u32 % grains as u32, length: 1 };
+        Source::hold(&source, geometry.chunk_of(extent.position as usize), 1);
+        inbox.put(&[Delivery::new(0, extent, number)])
+    };
+    // While few records wait, the queue does not grow, whatever their total number.
+    for number in 0..PLACES as u64 + 9 {
+        assert!(deliver(&inbox, number));
+        inbox.publish();
+        assert_eq!(inbox.take().map(|record| record.number()), Some(number));
+    }
+    assert_eq!(places(&inbox), PLACES);
+    let first = inbox.next_put();
+    let mut put = 0;
+    while inbox.room_left() > 0 {
+        assert!(deliver(&inbox, put));
+        put += 1;
+    }
+    assert!(inbox.is_empty() && inbox.take().is_none(), "nothing was shown yet");
+    assert!(put >= grains as u64 && places(&inbox) == grains.next_power_of_two(), "{put}");
+    let extent = Extent { position: 0, length: 1 };
+    assert!(!inbox.put(&[Delivery::new(0, extent, put)]), "the sender has overrun its memory");
+    inbox.publish();
+    assert_eq!((inbox.len() as u64, inbox.place(), inbox.next_put()), (put, first, first + put));
+    // The set of senders is unchanged.
+    let half = put / 2;
+    let taken = (0..half).all(|number| inbox.take().map(|it| it.number()) == Some(number));
+    assert!(taken && inbox.len() as u64 == put - half);
+    let taken = (half..put).all(|number| {
+        let record = inbox.take().map(|record| record.number());
+        record == Some(number) && inbox.passed() == 0
+    });
+    assert!(taken && inbox.is_empty() && inbox.place() == first + put);
+    assert!((0..geometry.chunks()).all(|chunk| source.is_released(chunk)));
+}
+
+#[test]
+#[should_panic = "one thread at a time takes"]
+fn second_taker_is_refused() {
+    let a = source(0);
+    let inbox = Inbox::new([Arc::clone(&a)].into());
+    put(&inbox, &[a], 0, 0);
+    let _first = inbox.guard();
+    inbox.take();
+}
+
+#[test]
+fn taker_that_is_done_makes_room_for_the_next() {
+    let a = source(0);
+    let inbox = Inbox::new([Arc::clone(&a)].into());
+    put(&inbox, &[a], 0, 7);
+    assert_eq!(inbox.len(), 1);
+    let inbox = &inbox;
+    let taken = std::thread::scope(|scope| scope.spawn(move || inbox.take()).join());
+    assert_eq!(taken.ok().flatten().map(|record| record.number()), Some(7));
+    assert!(inbox.is_empty());
+}
+
+/// Dropping the queue releases records that were not taken, and all senders.
+#[test]
+fn dropped_queue_releases_all_records_and_senders() {
+    let [a, b] = [0, 1].map(source);
+    let inbox = Inbox::new([Arc::clone(&a)].into());
+    put(&inbox, &[Arc::clone(&a)], 0, 0);
+    inbox.go_on([Arc::clone(&b)].into_iter());
+    put(&inbox, &[Arc::clone(&b)], 0, 0);
+    drop(inbox);
+    for source in [a, b] {
+        assert!(source.is_released(0));
+        assert_eq!(Arc::strong_count(&source), 1);
+    }
+}
